@@ -53,7 +53,8 @@ from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E4
 from hlotool.search.steps import Steps  # noqa: E402
 from hlotool.values.generate import generate_inputs  # noqa: E402
 from hlotool.values.npz import npz_bytes  # noqa: E402
-from hlotool.workers.pool import Done, Pool  # noqa: E402
+from hlotool.workers.executor import Done  # noqa: E402
+from hlotool.workers.pool import Pool  # noqa: E402
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 

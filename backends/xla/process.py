@@ -15,8 +15,9 @@ import msgspec
 from hlotool.backends.xla.failures import typed_error
 from hlotool.backends.xla.protocol import Compiled, CompileRequest, Execution, Results, Setup
 from hlotool.errors import BackendFailed
+from hlotool.workers.executor import Done, Limits
 from hlotool.workers.memory import address_space_limit
-from hlotool.workers.pool import Done, Limits, Pool
+from hlotool.workers.pool import Pool
 
 _T = TypeVar("_T")
 

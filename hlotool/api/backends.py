@@ -33,7 +33,8 @@ def list_backends() -> BackendsResult:
     from hlotool.errors import BackendFailed
     from hlotool.report.records import BackendRecord, BackendsRecord
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     names = listed_backends()
     with Pool(Limits(worker_count(0, len(names)), _TIMEOUT)) as pool:

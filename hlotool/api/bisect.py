@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.errors import UsageError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NOBODY = "none"
 
 
-class BisectResult(Result["CulpritRecord"]):
+class BisectResult(FindingsResult["CulpritRecord"]):
     """What a bisection found: a row for each fault.
 
     No row does not mean that nothing is wrong: `healthy` names the modules of which that is known, `modules`
@@ -144,7 +144,9 @@ def bisect(
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
+    from hlotool.stores.writing import refuse_url
 
+    folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)
     search = _Search(paths_of(paths), options, backend or "", repeats, confidence, try_on or "", course)
     journal = journal_of("bisect", command_key(search.paths, options))
@@ -154,7 +156,6 @@ def bisect(
     notes: list[str] = []
     with ending(course) as end:
         search.run(journal, findings, notes, every_stage, every_module, is_bundled=repro is not None)
-    folder = None if repro is None else Path(repro)
     record = _record(search.paths, options, findings, notes, folder, end, start)
     if end.interrupted:
         journal.close()
@@ -202,7 +203,8 @@ class _Search:
         from hlotool.search.bisection.directory import bisect_directory
         from hlotool.search.bisection.stage_oracle import StageOracle
         from hlotool.search.steps import Steps
-        from hlotool.workers.pool import Limits, Pool
+        from hlotool.workers.executor import Limits
+        from hlotool.workers.pool import Pool
 
         for name in {self._backend, self._try_on} - {"", NOBODY}:
             get_backend(name)
@@ -250,6 +252,8 @@ def _record(
     start: float,
 ) -> BisectRecord:
     from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
+    from hlotool.report.causes import causes_of_bisection
+    from hlotool.report.next_command import command_after_culprit
     from hlotool.report.records import versions
     from hlotool.search.bisection.trigger import not_tried
 
@@ -263,6 +267,7 @@ def _record(
         paths=paths,
         options=options,
         culprits=culprits,
+        causes=causes_of_bisection(culprits, command_after_culprit),
         modules=modules,
         healthy=findings.healthy,
         comparisons=findings.comparisons,

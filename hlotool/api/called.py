@@ -144,7 +144,8 @@ def _returning(given: Mapping[str, Any], results: Sequence[Array]) -> RunOptions
 
 def _pool(options: RunOptions) -> Pool:
     from hlotool.replay.options import PRELOAD
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     return Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.reference)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotool.api.given import checked, several
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult, Result
 from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode, UsageError
 
@@ -23,7 +23,7 @@ SEVERITIES = ("error", "warning", "note")
 FIXES = ("output-layout", "move-to-device")
 
 
-class CheckResult(Result["Finding"]):
+class CheckResult(FindingsResult["Finding"]):
     """What is wrong with programs: a row for each finding."""
 
     record: CheckRecord
@@ -42,12 +42,6 @@ class CheckResult(Result["Finding"]):
     def failures(self) -> Sequence[FailedFile]:
         """Files that could not be checked: nothing is known of them."""
         return self.record.failures
-
-    def to_sarif(self) -> dict[str, Any]:
-        """The findings as SARIF 2.1.0, for code review tools."""
-        from hlotool.report.sarif import sarif
-
-        return sarif(self.record)
 
     def __repr__(self) -> str:
         return f"<CheckResult: {len(self.findings)} findings in {self.record.files} files>"
@@ -108,7 +102,8 @@ def check(
     from hlotool.check.run import check as check_dumps
     from hlotool.dump.directory import open_dumps
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     where = paths_of(paths)
     if not where:
@@ -124,6 +119,8 @@ def check(
 
 def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckRecord:
     from hlotool.check.findings import Severity
+    from hlotool.report.causes import causes_of_check
+    from hlotool.report.next_command import command_after_finding
     from hlotool.report.records import CheckRecord, versions
 
     limit, shown = Severity(fail_on).rank, Severity(show).rank
@@ -131,10 +128,12 @@ def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckR
     code = ExitCode.MISMATCH if is_grave else ExitCode.AGREE
     if report.failures and code is ExitCode.AGREE:
         code = ExitCode.USAGE
+    findings = [finding for finding in report.findings if finding.severity.rank <= shown]
     return CheckRecord(
         versions=versions(),
         paths=paths,
-        findings=[finding for finding in report.findings if finding.severity.rank <= shown],
+        findings=findings,
+        causes=causes_of_check(findings, lambda finding: command_after_finding(paths, finding)),
         failures=report.failures,
         modules=report.modules,
         files=report.stages,

@@ -11,7 +11,7 @@ from hlotool.errors import ExitCode, HlotoolError
 
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
-    from hlotool.replay import batch
+    from hlotool.fleet import batch
     from hlotool.search import steps
 
 
@@ -28,7 +28,7 @@ class Course:
 
     def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
         """Is told of a batch of `total` modules."""
-        from hlotool.replay.batch import Silent
+        from hlotool.fleet.batch import Silent
 
         return nullcontext(Silent())
 

@@ -71,7 +71,8 @@ def inspect(
     start = time.perf_counter()
     from hlotool.inspect.run import PRELOAD
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     where = paths_of(paths)
     failures: list[FailedFile] = []

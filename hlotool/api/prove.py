@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hlotool.api.diff import must_exist
 from hlotool.api.given import checked
 from hlotool.api.options import options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, path_of, values_path
 from hlotool.errors import UsageError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hlotool.report.prove_records import ProveRecord
 
 
-class ProveResult(Result["ProvedRecord"]):
+class ProveResult(FindingsResult["ProvedRecord"]):
     """How programs are related as functions of real numbers: a row for each pair."""
 
     record: ProveRecord
@@ -150,7 +150,8 @@ def _proved(
     from hlotool.replay.exact.records import ProvedRecord
     from hlotool.replay.exact.task import ProveTask, failed_record
     from hlotool.workers.cores import worker_count
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     tasks = [
         ProveTask(pair.name, pair.owners, pair.left, pair.right, trials, seed, timeout, inputs)

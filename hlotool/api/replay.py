@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, Values, paths_of
 from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
     from hlotool.findings.verdict import Verdict
+    from hlotool.fleet.batch import Batch
     from hlotool.ir.dtypes import Array
-    from hlotool.replay.batch import Batch
     from hlotool.replay.options import RunOptions
     from hlotool.replay.records import LeafRecord, ModuleRecord
     from hlotool.replay.task import Task
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hlotool.workers.pool import Pool
 
 
-class ReplayResult(Result["ModuleRecord"]):
+class ReplayResult(FindingsResult["ModuleRecord"]):
     """What a replay found: a row for each comparison."""
 
     record: RunRecord
@@ -155,7 +155,8 @@ def replay(
         fail_on: `nan`, `inf`: such a value in a result is a finding.
         coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
         thorough: explain every wrong output; run all further sets of inputs.
-        budget: what judging one comparison may take, in seconds (`30`) or times the runs (`5x`).
+        budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
+            times the work of the runs (`5x`).
         further_sets: after the plain generated inputs others that reach more of the program.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
@@ -171,7 +172,8 @@ def replay(
     given = dict(locals())
     start = time.perf_counter()
     from hlotool.replay.options import PRELOAD
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     where = paths_of(paths)
@@ -259,7 +261,7 @@ def _replay(
     resume: bool,
     notes: list[str],
 ) -> Batch:
-    from hlotool.replay.batch import replay_all
+    from hlotool.fleet.batch import replay_all
 
     course.working()
     with course.replaying(len(tasks)) as listener:
@@ -304,9 +306,13 @@ def record_of(
     elapsed: float,
 ) -> RunRecord:
     """What was found in `paths` within `elapsed` seconds."""
+    import msgspec
+
+    from hlotool.report.causes import causes_of_run
+    from hlotool.report.next_command import command_after_row
     from hlotool.report.records import RunRecord, exit_code_of, summary_of, versions
 
-    return RunRecord(
+    record = RunRecord(
         versions=versions(),
         paths=list(paths),
         options=options,
@@ -318,3 +324,5 @@ def record_of(
         exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,
     )
+    causes = causes_of_run(rows, lambda row: command_after_row(record, row), options.fail_on)
+    return msgspec.structs.replace(record, causes=causes)

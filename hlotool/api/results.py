@@ -116,6 +116,33 @@ class Result(Generic[Row]):
         return pandas.DataFrame([plain_data(row) for row in self.rows])
 
 
+class FindingsResult(Result[Row]):
+    """What a call found, which other tools may want to know, too."""
+
+    def to_sarif(self) -> dict[str, Any]:
+        """The findings as SARIF 2.1.0, for code review tools."""
+        from hlotool.report.sarif import sarif_of
+
+        return sarif_of(self.record)
+
+    def to_junit(self) -> str:
+        """Everything that was looked at as JUnit XML, for build servers."""
+        from datetime import datetime
+
+        from hlotool.report.junit import junit
+        from hlotool.report.outcomes import outcomes_of
+
+        seconds = getattr(self.record, "seconds", 0.0)
+        return junit(outcomes_of(self.record), seconds, datetime.now())
+
+    def to_csv(self) -> str:
+        """Everything that was looked at as a table, for spreadsheets; no cell is a formula."""
+        from hlotool.report.outcomes import outcomes_of
+        from hlotool.report.rows import csv_text
+
+        return csv_text(outcomes_of(self.record))
+
+
 class CutResult(Result["Record"]):
     """A program that was made of another one, and the arguments to run it on.
 

@@ -16,11 +16,12 @@ from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
 from hlotool.errors import DumpError
 from hlotool.findings.verdict import AGREEING, DIFFERING, FAILED, Verdict
-from hlotool.replay.batch import Batch, Listener, Silent, replay_all
+from hlotool.fleet.batch import Batch, Listener, Silent, replay_all
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, for_each_backend, task_of
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
 
 #: How far replays give way to the program that runs beside them: it shall take no longer for them.
 _NICENESS = 15

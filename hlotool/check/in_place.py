@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from hlotool.dump.names import Format
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
-from hlotool.workers.pool import Pool
+from hlotool.workers.executor import Executor
 
 RULE = "fusion-in-place"
 
@@ -19,7 +19,7 @@ RULE = "fusion-in-place"
 _UPDATES = (b" dynamic-update-slice(", b" scatter(")
 
 
-def unsafe_updates(modules: Iterable[DumpModule], pool: Pool) -> Iterator[str]:
+def unsafe_updates(modules: Iterable[DumpModule], pool: Executor) -> Iterator[str]:
     """What the rule says of the programs as compiled, one line each.
 
     Args:

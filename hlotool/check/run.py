@@ -16,7 +16,7 @@ from hlotool.dump.names import Kind
 from hlotool.dump.records import Dump, DumpModule, Stage, first_and_last, stages_matching
 from hlotool.errors import BackendFailed
 from hlotool.findings.errors import error_record
-from hlotool.workers.pool import Pool
+from hlotool.workers.executor import Executor
 
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.check.task", "hlotool.parse.reader", "hlotool.ir.verifier")
@@ -45,7 +45,7 @@ class Report:
 
 def check(
     dumps: Iterable[Dump],
-    pool: Pool,
+    pool: Executor,
     rules: frozenset[str],
     stages: Sequence[str] = (),
     gpu: str | None = None,
@@ -73,7 +73,7 @@ def check(
 
 
 def check_stages(
-    stages: Iterable[tuple[DumpModule, Stage]], pool: Pool, rules: frozenset[str]
+    stages: Iterable[tuple[DumpModule, Stage]], pool: Executor, rules: frozenset[str]
 ) -> Iterator[Finding]:
     """What `rules` say of one stage of each module; nothing of stages that cannot be read."""
     tasks = [CheckTask(module, (stage,), rules, has_program=False) for module, stage in stages]

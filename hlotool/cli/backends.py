@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import finish
 
 USAGE = "backends [options]"
 ABOUT = "list the backends: available or why not"

@@ -16,6 +16,7 @@ from hlotool.cli.options import (
     add_tolerance_options,
     add_unknown_options,
 )
+from hlotool.cli.reports import add_report_options
 
 USAGE = "bisect [options] PATH ..."
 ABOUT = "find the module, the pass and the instructions that made a result wrong"
@@ -61,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compiler on which they are tried and made small [xla, or --backend]; none: do not",
     )
     add_execution_options(parser)
+    add_report_options(parser)
     add_output_options(parser)
 
 

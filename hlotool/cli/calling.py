@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from hlotool.api.course import Course
-from hlotool.cli.output import finish
+from hlotool.cli.finishing import finish
 
 if TYPE_CHECKING:
-    from hlotool.replay import batch
+    from hlotool.fleet import batch
     from hlotool.search import steps
 
 

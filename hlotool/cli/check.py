@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from hlotool.api.check import FIXES, SEVERITIES
 from hlotool.api.given import words
 from hlotool.check.gpus import GPUS
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_stages_option,
     add_worker_options,
 )
-from hlotool.cli.output import emit, emit_json, finish
+from hlotool.cli.output import emit
+from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
 
 USAGE = "check [options] PATH ..."
@@ -30,7 +31,7 @@ examples:
   hlotool check DIR                               every module: the first and the last stage
   hlotool check DIR --stages '*'                  every stage that was dumped
   hlotool check FILE.hlo --only invalid-hlo
-  hlotool check DIR --sarif > findings.sarif      for code review tools
+  hlotool check DIR --sarif findings.sarif        for code review tools
   hlotool check FILE.hlo --explain-fusion multiply.3 reduce.1
   hlotool check FILE.hlo --fix output-layout -o MENDED.hlo
 """
@@ -52,11 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("result")
     group.add_argument("--show", choices=SEVERITIES, default="note", help="least severity shown [note]")
     group.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="exit 1 from here [warning]")
-    group.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0 on stdout")
     group = parser.add_argument_group("mending")
     group.add_argument("--fix", choices=FIXES, help=_FIX)
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
     add_worker_options(parser)
+    add_report_options(parser)
     add_output_options(parser)
 
 
@@ -87,22 +88,18 @@ def execute(arguments: argparse.Namespace) -> int:
     from hlotool.api.check import check
 
     found = check(arguments.paths, **keywords(check, arguments))
-    if arguments.sarif:
-        emit_json(found.to_sarif())
-        return found.exit_code
     return finish(found.record, arguments)
 
 
 def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
     from hlotool.api.check import mend
-    from hlotool.findings.files import writing
+    from hlotool.findings.files import write_file
 
     mended, count = mend(arguments.paths, arguments.fix)
     text = mended.to_text()
     if arguments.output:
-        with writing(arguments.output):
-            Path(arguments.output).write_text(text, encoding="utf-8")
+        write_file(arguments.output, [text.encode("utf-8")])
     else:
         emit(text)
     print(f"hlotool: {count} output{'' if count == 1 else 's'} mended ({arguments.fix})", file=sys.stderr)

@@ -6,8 +6,9 @@ import argparse
 
 from hlotool.api.numbers import distance, tolerance
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_output_options, add_stages_option
-from hlotool.cli.output import finish
+from hlotool.cli.reports import add_report_options
 
 USAGE = "diff [options] A B"
 ABOUT = "what differs between two programs, dumps or sets of results"
@@ -39,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("results", "tolerance derived from the element type, unless")
     group.add_argument("--rtol", type=tolerance, help="relative to the larger magnitude")
     group.add_argument("--atol", type=tolerance, help="absolute")
+    add_report_options(parser)
     add_output_options(parser)
 
 

@@ -28,7 +28,9 @@ from hlotool.cli.options import (
     add_output_options,
 )
 from hlotool.cli.output import tell
+from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
+from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.capture.launch import DumpWishes, Program
@@ -83,6 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="for bundles [hlotool-repro]")
     group.add_argument("--no-repro", dest="repro", action="store_const", const=None, help="write none")
     add_execution_options(parser, resumes=False)
+    add_report_options(parser)
     add_output_options(parser)
 
 
@@ -117,7 +120,7 @@ def _dump_folder(keep: str | None) -> Path:
     """A new folder, with its real path; raises UsageError where it cannot be made."""
     if keep is None:
         return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
-    folder = Path(keep).resolve()
+    folder = Path(refuse_url("--keep", keep)).resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_empty = not any(folder.iterdir())

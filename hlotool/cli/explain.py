@@ -6,8 +6,9 @@ import argparse
 import sys
 
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import emit_report, finish
+from hlotool.cli.output import emit_report
 from hlotool.errors import UsageError
 
 USAGE = "explain [options] [TEXT | FILE | -]"

@@ -6,8 +6,9 @@ import argparse
 
 from hlotool.api.numbers import distance
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_input_options, add_output_options, add_unknown_options
-from hlotool.cli.output import finish, tell
+from hlotool.cli.output import tell
 
 USAGE = "extract [options] FILE INSTRUCTION ..."
 ABOUT = "cut instructions out of a program, with the values that they got"

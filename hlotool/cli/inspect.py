@@ -6,6 +6,7 @@ import argparse
 
 from hlotool.api.given import architecture
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import (
     add_only_option,
     add_output_options,
@@ -13,7 +14,6 @@ from hlotool.cli.options import (
     add_stages_option,
     add_worker_options,
 )
-from hlotool.cli.output import finish
 
 USAGE = "inspect [options] PATH ..."
 ABOUT = "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels"

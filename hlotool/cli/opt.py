@@ -7,8 +7,9 @@ import sys
 
 from hlotool.api.given import CHOICES
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish, with_configuration
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import emit_bytes, emit_json, finish, with_configuration
+from hlotool.cli.output import emit_bytes, emit_json
 from hlotool.errors import UsageError
 
 USAGE = "opt [options] FILE"

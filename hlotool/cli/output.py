@@ -1,48 +1,18 @@
-"""How a command ends: its record on stdout, as JSON or as a report, and an exit code."""
+"""What commands print: records and reports on stdout, what else is to be said on stderr."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hlotool.findings.records import CommandRecord, ErrorRecord
-
-_R = TypeVar("_R", bound="CommandRecord")
-
-
-def finish(record: Any, arguments: argparse.Namespace) -> int:
-    """Print the record of a command; returns the exit code.
-
-    Args:
-        record: it has an `exit_code`; `notes`, if it has any, go to stderr.
-        arguments: decide between JSON and the report.
-    """
-    record = with_configuration(record, arguments)
-    if arguments.json:
-        emit_json(record)
-    else:
-        for note in getattr(record, "notes", ()):
-            tell(f"hlotool: note: {note}")
-        from hlotool.report.show import report_of
-
-        emit_report(report_of(record, arguments.quiet, arguments.verbose))
-    code: int = record.exit_code
-    return code
-
-
-def with_configuration(record: _R, arguments: argparse.Namespace) -> _R:
-    """The record of a command with the configuration that was used."""
-    import msgspec
-
-    return msgspec.structs.replace(record, configuration=getattr(arguments, "configuration", None))
+    from hlotool.findings.records import ErrorRecord
 
 
 def emit_json(record: object) -> None:

@@ -7,8 +7,9 @@ import argparse
 from hlotool.api.given import values_file
 from hlotool.api.numbers import repetitions, seed
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_only_option, add_output_options, add_unknown_options, add_worker_options
-from hlotool.cli.output import finish
+from hlotool.cli.reports import add_report_options
 
 USAGE = "prove [options] A [B]"
 ABOUT = "are two programs the same function of real numbers?"
@@ -43,6 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--explain", action="store_true", help="laws, constants and unknown functions")
     add_worker_options(parser)
+    add_report_options(parser)
     add_output_options(parser)
 
 

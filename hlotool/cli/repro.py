@@ -6,8 +6,8 @@ import argparse
 
 from hlotool.api.numbers import seconds
 from hlotool.cli.calling import keywords
+from hlotool.cli.finishing import finish
 from hlotool.cli.options import add_output_options
-from hlotool.cli.output import finish
 
 USAGE = "repro verify [options] DIR ..."
 ABOUT = "run a repro bundle again: does it still fail, and in the same way?"

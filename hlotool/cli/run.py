@@ -19,6 +19,7 @@ from hlotool.cli.options import (
     add_unknown_options,
 )
 from hlotool.cli.output import emit_error
+from hlotool.cli.reports import add_report_options, is_for_others
 
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
@@ -51,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     add_comparison_options(parser)
     add_execution_options(parser)
+    add_report_options(parser)
     add_output_options(parser)
 
 
@@ -104,8 +106,8 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="SECONDS|FACTORx",
         type=budget,
-        help="what judging one comparison, and what further sets of inputs may take, or how many times the"
-        " time of the runs [0.4 of --timeout; as long as without them]",
+        help="what judging one comparison, and what further sets of inputs may take: seconds by the clock, or"
+        " how many times the work of the runs [0.4 of --timeout; half of the work without them]",
     )
     group.add_argument(
         "--further-sets",
@@ -121,7 +123,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     course = TerminalCourse(arguments)
     result = replay(arguments.paths, **keywords(replay, arguments), course=course)
-    if not arguments.json and (problem := _lonely_problem(result.record)):
+    if not is_for_others(arguments) and (problem := _lonely_problem(result.record)):
         emit_error(problem)
         return result.exit_code
     return course.finish(result.record)

@@ -14,7 +14,7 @@ from hlotool.findings.errors import error_record
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.inspect.task import USAGE_REPORT, InspectTask
 from hlotool.names import did_you_mean
-from hlotool.workers.pool import Pool
+from hlotool.workers.executor import Executor
 
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.inspect.task", "hlotool.parse.reader")
@@ -60,7 +60,7 @@ def _chosen(module: DumpModule, patterns: Sequence[str]) -> tuple[Stage, ...]:
     return first_and_last(module)
 
 
-def inspect_all(tasks: Sequence[InspectTask], pool: Pool) -> list[ModuleInfo]:
+def inspect_all(tasks: Sequence[InspectTask], pool: Executor) -> list[ModuleInfo]:
     """What each module holds, in the order of the tasks."""
     ends = pool.call_all("hlotool.inspect.task:inspect_module", tasks)
     return [_result(task, end.value) for task, end in zip(tasks, ends)]

@@ -136,7 +136,8 @@ class Suite:
         """It must not be watched: what it compiles is no program of a test."""
         if self._pool is None:
             from hlotool.replay.options import PRELOAD, RunOptions
-            from hlotool.workers.pool import Limits, Pool, worker_environment
+            from hlotool.workers.executor import Limits
+            from hlotool.workers.pool import Pool, worker_environment
 
             environment = unwatched(worker_environment(1))
             self._pool = Pool(Limits(1, RunOptions().timeout), PRELOAD, "numpy", environment)

@@ -45,8 +45,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
         budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
-            of what the runs that are compared took (`5x`); None for a share of the time limit, and for as
-            long as the module took without further sets.
+            of the work of the runs that are compared (`5x`), which is the same on every machine; None for a
+            share of the time limit, and for half of the work of the module without further sets.
         elided: what becomes of constants whose values are not in the dump: `refuse`, or `generate`.
         opaque: custom calls that cannot be executed get stand-ins, the same on both sides.
         replicas: that programs are for; 0 for what they say themselves.
@@ -135,12 +135,12 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
         return worker_count(self.jobs)
 
 
-def budget_seconds(budget: str, ran: float) -> float:
-    """A budget in seconds.
+def budget_limits(budget: str, work: int) -> tuple[float, float]:
+    """What a budget allows: units of work and seconds, one of which is infinite.
 
     Args:
-        budget: `30` for seconds, `5x` for a multiple of `ran`.
-        ran: seconds that the runs in question took.
+        budget: `30` for seconds, `5x` for a multiple of `work`.
+        work: units that the runs in question were.
 
     Raises:
         ValueError: it is neither.
@@ -148,4 +148,4 @@ def budget_seconds(budget: str, ran: float) -> float:
     number = float(budget.removesuffix("x"))
     if not 0 <= number < float("inf"):
         raise ValueError(f"{budget!r} is no budget")
-    return number * ran if budget.endswith("x") else number
+    return (number * work, float("inf")) if budget.endswith("x") else (float("inf"), number)

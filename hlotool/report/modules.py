@@ -1,8 +1,7 @@
-"""The table of modules, and the groups of those that fail alike."""
+"""The table of modules, and the groups of those with one cause."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import ModuleRecord
+from hlotool.report.causes import is_open, signature_of_row
 from hlotool.report.tables import plain_table
 from hlotool.report.words import compared_stages, distance, row_verdict, style_of, verdict_text
 
@@ -74,7 +75,7 @@ def _agreeing_outputs(module: ModuleRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Records that failed in the same way."""
+    """Records that have the same cause."""
 
     verdict: Verdict
     reason: str
@@ -90,18 +91,9 @@ class Group:
 
 
 def groups(modules: Sequence[ModuleRecord]) -> list[Group]:
-    """The records that do not agree, those that failed alike together, the worst last."""
-    found: dict[tuple[Verdict, str], list[ModuleRecord]] = {}
+    """The records that do not agree, those of one cause together, the worst last."""
+    found: dict[Signature, list[ModuleRecord]] = {}
     for module in worst_last(modules):
-        if module.verdict not in AGREEING:
-            found.setdefault((module.verdict, _likeness(module)), []).append(module)
-    return [Group(verdict, alike[0].reason, alike) for (verdict, _), alike in found.items()]
-
-
-def _likeness(module: ModuleRecord) -> str:
-    """What two failures must share to be alike: the reason, apart from positions, names and numbers."""
-    error = module.error
-    text = f"{error.kind} {error.message}" if error else module.reason
-    for name in (module.path, module.name, error.instruction if error else None):
-        text = text.replace(name, "·") if name else text
-    return re.sub(r"\S*:\d+(?::\d+)?:|%[\w.-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "·", text)
+        if is_open(module):
+            found.setdefault(signature_of_row(module), []).append(module)
+    return [Group(alike[0].verdict, alike[0].reason, alike) for alike in found.values()]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.backends.spec import portable
+from hlotool.check.findings import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.findings.records import ConfigurationRecord
 from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
@@ -35,22 +36,30 @@ _NOT_BISECTED: dict[str, object] = {
 
 def command_after_run(run: RunRecord, verbose: bool) -> str:
     """A complete command line that looks closer at the worst record; empty when nothing failed."""
-    if run.interrupted:
-        return command_line(run)
-    if found := _worst(run.modules, DIFFERING):
+    return command_line(run) if run.interrupted else _closest_look(run, run.modules, verbose)
+
+
+def command_after_row(run: RunRecord, row: ModuleRecord) -> str:
+    """A complete command line that looks closer at one record of a run; empty where there is none."""
+    return _closest_look(run, [row], verbose=False)
+
+
+def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool) -> str:
+    """What to type about the worst of some records of `run`; empty when none failed."""
+    if found := _worst(modules, DIFFERING):
         return _closer_look(run, found, verbose)
     # What never ends takes longer than any limit.
-    ending = [m for m in run.modules if m.error is None or m.error.kind != EndlessLoop.__name__]
+    ending = [m for m in modules if m.error is None or m.error.kind != EndlessLoop.__name__]
     if found := _worst(ending, {Verdict.TIMEOUT}):
         return command_line(run, found, timeout=10 * run.options.timeout)
-    if found := _worst(run.modules, {Verdict.OUT_OF_MEMORY}):
+    if found := _worst(modules, {Verdict.OUT_OF_MEMORY}):
         return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
-    special = [module for module in run.modules if module.fails_on(run.options.fail_on)]
+    special = [module for module in modules if module.fails_on(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
-    if found := _worst(run.modules, {Verdict.DIFFERS}):
+    if found := _worst(modules, {Verdict.DIFFERS}):
         return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     return ""
 
@@ -65,10 +74,20 @@ def command_after_bisect(record: BisectRecord) -> str:
     culprit = next((c for c in record.culprits if c.repro), None)
     if culprit is None:
         return _same_bisection(record, exact=True) if _has_other_functions(record) else ""
+    return command_after_culprit(culprit)
+
+
+def command_after_culprit(culprit: CulpritRecord) -> str:
+    """A complete command line that shows one fault again; empty where it has no bundle."""
     trigger = culprit.trigger
     if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
         return _verification(culprit.repro)
     return _verification(culprit.repro, "--backend", trigger.backend)
+
+
+def command_after_finding(paths: Sequence[str], finding: Finding) -> str:
+    """A complete command line that shows nothing but what one rule of `check` finds in `paths`."""
+    return shlex.join(["hlotool", "check", *paths, "--only", finding.rule])
 
 
 def _has_other_functions(record: BisectRecord) -> bool:
@@ -110,7 +129,7 @@ def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: 
 def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, changes: dict[str, object]) -> str:
     options = run.options
     only = options.only
-    if module is not None and len({record.name for record in run.modules}) > 1:
+    if module is not None and any(record.name != module.name for record in run.modules):
         only = f"^{re.escape(module.name)}$"
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.compare:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from hlotool.replay.batch import Silent
+from hlotool.fleet.batch import Silent
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.console import printable

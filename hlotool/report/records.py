@@ -21,6 +21,7 @@ from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.report.cause_records import CauseRecord
 
 
 class RunRecord(CommandRecord, frozen=True, kw_only=True):
@@ -31,6 +32,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
         options: that decide about the results.
         modules: one entry per comparison, in the order of the dump.
         summary: how many entries have each verdict.
+        causes: what the entries that do not agree come from, the gravest last.
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; `modules` holds what was finished.
@@ -42,6 +44,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
     options: RunOptions
     modules: list[ModuleRecord] = []
     summary: dict[str, int] = {}
+    causes: list[CauseRecord] = []
     notes: list[str] = []
     error: ErrorRecord | None = None
     interrupted: bool = False
@@ -99,6 +102,7 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
     Attributes:
         paths: as given.
         findings: in the order of the dump; those about several modules last.
+        causes: findings of one rule that say the same of the same line, the gravest last.
         failures: files that could not be checked.
         modules: how many were looked at.
         files: how many files were looked at.
@@ -109,6 +113,7 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
     versions: dict[str, str]
     paths: list[str]
     findings: list[Finding]
+    causes: list[CauseRecord] = []
     failures: list[FailedFile] = []
     modules: int = 0
     files: int = 0

@@ -10,6 +10,7 @@ from rich.text import Text
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
+from hlotool.report.cause_table import cause_list
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, worst_last
@@ -20,7 +21,9 @@ from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
-#: Groups of failures listed, likewise.
+#: With more rows, what they come from is listed in their place.
+_ROWS = 100
+#: Groups of failures, or causes, listed, likewise.
 _GROUPS = 12
 #: Places named of those where something never happened.
 _NEVER = 3
@@ -61,9 +64,13 @@ class RunReport(Report[RunRecord]):
         if len(modules) == 1:
             yield from (module_details(module, self.verbose) for module in listed)
             return
+        detailed = self._detailed()
+        if len(listed) > _ROWS and not self.verbose:
+            yield from self._causes(len(listed))
+            yield from (module_details(module, self.verbose) for module in detailed)
+            return
         if listed:
             yield module_table(listed)
-        detailed = self._detailed()
         shown = set(map(id, detailed))
         found = groups([module for module in modules if id(module) not in shown])
         if (hidden := len(found) - _GROUPS) > 0 and not self.verbose:
@@ -71,6 +78,18 @@ class RunReport(Report[RunRecord]):
             found = found[hidden:]
         yield from found
         yield from (module_details(module, self.verbose) for module in detailed)
+
+    def _causes(self, rows: int) -> Iterator[RenderableType]:
+        """In place of more rows than anybody reads: what they come from."""
+        causes = self.record.causes
+        if (hidden := len(causes) - _GROUPS) > 0:
+            yield Text(f"{plural(hidden, 'more cause')}, shown by --html FILE", "dim")
+            causes = causes[hidden:]
+        if causes:
+            yield cause_list(causes)
+        yield Text(
+            f"{rows} rows are not listed here, but in --verbose, and with a search in --html FILE", "dim"
+        )
 
     def _detailed(self) -> Sequence[ModuleRecord]:
         """The records to show in full: all if asked for, else the worst that differ."""
@@ -136,6 +155,8 @@ def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
     number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
     odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
     words = f" (some with {', '.join(odd)})" if odd else ""
+    if cut := sum(bool(module.inputs and module.inputs.sets_cut) for module in agreeing):
+        words += f", of {plural(cut, 'module')} as many as the clock allowed"
     return f" and {number} further sets{words}"
 
 

@@ -10,14 +10,14 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
-from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
+from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.logs import log_target
 from hlotool.workers.cores import usable_cores
+from hlotool.workers.executor import Done, Event, Executor, Limits, Started
 from hlotool.workers.memory import share_of_free
 from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned
 from hlotool.workers.process import WorkerProcess, out_of_memory
@@ -36,50 +36,7 @@ _BLAS_VARIABLES = {"OPENBLAS_NUM_THREADS": "1"}
 _MEMORY_VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 26), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Task number `index` was handed to a worker."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Task number `index` is over.
-
-    Attributes:
-        index: position among the arguments.
-        value: the function's result in MessagePack, or why there is none.
-        seconds: wall time of the call.
-    """
-
-    index: int
-    value: bytes | BackendFailed
-    seconds: float
-
-
-Event: TypeAlias = Started | Done
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a task may take.
-
-    Attributes:
-        jobs: workers at the same time.
-        timeout: seconds per task, those not counted in which no processor was free; None for no limit.
-        memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
-            task begins, the same for each task that runs beside it.
-        niceness: how much the workers give way to other processes, as for `nice`.
-    """
-
-    jobs: int = 1
-    timeout: float | None = None
-    memory: int | None = None
-    niceness: int = 0
-
-
-class Pool:
+class Pool(Executor):
     """Worker processes that call one function on many arguments. Use it as a context manager.
 
     Args:
@@ -94,8 +51,6 @@ class Pool:
         listener: is told what the worker of which task is busy with.
     """
 
-    listener: Callable[[int, str], None] | None = None
-
     def __init__(
         self,
         limits: Limits,
@@ -104,7 +59,8 @@ class Pool:
         environment: Mapping[str, str] | None = None,
         interpreter: str = "",
     ) -> None:
-        self.notes: list[str] = []
+        self.notes = []
+        self.listener: Callable[[int, str], None] | None = None
         self._limits = limits
         self._backend = backend
         self._environment = worker_environment(limits.jobs) if environment is None else environment
@@ -148,11 +104,6 @@ class Pool:
             worker, answer = self._next_answer()
             if done := self._take(worker, answer):
                 yield done
-
-    def call_all(self, function: str, arguments: Sequence[object]) -> list[Done]:
-        """How the calls on all arguments ended, in their order; otherwise as `run`."""
-        ends = [event for event in self.run(function, arguments) if isinstance(event, Done)]
-        return sorted(ends, key=lambda end: end.index)
 
     def _hand_out(self, tasks: _Tasks) -> Iterator[Started]:
         """Give tasks to all free workers, and start more workers while tasks wait for one."""

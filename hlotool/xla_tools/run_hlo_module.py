@@ -75,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_files(line: CommandLine) -> int:
     from hlotool.replay.options import PRELOAD
-    from hlotool.workers.pool import Limits, Pool
+    from hlotool.workers.executor import Limits
+    from hlotool.workers.pool import Pool
 
     backend, reference = _backends(line)
     _refuse_unavailable(backend, reference)

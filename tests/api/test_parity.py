@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hlotool
-from hlotool.api.results import Result
+from hlotool.api.results import FindingsResult, Result
 from hlotool.cli.main import build_parser
 
 #: Commands whose functions are called otherwise: `hlotool.run` has always executed a module, and plug-ins
@@ -23,6 +23,9 @@ WITHOUT = {"exec": "it gives the terminal and the signals to another program, an
 #: They say what is shown: `Result.report`, `Result.to_dict`, the log of `logging`, Python's own traceback.
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
 
+#: They say who else is told: `FindingsResult` has a method for each; annotations are for a command's stderr.
+TOLD = {"format": "to_csv", "junit": "to_junit", "sarif": "to_sarif", "github": ""}
+
 #: They say where the defaults of a command line come from; a function has its own.
 CONFIGURATION = {"config", "no_config"}
 
@@ -32,7 +35,6 @@ ELSEWHERE = {
     ("check", "explain_fusion"): "hlotool.explain_fusion",
     ("check", "fix"): "hlotool.mend",
     ("check", "output"): "what hlotool.mend returns is a module",
-    ("check", "sarif"): "CheckResult.to_sarif",
     ("opt", "list_passes"): "hlotool.list_passes",
     ("explain", "list"): "hlotool.list_messages",
     ("repro", "action"): "the only one, in the name of the function",
@@ -65,7 +67,7 @@ def function_of(command: str) -> Callable[..., Any]:
 
 def options_of(command: str) -> Iterator[argparse.Action]:
     for action in COMMANDS[command]._actions:
-        if action.dest not in SHOWN | CONFIGURATION and (command, action.dest) not in ELSEWHERE:
+        if action.dest not in SHOWN | CONFIGURATION | set(TOLD) and (command, action.dest) not in ELSEWHERE:
             yield action
 
 
@@ -109,6 +111,16 @@ def test_functions_return_results(command: str) -> None:
     home = inspect.getmodule(function)
     returned = inspect.signature(function).return_annotation
     assert issubclass(getattr(home, returned), Result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_who_else_is_told_has_a_method(command: str) -> None:
+    function = function_of(command)
+    returned = getattr(inspect.getmodule(function), inspect.signature(function).return_annotation)
+    options = {action.dest for action in COMMANDS[command]._actions}
+    assert options & set(TOLD) in (set(), set(TOLD))
+    assert issubclass(returned, FindingsResult) == (set(TOLD) <= options)
+    assert all(hasattr(FindingsResult, method) for method in TOLD.values() if method)
 
 
 def test_the_exceptions_are_still_needed() -> None:

@@ -122,7 +122,7 @@ def test_a_wrong_configuration(text: str, random: str, tmp_path: Path) -> None:
 
 
 def test_sarif_names_the_users_line_first(random: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", random, "--sarif"]) == 1
+    assert main(["check", random, "--sarif", "-"]) == 1
     [run] = json.loads(capsys.readouterr().out)["runs"]
     [result] = run["results"]
     place = result["locations"][0]["physicalLocation"]

@@ -17,7 +17,8 @@ from hlotool.replay.task import Task
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.steps import Listener, Steps
-from hlotool.workers.pool import Done, Limits, Pool
+from hlotool.workers.executor import Done, Limits
+from hlotool.workers.pool import Pool
 
 #: Changes the text of stage `number`.
 Change = Callable[[int, str], str]

@@ -9,7 +9,8 @@ import pytest
 
 from hlotool.errors import BackendOutOfMemory
 from hlotool.workers import memory, pool
-from hlotool.workers.pool import Done, Limits, Pool
+from hlotool.workers.executor import Done, Limits
+from hlotool.workers.pool import Pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what is free")
 

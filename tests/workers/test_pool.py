@@ -16,7 +16,8 @@ from support.budget import HUNG
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers import pool as pool_module
-from hlotool.workers.pool import Done, Limits, Pool, Started, worker_environment
+from hlotool.workers.executor import Done, Limits, Started
+from hlotool.workers.pool import Pool, worker_environment
 from hlotool.workers.process import WorkerProcess
 
 GIB = 1 << 30
@@ -222,7 +223,8 @@ def test_close_leaves_no_process_behind() -> None:
 
 ORPHANING = """
 import os, sys, msgspec
-from hlotool.workers.pool import Done, Limits, Pool
+from hlotool.workers.executor import Done, Limits
+from hlotool.workers.pool import Pool
 pool = Pool(Limits(jobs=1))
 done = next(e for e in pool.run("support.planted:process_id", [0]) if isinstance(e, Done))
 print(msgspec.msgpack.decode(done.value), flush=True)

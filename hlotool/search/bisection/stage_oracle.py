@@ -17,7 +17,8 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
 from hlotool.search.bisection.stage_worker import FUNCTION, RESULT, Question
 from hlotool.search.steps import Steps
-from hlotool.workers.pool import Done, Pool
+from hlotool.workers.executor import Done
+from hlotool.workers.pool import Pool
 
 
 class StageOracle:

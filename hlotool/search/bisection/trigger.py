@@ -36,7 +36,8 @@ from hlotool.search.steps import Steps
 from hlotool.values.captured import read_arguments
 from hlotool.values.captured_devices import read_device_arguments
 from hlotool.values.npz import npz_arrays, npz_bytes
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
 
 #: What a worker calls.
 FUNCTION = "hlotool.search.bisection.trigger:compiler_here"

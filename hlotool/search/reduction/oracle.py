@@ -28,7 +28,8 @@ from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome
 from hlotool.search.sequential import Rate, SequentialTest
 from hlotool.search.steps import Steps
 from hlotool.values.npz import npz_bytes
-from hlotool.workers.pool import Done, Pool
+from hlotool.workers.executor import Done
+from hlotool.workers.pool import Pool
 
 _logger = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from hlotool.report.bisect_records import bisect_exit_code
 from hlotool.search.bisection.directory import Findings, bisect_directory
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.steps import Steps
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
 
 STAGES = 8
 

@@ -12,13 +12,14 @@ from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.findings.verdict import Verdict
-from hlotool.replay import batch
-from hlotool.replay.batch import Batch, replay_all
+from hlotool.fleet import batch
+from hlotool.fleet.batch import Batch, replay_all
 from hlotool.replay.keys import command_key, task_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.workers.pool import Limits, Pool
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,7 @@ def run(
 
 def test_rows_keep_the_order_of_the_tasks_and_failures_are_rows(tmp_path: Path) -> None:
     names = ["a", "segfault", "b", "hang", "raise", "allocate", "c"]
-    done = run(tasks(tmp_path, *names), jobs=2, timeout=1.0)
+    done = run(tasks(tmp_path, *names), jobs=2, timeout=6.0)
     assert [row.name for row in done.records] == [f"module_{i:04d}.{name}" for i, name in enumerate(names)]
     assert [row.verdict for row in done.records] == [
         Verdict.AGREE,

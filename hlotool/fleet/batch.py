@@ -1,4 +1,4 @@
-"""Many modules through a pool of workers, with a journal, whatever happens to single ones."""
+"""Many modules through an executor, with a journal, whatever happens to single ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlotool.findings.verdict import OF_THE_MACHINE
 from hlotool.replay.keys import task_key
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, failed_row
-from hlotool.workers.pool import Done, Pool, Started
+from hlotool.workers.executor import Done, Executor, Started
 
 #: What a worker calls for each task.
 _FUNCTION = "hlotool.replay.run:replay_module"
@@ -68,13 +68,17 @@ class Batch:
 
 
 def replay_all(
-    tasks: Sequence[Task], pool: Pool, listener: Listener, journal: Journal | None = None, resume: bool = True
+    tasks: Sequence[Task],
+    executor: Executor,
+    listener: Listener,
+    journal: Journal | None = None,
+    resume: bool = True,
 ) -> Batch:
     """Replay all tasks; Ctrl-C kills the workers and returns what is finished.
 
     Args:
         tasks: what to replay.
-        pool: where.
+        executor: runs them.
         listener: is told about each task.
         journal: gets the rows of each finished task. It is closed, and stays: only when they are printed can
             nothing be lost any more.
@@ -83,10 +87,10 @@ def replay_all(
     batch = Batch([None] * len(tasks))
     known = journal.read() if journal and resume else {}
     try:
-        _run(batch, tasks, pool, listener, journal, known)
+        _run(batch, tasks, executor, listener, journal, known)
     except KeyboardInterrupt:
         batch.interrupted = True
-        pool.close()
+        executor.close()
     if journal is not None:
         journal.close()
     return batch
@@ -95,7 +99,7 @@ def replay_all(
 def _run(
     batch: Batch,
     tasks: Sequence[Task],
-    pool: Pool,
+    executor: Executor,
     listener: Listener,
     journal: Journal | None,
     known: dict[str, Any],
@@ -112,8 +116,8 @@ def _run(
                 positions.append(position)
                 yield task
 
-    pool.listener = lambda index, text: listener.doing(tasks[positions[index]], text)
-    for event in pool.run(_FUNCTION, open_tasks()):
+    executor.listener = lambda index, text: listener.doing(tasks[positions[index]], text)
+    for event in executor.run(_FUNCTION, open_tasks()):
         position = positions[event.index]
         task = tasks[position]
         if isinstance(event, Started):

@@ -1,0 +1,150 @@
+"""What a command with findings writes beside its report: files for people and for other tools."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hlotool.cli.output import emit_bytes, emit_json, tell
+from hlotool.errors import UsageError
+
+#: Options that name a file; `-` is stdout, in the place of the report.
+_FILES = ("junit", "sarif")
+_FORMATS = ("json", "jsonl", "csv")
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """`--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
+    group = parser.add_argument_group("reports for others", "FILE may be -, in the place of the report")
+    group.add_argument("--junit", metavar="FILE", help="write JUnit XML, for build servers")
+    group.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0, for code review tools")
+    group.add_argument(
+        "--github", action="store_true", help="annotations and a step summary for GitHub Actions"
+    )
+    group.add_argument(
+        "--format",
+        action=_Format,
+        choices=_FORMATS,
+        help="print the record (json, as --json), or a line for each entry (jsonl) or finding (csv)",
+    )
+
+
+class _Format(argparse.Action):
+    """`--format json` is `--json`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the choice."""
+        setattr(namespace, self.dest, values)
+        if values == "json":
+            namespace.json = True
+
+
+def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
+    """Say before a long run that what was asked for cannot be written; raises UsageError."""
+    asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
+    printed = [f"--{name} -" for name, path in asked if path == "-"]
+    if getattr(arguments, "format", None) or (printed and arguments.json):
+        printed.append(f"--format {arguments.format or 'json'}")
+    if len(printed) > 1:
+        raise UsageError(f"stdout can take one of them: {', '.join(printed)}")
+    for name, path in asked:
+        folder = os.path.dirname(path) or "."
+        if path != "-" and not os.path.isdir(folder):
+            raise UsageError(f"--{name} {path}: there is no folder {folder}")
+
+
+def is_for_others(arguments: argparse.Namespace) -> bool:
+    """Whether somebody else than the reader of the terminal waits for what is found."""
+    named = any(getattr(arguments, name, None) for name in (*_FILES, "github", "format"))
+    return named or bool(arguments.json)
+
+
+def print_for_others(record: Any, arguments: argparse.Namespace) -> bool:
+    """Print the record in another form than a report where that was asked for; whether it was."""
+    form = getattr(arguments, "format", None)
+    name = next((name for name in _FILES if getattr(arguments, name, None) == "-"), None)
+    if name is not None:
+        emit_bytes([_writer(name)(record)])
+    elif arguments.json:
+        emit_json(record)
+    elif form == "jsonl":
+        from hlotool.report.rows import json_lines
+
+        emit_bytes(json_lines(record))
+    elif form == "csv":
+        from hlotool.report.outcomes import outcomes_of
+        from hlotool.report.rows import csv_text
+
+        emit_bytes([_encoded(csv_text(outcomes_of(record)))])
+    else:
+        return False
+    return True
+
+
+def write_reports(record: Any, arguments: argparse.Namespace) -> None:
+    """Write the files that were asked for, and tell GitHub; raises UsageError where one cannot be written."""
+    from hlotool.findings.files import writing
+
+    for name in _FILES:
+        path = getattr(arguments, name, None)
+        if path and path != "-":
+            content = _writer(name)(record)
+            with writing(path), open(path, "wb") as file:
+                file.write(content)
+    if getattr(arguments, "github", False):
+        _tell_github(record)
+
+
+def _writer(name: str) -> Callable[[Any], bytes]:
+    """What makes the content of a file."""
+    return {"junit": _junit, "sarif": _sarif}[name]
+
+
+def _junit(record: Any) -> bytes:
+    from datetime import datetime
+
+    from hlotool.report.junit import junit
+    from hlotool.report.outcomes import outcomes_of
+
+    return _encoded(junit(outcomes_of(record), getattr(record, "seconds", 0.0), datetime.now()))
+
+
+def _sarif(record: Any) -> bytes:
+    import msgspec
+
+    from hlotool.report.sarif import sarif_of
+    from hlotool.workers.plain import encoded
+
+    return encoded(sarif_of(record), msgspec.json.encode) + b"\n"
+
+
+def _tell_github(record: Any) -> None:
+    """Annotations go to stderr, which Actions reads, too: stdout may be a record."""
+    from hlotool.findings.files import writing
+    from hlotool.report.github import annotation_lines, step_summary
+    from hlotool.report.outcomes import outcomes_of
+
+    found = outcomes_of(record)
+    for line in annotation_lines(found):
+        tell(line)
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        text = step_summary(found, _causes(record), getattr(record, "seconds", 0.0))
+        with writing(path), open(path, "ab") as file:
+            file.write(_encoded(text))
+
+
+def _causes(record: Any) -> Sequence[Any]:
+    return getattr(getattr(record, "run", record), "causes", ())
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; what is none of a file's name stands there as an escape."""
+    return text.encode("utf-8", "backslashreplace")

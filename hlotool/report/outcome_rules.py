@@ -1,0 +1,87 @@
+"""The kinds of outcomes as rules: what each says, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlotool.check.catalogue import all_rules
+from hlotool.check.findings import Severity
+from hlotool.report.records import RuleRecord
+
+#: Of an agreement that holds a NaN or an infinity, where the user does not want any.
+NOT_FINITE = "not-finite"
+#: Of a file that could not be checked, of programs that could not be read, of what has no partner.
+UNCHECKED, UNREAD, ALONE = "unchecked", "unread", "only-one-side"
+#: Of two programs that are not the same text.
+PROGRAM_DIFFERS = "program-differs"
+
+_MORE_INPUTS = "give the whole dump directory, or --inputs and --outputs of an execution"
+_BISECT = "hlotool bisect names the pass and the instruction"
+_VERIFY = "hlotool repro verify shows it again"
+_ALONE_AGAIN = "run it alone with --verbose, which shows the log of the process"
+
+#: What each says, and what to do about it, by its id. Ids are verdicts, levels of culprits, and those above.
+_ABOUT = {
+    "differs": (
+        "another function of real numbers, by less than rounding shows",
+        "hlotool bisect --exact names the instruction; with --exact it is a mismatch",
+    ),
+    "not compared": ("there is only one side", _MORE_INPUTS),
+    "not comparable": (
+        "compared by value it would mean nothing",
+        "the reason says of what",
+    ),
+    "unstable": (
+        "legal executions differ too much to say anything",
+        "hlotool prove, or other --inputs",
+    ),
+    "range": ("a value on the way is too large for its type", "scale it, or use a wider type"),
+    "semantics": ("XLA's own implementations disagree here", "the reason names the rule"),
+    "unsupported": ("it cannot be replayed", "the message names what is missing from the dump"),
+    "bad input": ("no HLO, broken HLO, or inputs that do not fit", "the message says where"),
+    "crashed": ("the process that ran it died", _ALONE_AGAIN),
+    "timeout": ("no answer within the time limit", "a larger --timeout, or fewer iterations"),
+    "out of memory": ("more memory than the limit", "a larger --memory-limit, or --jobs 1"),
+    "unequal": (
+        "another function of real numbers",
+        f"with --exact, {_BISECT}",
+    ),
+    "wrong": (
+        "no legal execution of the program returns this",
+        "hlotool bisect names the pass and the instruction",
+    ),
+    "structural": ("types, dimensions or tuple structure of the results differ", "hlotool diff shows where"),
+    "pass": ("a pass of the compiler made the program wrong", _VERIFY),
+    "codegen": (
+        "the optimised program is right, the code made of it is not",
+        "hlotool repro verify shows it again",
+    ),
+    "runtime-library": (
+        "a library that runs a part of the program is wrong",
+        "hlotool repro verify shows it again",
+    ),
+    "flaky": ("results differ from run to run", "hlotool bisect --repeats N"),
+    "refused": ("nothing is known", "the message says what exact arithmetic cannot evaluate"),
+    NOT_FINITE: (
+        "a result holds NaN or an infinity",
+        "the report names what makes the first one",
+    ),
+    UNCHECKED: ("the file could not be checked", "the message says why"),
+    UNREAD: ("the programs could not be read", "the message says why"),
+    ALONE: ("there is nothing on the other side to compare it with", "give dumps of the same program"),
+    PROGRAM_DIFFERS: ("the two programs are not the same", "hlotool diff lists the instructions"),
+}
+
+
+def rules_for(ids: Iterable[str]) -> list[RuleRecord]:
+    """The rules of these ids, in alphabetical order; those of `check` as `--list-rules` has them."""
+    checks = all_rules()
+    found = []
+    for name in sorted(set(ids)):
+        if name in checks:
+            rule = checks[name]
+            severity, title, remedy = rule.severity, rule.title, rule.remedy or rule.title
+        else:
+            severity, (title, remedy) = Severity.ERROR, _ABOUT[name]
+        found.append(RuleRecord(id=name, severity=severity, title=title, remedy=remedy))
+    return found

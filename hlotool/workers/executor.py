@@ -1,0 +1,95 @@
+"""What runs the tasks of a batch: processes on this machine, or on others.
+
+An executor is handed a function and its arguments and reports what becomes of each. Who uses one knows
+nothing of processes or machines, and who makes one nothing of HLO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from hlotool.errors import BackendFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Task number `index` was handed to a worker; again where the first one was lost with its machine."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Task number `index` is over.
+
+    Attributes:
+        index: position among the arguments.
+        value: the function's result in MessagePack, or why there is none.
+        seconds: wall time of the call.
+    """
+
+    index: int
+    value: bytes | BackendFailed
+    seconds: float
+
+
+Event: TypeAlias = Started | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a task may take.
+
+    Attributes:
+        jobs: workers at the same time.
+        timeout: seconds per task, those not counted in which no processor was free; None for no limit.
+        memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
+            task begins, the same for each task that runs beside it.
+        niceness: how much the workers give way to other processes, as for `nice`.
+    """
+
+    jobs: int = 1
+    timeout: float | None = None
+    memory: int | None = None
+    niceness: int = 0
+
+
+class Executor(Protocol):
+    """Runs tasks, each within the limits that the executor was made with. Implementations are subclasses.
+
+    Attributes:
+        notes: warnings of the workers for the user, each once.
+        listener: is told what the worker of which task is busy with.
+    """
+
+    notes: list[str]
+    listener: Callable[[int, str], None] | None
+
+    def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
+        """Call `function` (`package.module:name`) on every argument.
+
+        Arguments are drawn when there is room for them, no more than a few ahead: to draw one may take time,
+        and which ones are left may depend on what is done by then. Exactly one `Done` is reported for each
+        that was drawn, as soon as it is over, in any order. What a task does to its worker (crash, hang, fill
+        the memory) is its own `Done`; a worker that is lost for another reason costs nothing: its task is
+        run again, a few times at most.
+
+        Raises:
+            BackendFailed: no task can be run at all.
+        """
+        ...
+
+    def call_all(self, function: str, arguments: Sequence[object]) -> list[Done]:
+        """How the calls on all arguments ended, in their order; otherwise as `run`."""
+        ends = [event for event in self.run(function, arguments) if isinstance(event, Done)]
+        return sorted(ends, key=lambda end: end.index)
+
+    def start(self) -> None:
+        """Begin with what takes time before the first task; `run` does it otherwise."""
+        ...
+
+    def close(self) -> None:
+        """End all tasks at once; what is not done is never reported."""
+        ...
