@@ -151,12 +151,12 @@ def test_files_of_arrays_that_cannot_be_read(content: bytes, tmp_path: Path) -> 
     path = tmp_path / "x.npz"
     path.write_bytes(content)
     with pytest.raises(InputDataError, match=r"x\.npz"):
-        read_all(path)
+        read_all(str(path))
 
 
 def test_a_pipe_is_no_file_of_arrays(tmp_path: Path) -> None:
     with pytest.raises(InputDataError, match="not a file"):
-        read_all(Path("/dev/null"))
+        read_all("/dev/null")
 
 
 @pytest.mark.parametrize(
