@@ -1,9 +1,10 @@
 """How fast texts are parsed: hlotool beside XLA's own parser (jaxlib), in one run, CPU time.
 
-    python benchmarks/parse.py [DIRECTORY] [--repeat N] [--no-xla]
+    python benchmarks/parse.py [DIRECTORY] [--repeat N] [--no-xla] [--inspect]
 
 Every file is parsed with empty caches; the median of N runs counts. Without a directory: ../shared/hlo/models
-where that exists, else corpus/.
+where that exists, else corpus/. With --inspect our side is all that the command `inspect` does with a text:
+it reads and counts, XLA reads.
 """
 
 from __future__ import annotations
@@ -66,12 +67,18 @@ def main() -> int:
     arguments.add_argument("directory", nargs="?", type=Path, default=default_directory())
     arguments.add_argument("--repeat", type=int, default=3, help="runs per file (default 3)")
     arguments.add_argument("--no-xla", action="store_true", help="do not compare")
+    arguments.add_argument("--inspect", action="store_true", help="read what `inspect` needs, and count")
     options = arguments.parse_args()
+    from hlotool.inspect.stage import stage_info
     from hlotool.parse.reader import forget_texts, parse_module
+    from hlotool.workers.collector import collector_off
 
     def first(text: str) -> object:
         forget_texts()
-        return parse_module(text)
+        if not options.inspect:
+            return parse_module(text)
+        with collector_off():
+            return stage_info(parse_module(text, reads_literals=False), "", "")
 
     xla = None if options.no_xla else xla_parser()
     total_bytes = total_ours = total_xla = 0.0

@@ -1,7 +1,8 @@
-"""Names that somebody mistyped: the known one that comes nearest."""
+"""What users write by hand: names that somebody mistyped and the known ones nearest, regular expressions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 #: How alike two names must be, from 0 to 1: `bugdet` and `budget` are 0.83, `run` and `prune` 0.75.
@@ -29,3 +30,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'budget'?`, to be put behind a complaint; empty where nothing is alike."""
     found = nearest(name, known)
     return f"; did you mean {found!r}?" if found else ""
+
+
+def complaint_about(pattern: str) -> str:
+    """Why `pattern` is no regular expression; empty where it is one."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is no regular expression: {error}"
+    return ""

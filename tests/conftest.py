@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -18,10 +19,13 @@ GOLDEN = REPOSITORY / "tests" / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/")
+    parser.addoption(
+        "--next-lines", action="store_true", help="at the end execute all `next:` lines that were printed"
+    )
 
 
 def pytest_configure() -> None:
-    """What commands advise is kept: tests/cli/test_next_lines.py, which comes last, does it.
+    """What commands advise is kept for tests/cli/test_next_lines.py, which comes last, and --next-lines.
 
     Verdicts of earlier sessions are not asked: a test that wants a replay shall have one.
     """
@@ -40,6 +44,30 @@ def _own_verdicts() -> None:
     own = passing_folder()
     (own / "kernels").symlink_to(kernels, target_is_directory=True)
     os.environ["HLOTOOL_CACHE"] = str(own)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With --next-lines: every command that a test of this session saw advised is executed, and works.
+
+    That is for the first process, which comes to its end when all others have.
+    """
+    config = session.config
+    if not config.getoption("--next-lines") or hasattr(config, "workerinput"):
+        return
+    from support import next_lines
+
+    lines = next_lines.recorded()
+    with tempfile.TemporaryDirectory() as cache:
+        ends = next_lines.execute(lines, Path(cache))
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    terminal.write_line(
+        f"\n{ends.count} `next:` lines of {len({line.test for line in lines})} tests were executed:"
+        f" {len(ends.failures)} failed, {ends.at_work} were ended while they were at work"
+    )
+    for failure in ends.failures:
+        terminal.write_line(failure, red=True)
+    if ends.failures:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 #: The working directory at the end of a test, before its fixtures change it back.

@@ -32,6 +32,8 @@ _STARTED: Mapping[str, ShapeIndex] = {
     "copy-start": (1,),
     "send": (0,),
 }
+#: What hands on anything at all.
+_HANDING_ON = frozenset({*_SAME, *_FINISHED, *_STARTED, "get-tuple-element", "tuple"})
 
 
 def handed_on(
@@ -43,7 +45,7 @@ def handed_on(
         instruction: in question.
         values: of the leaves of each operand, in order.
     """
-    return dict(_handed_on(instruction, values))
+    return dict(_handed_on(instruction, values)) if instruction.opcode in _HANDING_ON else {}
 
 
 def _handed_on(

@@ -27,6 +27,7 @@ from hlotool.api.numbers import (
     tolerance,
 )
 from hlotool.errors import HlotoolError, UsageError
+from hlotool.names import complaint_about
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
@@ -89,10 +90,8 @@ def special_kinds(text: str) -> tuple[str, ...]:
 
 def regex(text: str) -> str:
     """A regular expression."""
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no regular expression: {error}") from error
+    if complaint := complaint_about(text):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} {complaint}")
     return text
 
 

@@ -23,6 +23,8 @@ from hlotool.dump.names import Format, Kind, parse_name
 _QUIET = 1.0
 #: Seconds between two looks, at least; and how many times as long as a look takes.
 _PAUSE, _PAUSE_FACTOR = 0.2, 30.0
+#: Seconds between two looks of somebody who waits for complete files, and for which he waits at most.
+_GLANCE, _PATIENCE = 0.01, 5.0
 #: Of the text of a program where its header is, which says for how many devices it is.
 _HEAD = 1 << 16
 _SEVERAL_DEVICES = re.compile(rb"\b(?:num_partitions|replica_count)=(?!1\b)\d+")
@@ -160,17 +162,14 @@ class Watch:
 
     def _look_at(self, folder: Path, now: float) -> None:
         executions = []
-        for entry in _entries(folder):
-            with suppress(OSError):
-                status = entry.stat(follow_symlinks=False)
-                stamp = status.st_size, status.st_mtime_ns
-                known = self._files.get(entry.path)
-                if known is None:
-                    known = self._files[entry.path] = _File(stamp, now)
-                    if module := self._meet(folder, entry, known):
-                        executions.append((status.st_mtime_ns, entry.path, module))
-                elif known.stamp != stamp:
-                    known.stamp, known.since = stamp, now
+        for entry, stamp in _stamped(folder):
+            known = self._files.get(entry.path)
+            if known is None:
+                known = self._files[entry.path] = _File(stamp, now)
+                if module := self._meet(folder, entry, known):
+                    executions.append((stamp[1], entry.path, module))
+            elif known.stamp != stamp:
+                known.stamp, known.since = stamp, now
         for _, path, module in sorted(executions, key=lambda execution: execution[:2]):
             module.captures.append(path)
 
@@ -231,16 +230,44 @@ class Watch:
         return True
 
 
+def still_files(folder: Path) -> list[Path]:
+    """The files in the folders of processes below `folder`, once nothing changes and every text has its end.
+
+    Files of a process that died while it wrote, or that goes on and on, are not waited for to their end.
+    """
+    limit = time.monotonic() + _PATIENCE
+    found = _stamps(folder)
+    while found and time.monotonic() < limit:
+        time.sleep(_GLANCE)
+        before, found = found, _stamps(folder)
+        if before == found and all(map(_is_whole, found)):
+            break
+    return sorted(map(Path, found))
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    return {entry.path: stamp for process in _folders(folder) for entry, stamp in _stamped(process)}
+
+
+def _is_whole(path: str) -> bool:
+    name = parse_name(os.path.basename(path))
+    is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
+    return not is_last or _ends_a_module(path)
+
+
 def _folders(folder: Path) -> list[Path]:
     return [
         Path(entry.path) for entry in _scan(folder) if entry.name.startswith("process_") and entry.is_dir()
     ]
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _stamped(folder: Path) -> Iterator[tuple[os.DirEntry[str], tuple[int, int]]]:
+    """The files of a folder, each with its size in bytes and the time of its last change."""
     for entry in _scan(folder):
-        if entry.is_file(follow_symlinks=False):
-            yield entry
+        with suppress(OSError):
+            if entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                yield entry, (status.st_size, status.st_mtime_ns)
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:

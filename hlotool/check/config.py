@@ -19,7 +19,7 @@ import msgspec
 from hlotool.check.catalogue import all_rules
 from hlotool.check.findings import Finding
 from hlotool.errors import UsageError
-from hlotool.names import did_you_mean
+from hlotool.names import complaint_about, did_you_mean
 
 
 class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,10 +41,8 @@ class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if complaint := _unknown(self.rule):
             raise ValueError(complaint)
         for name, pattern in (("module", self.module), ("instruction", self.instruction)):
-            try:
-                re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise ValueError(f"{name} is no regular expression: {error}") from error
+            if complaint := complaint_about(pattern):
+                raise ValueError(f"{name} {complaint}")
 
     def covers(self, finding: Finding) -> bool:
         """Whether `finding` is one of these."""
@@ -62,7 +60,7 @@ def ignored(rows: Sequence[Ignore | Mapping[str, str]]) -> list[Ignore]:
         UsageError: a row has an unknown rule or field, or lacks one.
     """
     try:
-        return [msgspec.convert(row, Ignore, from_attributes=True) for row in rows]
+        return [row if isinstance(row, Ignore) else msgspec.convert(row, Ignore) for row in rows]
     except msgspec.ValidationError as error:
         raise UsageError(f"ignore: {error}") from error
 

@@ -76,12 +76,7 @@ def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
     frontend, function, trace = function_of(module.name)
     parameters = [ParameterFact(name=parameter_name(p), shape=_logical(p)) for p in module.entry.parameters]
     instructions = list(module.instructions())
-    numbers = {instruction: number for number, instruction in enumerate(instructions)}
-    structure, text = hashlib.sha256(), hashlib.sha256()
-    for instruction in instructions:
-        operands = [numbers.get(operand, -1) for operand in instruction.operands]
-        structure.update(f"{instruction.opcode}{operands}".encode())
-        text.update(f"{instruction.opcode}{operands}{_logical(instruction)}{_value(instruction)}".encode())
+    structure, text = digests(instructions)
     return ProgramFacts(
         module=title,
         file=file,
@@ -91,12 +86,34 @@ def program_facts(module: Module, title: str, file: str) -> ProgramFacts:
         parameters=parameters,
         results=[str(shape.without_layout()) for shape in array_shapes(module.entry.root.shape)],
         instructions=len(instructions),
-        structure=structure.hexdigest()[:16],
-        text=text.hexdigest()[:16],
+        structure=structure,
+        text=text,
         constants=list(_constants(instructions)),
         source=_source(module),
         is_eager=frontend == "jax" and _is_eager(module, function),
     )
+
+
+def digests(instructions: Sequence[Instruction]) -> tuple[str, str]:
+    """Digests of a program's opcodes and graph alone, and with shapes and constants; names are in neither.
+
+    Args:
+        instructions: all that the program has, in the order of the text.
+    """
+    numbers = {instruction: number for number, instruction in enumerate(instructions)}
+    # Instructions share the objects that say their shapes.
+    shapes: dict[int, str] = {}
+    structure, text = hashlib.sha256(), hashlib.sha256()
+    for instruction in instructions:
+        shape = shapes.get(id(instruction.shape))
+        if shape is None:
+            shape = shapes[id(instruction.shape)] = _logical(instruction)
+        operands = [numbers.get(operand, -1) for operand in instruction.operands]
+        step = f"{instruction.opcode}{operands}".encode()
+        structure.update(step)
+        text.update(step)
+        text.update(f"{shape}{_value(instruction)}".encode())
+    return structure.hexdigest()[:16], text.hexdigest()[:16]
 
 
 def function_of(name: str) -> tuple[str, str, str]:

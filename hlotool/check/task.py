@@ -10,6 +10,7 @@ from hlotool.check.facts import ProgramFacts, program_facts
 from hlotool.check.findings import FailedFile, Finding
 from hlotool.check.rules import Applies, Problem, Rule
 from hlotool.check.subject import Subject
+from hlotool.check.validity import VALIDITY
 from hlotool.dump.loading import read_stage
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
@@ -57,20 +58,21 @@ def check_module(task: CheckTask) -> CheckResult:
     wanted = [rule for rule in all_rules().values() if rule.id in task.rules]
     rules = [rule for rule in wanted if rule.check_module]
     needs_facts = any(rule.check_dump for rule in wanted)
+    # Other rules look at few constants.
+    reads_literals = VALIDITY in task.rules
     findings: list[Finding] = []
     failures: list[FailedFile] = []
     facts: ProgramFacts | None = None
     for number, stage in enumerate(task.stages):
         file, title = str(stage.source), task.module.title
         try:
-            module = read_stage(stage)
+            module = read_stage(stage, reads_literals=reads_literals)
+            is_program = task.has_program and number == 0 and not module.cut
+            findings += findings_of(module, rules, title, file, is_program, task.gpu)
+            if number == 0 and needs_facts:
+                facts = program_facts(module, title, file)
         except HlotoolError as error:
             failures.append(FailedFile(file=file, module=title, error=error_record(error)))
-            continue
-        is_program = task.has_program and number == 0 and not module.cut
-        findings += findings_of(module, rules, title, file, is_program, task.gpu)
-        if number == 0 and needs_facts:
-            facts = program_facts(module, title, file)
     return CheckResult(findings=findings, failures=failures, facts=facts)
 
 
@@ -89,7 +91,7 @@ def findings_of(
             continue
         problems = list(rule.check_module(subject))
         yield from (_finding(rule, problem, module, title, file) for problem in problems)
-        if rule.id == "invalid-hlo" and problems:
+        if rule.id == VALIDITY and problems:
             return
 
 

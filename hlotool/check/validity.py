@@ -10,9 +10,12 @@ from hlotool.check.subject import Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.verifier import verify
 
+#: The rule that everything in the text is as it must be, constants included.
+VALIDITY = "invalid-hlo"
+
 
 @module_rule(
-    "invalid-hlo",
+    VALIDITY,
     Severity.ERROR,
     "HLO that XLA's verifier rejects",
     remedy="a pass or a tool wrote it: `hlotool bisect` finds which",

@@ -64,14 +64,19 @@ def _give_devices(module: Module, owner: DumpModule) -> None:
         module.attributes = for_grid(module, grid).attributes
 
 
-def read_stage(stage: Stage) -> Module:
-    """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does."""
+def read_stage(stage: Stage, *, reads_literals: bool = True) -> Module:
+    """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does.
+
+    Args:
+        stage: of a dump.
+        reads_literals: see `parse_module`.
+    """
     if stage.text is not None:
         from hlotool.parse.reader import parse_module
 
         text, path = stage.text.read_text(), str(stage.text)
         try:
-            module = parse_module(text, path)
+            module = parse_module(text, path, reads_literals=reads_literals)
         except HloSyntaxError as error:
             from hlotool.parse.cut import parse_cut
 

@@ -32,7 +32,9 @@ _MADE_HEADER = "HloModule unnamed"
 _OPENING = re.compile(r"^[ \t]*(?:ENTRY[ \t]+)?%?[\w.~-]+[ \t]*(?:\([^\n]*->[^\n]*)?\{[ \t]*$", re.MULTILINE)
 _ENTRY = re.compile(r"^[ \t]*ENTRY[ \t][^\n]*\{[ \t]*$", re.MULTILINE)
 #: What shows, below a HloModule line, that it is none in a sentence.
-_BODY = re.compile(r"^\s*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE)
+_BODY = re.compile(
+    r"^[ \t\r\f\v]*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE
+)
 #: How many lines below it are looked at for that.
 _LOOKED_AT = 20
 

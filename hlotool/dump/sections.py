@@ -36,8 +36,10 @@ _BEGIN_WORD, _GRAPH_WORD, _SEPARATOR_WORD = b"*** Begin ", b"## BEGIN_GRAPH", b"
 _HEADER_WORD = b"HloModule "
 _BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
 _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
+#: Before the first word of a line. Never blank lines, too: from each of many to their end takes for ever.
+_INDENT = rb"^[ \t\r\f\v]*"
 _HLO_LINE = re.compile(
-    rb"^\s*(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
+    _INDENT + rb"(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
     # Graphs of PyTorch/XLA have its types, too.
     rb"(?![^\n(]{0,80}\b(?:prim|aten)::))",
     re.MULTILINE,
@@ -58,7 +60,7 @@ _HEADLESS = re.compile(_COMMENTS + rb"%?[\w.~-]+\s*\((?:(?!HloModule )[^\n])*->[
 
 #: A computation without any sign that only HLO has; an entry has to follow.
 _BARE = re.compile(_COMMENTS + rb"[\w.~-]+\s*\{\s*\n")
-_ENTRY = re.compile(rb"^\s*ENTRY\s", re.MULTILINE)
+_ENTRY = re.compile(_INDENT + rb"ENTRY\s", re.MULTILINE)
 
 
 def is_bare(text: bytes) -> bool:

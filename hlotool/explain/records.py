@@ -38,7 +38,7 @@ def locate(dump: Dump, names: Sequence[str]) -> list[PlaceRecord]:
 
 
 def _places(dump: Dump, name: str) -> Iterator[PlaceRecord]:
-    definition = re.compile(rf"^\s*(?:ROOT )?%?{re.escape(name)} = ", re.MULTILINE)
+    definition = re.compile(rf"^[ \t]*(?:ROOT )?%?{re.escape(name)} = ", re.MULTILINE)
     for module in dump.modules:
         for stage in module.stages:
             source = _find(stage, name, definition)

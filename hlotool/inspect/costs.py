@@ -9,12 +9,13 @@ counts as nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+import msgspec
+
 from hlotool.analysis.contractions import CONTRACTIONS
-from hlotool.inspect.sizes import table_bytes, total_bytes
+from hlotool.inspect.sizes import Sizes, table_bytes
 from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, by_opcode
@@ -22,8 +23,7 @@ from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.ir.walk import branches
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True, gc=False):
     """What executing something once takes.
 
     Attributes:
@@ -85,10 +85,19 @@ class CostAnalysis:
 
     Args:
         iterations: of a `while`; one, as XLA counts, where nothing is given.
+        known: what the program costs with other iterations; what calls nothing costs the same.
+
+    Attributes:
+        iterations: of a `while`.
+        sizes: of the shapes of the program.
     """
 
-    def __init__(self, iterations: Callable[[Instruction], int] = lambda loop: 1) -> None:
+    def __init__(
+        self, iterations: Callable[[Instruction], int] = lambda loop: 1, known: CostAnalysis | None = None
+    ) -> None:
         self.iterations = iterations
+        self.sizes: Sizes = known.sizes if known is not None else Sizes()
+        self._plain = known
         self._computations: dict[Computation, Cost] = {}
         self._instructions: dict[Instruction, Cost] = {}
 
@@ -96,16 +105,31 @@ class CostAnalysis:
         """The sum over its instructions."""
         known = self._computations.get(computation)
         if known is None:
-            known = sum(map(self.of_instruction, computation.instructions), Cost())
-            self._computations[computation] = known
+            flops = transcendentals = moved = unknown = 0
+            for cost in map(self.of_instruction, computation.instructions):
+                if cost is not _NOTHING:
+                    flops += cost.flops
+                    transcendentals += cost.transcendentals
+                    moved += cost.bytes_accessed
+                    unknown += cost.unknown
+            known = self._computations[computation] = Cost(flops, transcendentals, moved, unknown)
         return known
 
     def of_instruction(self, instruction: Instruction) -> Cost:
         """With all that it calls."""
         known = self._instructions.get(instruction)
         if known is None:
-            known = self._instructions[instruction] = self._cost(instruction)
+            if self._plain is not None and not any(instruction.called):
+                known = self._plain.of_instruction(instruction)
+            else:
+                known = self._cost(instruction)
+            self._instructions[instruction] = known
         return known
+
+    def operand_and_result_bytes(self, instruction: Instruction) -> int:
+        """Operands read once, of a tuple its table of pointers; the arrays of the result written once."""
+        table = self.sizes.table
+        return self.sizes.total(instruction.shape) + sum([table(o.shape) for o in instruction.operands])
 
     def _cost(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode
@@ -114,8 +138,8 @@ class CostAnalysis:
         if (rule := _RULES.get(opcode)) is not None:
             return rule(self, instruction)
         if (moved := _TRAFFIC.get(opcode)) is not None:
-            return Cost(0, 0, moved(instruction))
-        traffic = operand_and_result_bytes(instruction)
+            return Cost(0, 0, moved(self, instruction))
+        traffic = self.operand_and_result_bytes(instruction)
         if (times := _APPLICATIONS.get(opcode)) is not None:
             applied = self.of_computation(instruction.computation("to_apply"))
             return applied.arithmetic(times(instruction)) + Cost(0, 0, traffic)
@@ -129,11 +153,6 @@ class CostAnalysis:
         return Cost(elements, 0, traffic)
 
 
-def operand_and_result_bytes(instruction: Instruction) -> int:
-    """Every operand read once, of a tuple its table of pointers; every array of the result written once."""
-    return total_bytes(instruction.shape) + sum(table_bytes(o.shape) for o in instruction.operands)
-
-
 def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
     """Register the rule for `opcodes`."""
     return by_opcode(_RULES, opcodes)
@@ -141,7 +160,10 @@ def _costs(*opcodes: str) -> Callable[[Rule], Rule]:
 
 def _elements(instruction: Instruction) -> int:
     """How many elements the result has; its first part where there are several."""
-    return next((shape.size for shape in array_shapes(instruction.shape)), 0)
+    shape = instruction.shape
+    if isinstance(shape, ArrayShape):
+        return shape.size
+    return next((part.size for part in array_shapes(shape)), 0)
 
 
 @_costs("call", "async-start")
@@ -231,7 +253,7 @@ def _select_and_scatter(analysis: CostAnalysis, instruction: Instruction) -> Cos
     return (
         select.arithmetic(sources * (_window_size(instruction) - 1))
         + scatter.arithmetic(sources)
-        + Cost(bytes_accessed=operand_and_result_bytes(instruction))
+        + Cost(bytes_accessed=analysis.operand_and_result_bytes(instruction))
     )
 
 
@@ -245,9 +267,9 @@ def _scatter(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     return applied + Cost(bytes_accessed=3 * changed + table_bytes(indices.shape))
 
 
-def _operand_bytes(instruction: Instruction, number: int) -> int:
+def _operand_bytes(analysis: CostAnalysis, instruction: Instruction, number: int) -> int:
     operands = instruction.operands
-    return table_bytes(operands[number].shape) if number < len(operands) else 0
+    return analysis.sizes.table(operands[number].shape) if number < len(operands) else 0
 
 
 def _keeps_memory(transpose: Instruction) -> bool:
@@ -258,29 +280,29 @@ def _keeps_memory(transpose: Instruction) -> bool:
 
 
 #: Bytes by opcode of what only moves data, and not every operand and the result once.
-_TRAFFIC: Mapping[str, Callable[[Instruction], int]] = {
+_TRAFFIC: Mapping[str, Callable[[CostAnalysis, Instruction], int]] = {
     # The slice is read and written; of the indices XLA counts the first.
-    "dynamic-slice": lambda i: 2 * table_bytes(i.shape) + _operand_bytes(i, 1),
+    "dynamic-slice": lambda of, i: 2 * of.sizes.table(i.shape) + _operand_bytes(of, i, 1),
     # In place: the update is read and written.
-    "dynamic-update-slice": lambda i: 2 * _operand_bytes(i, 1) + _operand_bytes(i, 2),
-    "gather": lambda i: 2 * table_bytes(i.shape) + _operand_bytes(i, 1),
-    "infeed": lambda i: total_bytes(i.shape),
-    "outfeed": lambda i: sum(total_bytes(operand.shape) for operand in i.operands),
-    "slice": lambda i: 2 * table_bytes(i.shape),
-    "transpose": lambda i: 0 if _keeps_memory(i) else operand_and_result_bytes(i),
-    "tuple": lambda i: table_bytes(i.shape),
+    "dynamic-update-slice": lambda of, i: 2 * _operand_bytes(of, i, 1) + _operand_bytes(of, i, 2),
+    "gather": lambda of, i: 2 * of.sizes.table(i.shape) + _operand_bytes(of, i, 1),
+    "infeed": lambda of, i: of.sizes.total(i.shape),
+    "outfeed": lambda of, i: sum(of.sizes.total(operand.shape) for operand in i.operands),
+    "slice": lambda of, i: 2 * of.sizes.table(i.shape),
+    "transpose": lambda of, i: 0 if _keeps_memory(i) else of.operand_and_result_bytes(i),
+    "tuple": lambda of, i: of.sizes.table(i.shape),
 }
 
 
 @_costs("all-reduce", "all-reduce-start")
 def _all_reduce(analysis: CostAnalysis, instruction: Instruction) -> Cost:
     """As of two devices: one addition per element."""
-    return Cost(_all_elements(instruction), 0, operand_and_result_bytes(instruction))
+    return Cost(_all_elements(instruction), 0, analysis.operand_and_result_bytes(instruction))
 
 
 @_costs("rng", "rng-bit-generator")
 def _random(analysis: CostAnalysis, instruction: Instruction) -> Cost:
-    return Cost(0, _all_elements(instruction), operand_and_result_bytes(instruction))
+    return Cost(0, _all_elements(instruction), analysis.operand_and_result_bytes(instruction))
 
 
 def _all_elements(instruction: Instruction) -> int:

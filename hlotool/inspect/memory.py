@@ -14,29 +14,38 @@ from dataclasses import dataclass
 
 from hlotool.analysis.views import handed_on
 from hlotool.inspect.records import MemoryInfo
-from hlotool.inspect.sizes import array_bytes
+from hlotool.inspect.sizes import Sizes
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
+from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees
 
 #: Besides elementwise operations: what may write where an operand of the same size lies.
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
 
 
-def memory_of(module: Module, allocated: int | None = None) -> MemoryInfo:
-    """Estimate the memory that `module` needs; `allocated` is what XLA took, where that is known."""
+def memory_of(module: Module, allocated: int | None = None, sizes: Sizes | None = None) -> MemoryInfo:
+    """Estimate the memory that `module` needs.
+
+    Args:
+        module: with its instructions in the order of execution.
+        allocated: what XLA took, where that is known.
+        sizes: of its shapes, where somebody has counted them.
+    """
     entry = module.entry
+    estimate = _Estimate(sizes or Sizes())
     donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
     roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
-    arguments = sum(map(_bytes, entry.parameters))
-    constants = sum(_bytes(i) for i in module.instructions() if i.opcode == "constant")
-    most = _Estimate().peak(entry, roles)
-    given_away = sum(size for role, size in zip(roles, _sizes_of(entry)) if role is _Role.DONATED)
+    arguments = sum(map(estimate.bytes_of, entry.parameters))
+    constants = sum(estimate.bytes_of(i) for i in module.instructions() if i.opcode == "constant")
+    most = estimate.peak(entry, roles)
+    given_away = sum(
+        size for role, size in zip(roles, estimate.sizes_of_parameters(entry)) if role is _Role.DONATED
+    )
     return MemoryInfo(
         arguments=arguments,
-        results=_bytes(entry.root),
+        results=estimate.bytes_of(entry.root),
         constants=constants,
         peak=constants + arguments - given_away + most,
         allocated=allocated,
@@ -53,22 +62,6 @@ def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:
     for number, parameter in enumerate(entry.parameters):
         for index, _ in leaves(parameter.shape):
             yield number, index
-
-
-def _sizes_of(computation: Computation) -> Iterator[int]:
-    """The bytes of the leaves of all parameters, in order."""
-    for parameter in computation.parameters:
-        yield from (size for _, size in _sizes(parameter))
-
-
-def _bytes(instruction: Instruction) -> int:
-    return sum(size for _, size in _sizes(instruction))
-
-
-def _sizes(instruction: Instruction) -> Iterator[tuple[ShapeIndex, int]]:
-    """The index and the bytes of each leaf of the result; what is no array takes nothing."""
-    for index, shape in leaves(instruction.shape):
-        yield index, array_bytes(shape) if isinstance(shape, ArrayShape) else 0
 
 
 class _Role(enum.Enum):
@@ -102,8 +95,18 @@ class _Value:
 class _Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
         self._known: dict[tuple[Computation, _Role], int] = {}
+
+    def bytes_of(self, instruction: Instruction) -> int:
+        """Of all arrays of its result."""
+        return sum(size for _, size in self._sizes.of_leaves(instruction.shape))
+
+    def sizes_of_parameters(self, computation: Computation) -> Iterator[int]:
+        """The bytes of the leaves of all parameters, in order."""
+        for parameter in computation.parameters:
+            yield from (size for _, size in self._sizes.of_leaves(parameter.shape))
 
     def peak(self, computation: Computation, arguments: Sequence[_Role], is_entry: bool = True) -> int:
         """The most that `computation` allocates at once, with what it calls.
@@ -113,28 +116,70 @@ class _Estimate:
             arguments: of each leaf of its parameters.
             is_entry: it allocates its result, too; that of others lies in memory of their callers.
         """
-        live = sum(size for size, role in zip(_sizes_of(computation), arguments) if role is _Role.DONATED)
-        most = live
-        lives = _lives(computation, arguments, is_entry)
+        given = zip(self.sizes_of_parameters(computation), arguments)
+        live = most = sum(size for size, role in given if role is _Role.DONATED)
+        lives = self._lives(computation, arguments, is_entry)
         for instruction, (made, dying) in zip(computation.instructions, lives):
             fresh = [value for value in made if value.is_own]
-            taken = _taken_over(instruction, fresh, dying)
+            taken = _taken_over(instruction, fresh, dying) if fresh and dying else {}
             for value, place in taken.items():
                 value.is_own = place.is_own
-            live += sum(value.size for value in fresh if value not in taken)
-            inside = max((self._called(instruction, callee) for callee in _run_by(instruction)), default=0)
-            most = max(most, live + inside)
+            live += sum([value.size for value in fresh if value not in taken])
+            for callee in _run_by(instruction):
+                most = max(most, live + self._called(instruction, callee))
+            most = max(most, live)
             kept = set(taken.values())
-            live -= sum(value.size for value in dying if value.is_own and value not in kept)
+            live -= sum([value.size for value in dying if value.is_own and value not in kept])
         return most
 
     def _called(self, instruction: Instruction, callee: Computation) -> int:
         role = _Role.OVERWRITTEN if instruction.opcode == "while" else _Role.KEPT
         key = (callee, role)
         if key not in self._known:
-            count = sum(1 for _ in _sizes_of(callee))
+            count = sum(1 for _ in self.sizes_of_parameters(callee))
             self._known[key] = self.peak(callee, [role] * count, is_entry=False)
         return self._known[key]
+
+    def _lives(
+        self, computation: Computation, arguments: Sequence[_Role], is_entry: bool
+    ) -> Iterator[tuple[Sequence[_Value], Sequence[_Value]]]:
+        """The values that each instruction makes, and those that it reads as the last; see `peak`."""
+        values: dict[Instruction, list[_Value]] = {}
+        made: list[list[_Value]] = []
+        remaining = iter(arguments)
+        for parameter in computation.parameters:
+            sizes = self._sizes.of_leaves(parameter.shape)
+            values[parameter] = [_given(size, next(remaining)) for _, size in sizes]
+        for position, instruction in enumerate(computation.instructions):
+            new: list[_Value] = []
+            made.append(new)
+            if instruction not in values:
+                values[instruction] = self._results(instruction, values, new)
+            for value in new:
+                value.last_use = position
+            for operand in instruction.operands:
+                for value in values[operand]:
+                    value.last_use = position
+        for value in values[computation.root]:
+            value.last_use = len(made)
+            value.is_own = value.is_own and is_entry
+        dying = _by_last_use(values)
+        return ((new, dying.get(position, ())) for position, new in enumerate(made))
+
+    def _results(
+        self, instruction: Instruction, values: Mapping[Instruction, list[_Value]], made: list[_Value]
+    ) -> list[_Value]:
+        """One per leaf; what is no operand's value is new, and added to `made`."""
+        handed = handed_on(instruction, values)
+        results = []
+        for index, size in self._sizes.of_leaves(instruction.shape):
+            value = handed.get(index)
+            if value is None:
+                # The memory of constants is counted apart.
+                value = _Value(0 if instruction.opcode == "constant" else size)
+                made.append(value)
+            results.append(value)
+        return results
 
 
 def _run_by(instruction: Instruction) -> Iterator[Computation]:
@@ -143,49 +188,16 @@ def _run_by(instruction: Instruction) -> Iterator[Computation]:
         yield from instruction.called
 
 
-def _lives(
-    computation: Computation, arguments: Sequence[_Role], is_entry: bool
-) -> Iterator[tuple[list[_Value], list[_Value]]]:
-    """The values that each instruction makes, and those that it reads as the last; see `_Estimate.peak`."""
-    values: dict[Instruction, list[_Value]] = {}
-    made: list[list[_Value]] = []
-    remaining = iter(arguments)
-    for parameter in computation.parameters:
-        values[parameter] = [_given(size, next(remaining)) for _, size in _sizes(parameter)]
-    for position, instruction in enumerate(computation.instructions):
-        made.append([])
-        if instruction not in values:
-            values[instruction] = list(_results(instruction, values, made[-1]))
-        for value in (*made[-1], *(value for operand in instruction.operands for value in values[operand])):
-            value.last_use = position
-    for value in values[computation.root]:
-        value.last_use = len(made)
-        value.is_own = value.is_own and is_entry
-    return zip(made, _by_last_use(values, len(made)))
-
-
-def _results(
-    instruction: Instruction, values: Mapping[Instruction, list[_Value]], made: list[_Value]
-) -> Iterator[_Value]:
-    """One per leaf; what is no operand's value is new, and added to `made`."""
-    handed = handed_on(instruction, values)
-    for index, size in _sizes(instruction):
-        if index not in handed:
-            # The memory of constants is counted apart.
-            made.append(_Value(0 if instruction.opcode == "constant" else size))
-        yield handed[index] if index in handed else made[-1]
-
-
 def _given(size: int, role: _Role) -> _Value:
     return _Value(size, is_own=role is _Role.DONATED, may_be_overwritten=role is not _Role.KEPT)
 
 
-def _by_last_use(values: Mapping[Instruction, list[_Value]], count: int) -> list[list[_Value]]:
+def _by_last_use(values: Mapping[Instruction, list[_Value]]) -> dict[int, list[_Value]]:
     """The values that die at each position; those that nobody reads live on nowhere."""
-    dying: list[list[_Value]] = [[] for _ in range(count + 1)]
+    dying: dict[int, list[_Value]] = {}
     for value in dict.fromkeys(value for parts in values.values() for value in parts):
         if value.last_use >= 0:
-            dying[value.last_use].append(value)
+            dying.setdefault(value.last_use, []).append(value)
     return dying
 
 

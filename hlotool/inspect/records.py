@@ -173,8 +173,9 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
         name: of the dump's module.
         function: of the user's program.
         frontend: `jax`, `tensorflow`, `torch`, or empty.
-        program: digest of the first stage without names and positions; empty when it cannot be read.
-        structure: digest of its opcodes and its graph alone.
+        program: digest of the first stage without names and positions; empty when it cannot be read, and
+            where there is no other module to tell it from.
+        structure: digest of its opcodes and its graph alone; as for `program`.
         labels: of all stages, in the order of compilation.
         passes: how many of them lie between passes.
         captures: executions with arguments.

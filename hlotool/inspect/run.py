@@ -37,7 +37,8 @@ def find_tasks(
         UsageError: there are none.
     """
     wanted = modules_matching(dumps, only)
-    tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture) for dump, m in wanted]
+    alone = len(wanted) == 1
+    tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture, alone) for dump, m in wanted]
     if stages and not any(task.stages for task in tasks):
         labels = dict.fromkeys(stage.title for _, m in wanted for stage in (*m.stages, *m.others))
         meant = next(filter(None, (did_you_mean(pattern, labels) for pattern in stages)), "")
@@ -95,12 +96,14 @@ def _folder(module: ModuleInfo) -> str:
 
 
 def _function(first: ModuleInfo, numbers: list[int], modules: Sequence[ModuleInfo]) -> FunctionInfo:
-    programs = {modules[number].program for number in numbers} - {""}
+    programs = len({modules[number].program for number in numbers} - {""})
+    if len(numbers) == 1:
+        programs = max(programs, int(bool(first.stages)))
     return FunctionInfo(
         function=first.function,
         frontend=first.frontend,
         folder=_folder(first),
         compilations=len(numbers),
-        programs=len(programs),
+        programs=programs,
         modules=numbers,
     )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hlotool.ir.types import ArrayShape, BufferShape, OpaqueShape, Shape, TupleShape, leaves
+from hlotool.ir.types import (
+    ArrayShape,
+    BufferShape,
+    OpaqueShape,
+    Shape,
+    ShapeIndex,
+    TupleShape,
+    leaves,
+)
 
 _POINTER = 8
 #: Of a dynamic dimension's size, kept behind the elements for each dimension.
@@ -30,3 +38,46 @@ def table_bytes(shape: Shape) -> int:
 def total_bytes(shape: Shape) -> int:
     """Bytes of the value and, where it is a tuple, of everything in it."""
     return sum(table_bytes(leaf) for _, leaf in leaves(shape))
+
+
+class Sizes:
+    """Bytes of the shapes of one program, each worked out once.
+
+    Instructions share the objects that say their shapes, so these are told apart by identity: to compare two
+    shapes takes as long as to count their bytes.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Shape] = []
+        self._tables: dict[int, int] = {}
+        self._totals: dict[int, int] = {}
+        self._leaves: dict[int, tuple[tuple[ShapeIndex, int], ...]] = {}
+
+    def table(self, shape: Shape) -> int:
+        """What `table_bytes` says of `shape`."""
+        known = self._tables.get(id(shape))
+        if known is None:
+            known = self._tables[self._place(shape)] = table_bytes(shape)
+        return known
+
+    def total(self, shape: Shape) -> int:
+        """What `total_bytes` says of `shape`."""
+        known = self._totals.get(id(shape))
+        if known is None:
+            known = self._totals[self._place(shape)] = total_bytes(shape)
+        return known
+
+    def of_leaves(self, shape: Shape) -> tuple[tuple[ShapeIndex, int], ...]:
+        """Index and bytes of each leaf of `shape`; what is no array takes nothing."""
+        known = self._leaves.get(id(shape))
+        if known is None:
+            found = (
+                (i, array_bytes(leaf) if isinstance(leaf, ArrayShape) else 0) for i, leaf in leaves(shape)
+            )
+            known = self._leaves[self._place(shape)] = tuple(found)
+        return known
+
+    def _place(self, shape: Shape) -> int:
+        """The identity of a shape that nobody else gets while this object is in use."""
+        self._kept.append(shape)
+        return id(shape)

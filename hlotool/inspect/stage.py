@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from heapq import nlargest
 
 import msgspec
 
@@ -43,7 +44,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
     loops = {i: trip_count(i) for i in instructions if i.opcode == "while"}
     known = {loop: count for loop, count in loops.items() if count is not None}
     once = CostAnalysis()
-    repeated = CostAnalysis(lambda loop: known.get(loop, 1)) if known else once
+    repeated = CostAnalysis(lambda loop: known.get(loop, 1), once) if known else once
     return StageInfo(
         label=label,
         file=file,
@@ -60,7 +61,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         results=list(_results(module)),
         costs=_cost_info(once, module),
         costs_with_loops=_cost_info(repeated, module),
-        memory=memory_of(module, allocated),
+        memory=memory_of(module, allocated, once.sizes),
         busiest=list(_busiest(module, once.of_instruction)),
         loops=[LoopInfo(source=source_of(module, [i]), iterations=count) for i, count in loops.items()],
         collectives=collectives(instructions),
@@ -93,10 +94,12 @@ def _cost_info(analysis: CostAnalysis, module: Module) -> CostInfo:
 
 def _busiest(module: Module, cost: Callable[[Instruction], Cost]) -> Iterator[BusyInfo]:
     """By arithmetic, then by bytes; what calls others is not named, but what it calls."""
-    found = [(instruction, cost(instruction)) for instruction in _executed(module)]
-    found = [(i, c) for i, c in found if c.flops or c.transcendentals or c.bytes_accessed]
-    found.sort(key=lambda row: (row[1].flops + row[1].transcendentals, row[1].bytes_accessed), reverse=True)
-    for instruction, spent in found[:_BUSIEST]:
+    costs = ((instruction, cost(instruction)) for instruction in _executed(module))
+    found = ((i, c) for i, c in costs if c.flops or c.transcendentals or c.bytes_accessed)
+    busiest = nlargest(
+        _BUSIEST, found, lambda row: (row[1].flops + row[1].transcendentals, row[1].bytes_accessed)
+    )
+    for instruction, spent in busiest:
         yield BusyInfo(
             source=source_of(module, [instruction]),
             flops=spent.flops + spent.transcendentals,

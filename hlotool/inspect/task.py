@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from hlotool.check.facts import function_of, program_facts
+from hlotool.check.facts import digests, function_of
 from hlotool.check.findings import FailedFile
 from hlotool.dump.loading import captured_program, load_stage, read_execution, read_stage
 from hlotool.dump.names import Kind
@@ -18,6 +18,7 @@ from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
+from hlotool.workers.collector import collector_off
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"
@@ -33,12 +34,14 @@ class InspectTask:
         module: of the dump.
         stages: those to look at, in the order of compilation.
         architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
+        is_alone: no other module is inspected that its program could be told from.
     """
 
     dump: str
     module: DumpModule
     stages: tuple[Stage, ...]
     architecture: str = ""
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +73,15 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
     programs = list(_programs(task))
     for number, one in enumerate(programs):
         try:
-            module = one.read()
+            with collector_off():
+                module = one.read()
+                stages.append(stage_info(module, one.label, one.file, one.allocated))
+                if number == 0:
+                    frontend, function, _ = function_of(module.name)
+                    if not task.is_alone:
+                        structure, program = digests(list(module.instructions()))
         except HlotoolError as error:
             failures.append(FailedFile(file=one.file, module=owner.title, error=error_record(error)))
-            continue
-        stages.append(stage_info(module, one.label, one.file, one.allocated))
-        if number == 0:
-            facts = program_facts(module, owner.title, one.file)
-            frontend, function = facts.frontend, facts.function
-            program, structure = facts.text, facts.structure
     return ModuleInfo(
         dump=task.dump,
         name=owner.title,
@@ -102,7 +105,7 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
         yield _Program(
             stage.title,
             str(stage.source),
-            partial(read_stage, stage),
+            partial(read_stage, stage, reads_literals=False),
             partial(load_stage, owner, stage, may_compile=False),
             _allocated(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else None,
         )

@@ -101,7 +101,7 @@ class AttributeAccess:
     @property
     def custom_call_target(self) -> str:
         """The name of what a custom call calls; empty where there is none, as for all other opcodes."""
-        return self.text("custom_call_target", "")
+        return self.text("custom_call_target") if "custom_call_target" in self.attributes else ""
 
     @property
     def config_text(self) -> str:

@@ -6,10 +6,10 @@ XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from hlotool.ir.deferred import Deferrable
 from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
 
 if TYPE_CHECKING:
@@ -144,37 +144,8 @@ class ReplicaGroups:
     mesh: MeshGroups | None = None
 
 
-class _Deferrable:
-    """A dataclass whose fields may be filled from a text when one of them is first asked for."""
-
-    __slots__ = ("_source",)
-
-    @classmethod
-    def deferred(cls, decode: Callable[[str], Self], text: str) -> Self:
-        """What `decode(text)` returns, but not before it is looked at; `text` must be known to be right."""
-        made = cls.__new__(cls)
-        _set_source(made, (decode, text))
-        return made
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """Fill all fields; Python calls this only where the slot of `name` is empty."""
-            if name not in type(self).__dataclass_fields__:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name}")
-            decode, text = object.__getattribute__(self, "_source")
-            decoded = decode(text)
-            for field_name in type(self).__dataclass_fields__:
-                object.__setattr__(self, field_name, getattr(decoded, field_name))
-            return getattr(decoded, name)
-
-
-#: Past the guard of frozen classes; thousands are made of one text.
-_set_source = _Deferrable._source.__set__  # type: ignore[attr-defined]
-
-
 @dataclass(frozen=True, slots=True)
-class Metadata(_Deferrable):
+class Metadata(Deferrable):
     """Where an instruction comes from in the user's program. Empty strings and 0 mean absent."""
 
     op_type: str = ""
@@ -389,7 +360,7 @@ class StackFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class StackFrameTables(_Deferrable):
+class StackFrameTables(Deferrable):
     """The four tables after the HloModule line, keyed by their printed row numbers (from 1)."""
 
     file_names: dict[int, str] = field(default_factory=dict)

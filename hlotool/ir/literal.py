@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
+from hlotool.ir.deferred import Deferrable
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal:
+class Literal(Deferrable):
     """A value with its shape.
 
     Attributes:
@@ -24,6 +25,17 @@ class Literal:
     shape: Shape
     value: LiteralValue
     elided: bool = False
+
+    @classmethod
+    def unread(cls, shape: Shape, decode: Callable[[str], Self], text: str) -> Self:
+        """A literal whose value `decode` reads from `text` when it is first asked for; it is not elided.
+
+        Nobody has looked at the text: where it is wrong, what `decode` raises is raised there.
+        """
+        made = cls.deferred(decode, text)
+        object.__setattr__(made, "shape", shape)
+        object.__setattr__(made, "elided", False)
+        return made
 
     @property
     def array(self) -> Array:
@@ -42,7 +54,7 @@ class Literal:
     @property
     def has_elided(self) -> bool:
         """Whether some part of the value is missing."""
-        if isinstance(self.value, tuple):
+        if isinstance(self.shape, TupleShape) and isinstance(self.value, tuple):
             return any(e.has_elided for e in self.value)
         return self.elided
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hlotool.ir.module import Module
@@ -12,6 +9,7 @@ from hlotool.ir.types import Shape
 from hlotool.parse.text.modules import build_module
 from hlotool.parse.text.structure_actions import parse_syntax
 from hlotool.parse.text.syntax import Source, TextError
+from hlotool.workers.collector import collector_off
 
 if TYPE_CHECKING:
     from hlotool.ir.literal import Literal
@@ -25,7 +23,9 @@ _SHORT = 1_000
 _read_so_far = 0
 
 
-def parse_module(text: str, path: str | None = None, *, strict: bool = False) -> Module:
+def parse_module(
+    text: str, path: str | None = None, *, strict: bool = False, reads_literals: bool = True
+) -> Module:
     """Read a module, some computations, or a single instruction.
 
     Args:
@@ -33,6 +33,8 @@ def parse_module(text: str, path: str | None = None, *, strict: bool = False) ->
         path: of the file, for messages.
         strict: also reject what XLA's parser rejects today although it is clear: attributes and metadata keys
             of older versions, physical shapes in layouts.
+        reads_literals: otherwise the long ones of a large text are decoded when somebody asks for them, and
+            only then is HloSyntaxError raised for one that is wrong.
 
     Raises:
         HloSyntaxError: it is not HLO, or it breaks a rule without which nothing can be built (names, operand
@@ -42,19 +44,19 @@ def parse_module(text: str, path: str | None = None, *, strict: bool = False) ->
     source = Source(text, path)
     _read_so_far += len(text)
     is_cut = _read_so_far >= LARGE and len(text) >= min(_SHORT, LARGE)
-    with _collector_off():
+    with collector_off():
         try:
-            module = _read_large(source, strict) if is_cut else None
+            module = _read_large(source, strict, reads_literals) if is_cut else None
             return module or build_module(parse_syntax(source, "module", strict), source, strict)
         except TextError as error:
             raise source.error(error.message, error.position) from error
 
 
-def _read_large(source: Source, strict: bool) -> Module | None:
+def _read_large(source: Source, strict: bool, reads_literals: bool) -> Module | None:
     """The module of a large text, None where it is not written like a dump."""
     from hlotool.parse.text.large import LargeReader
 
-    return LargeReader(source, strict).module()
+    return LargeReader(source, strict, reads_literals).module()
 
 
 def forget_texts() -> None:
@@ -74,27 +76,6 @@ def parse_shape(text: str) -> Shape:
 
 def parse_literal(text: str, shape: Shape) -> Literal:
     """Read what stands in the parentheses of `constant(…)`; raises HloSyntaxError."""
-    from hlotool.parse.text.literals import decode_literal
+    from hlotool.parse.text.literals import read_literal
 
-    source = Source(text)
-    try:
-        return decode_literal(text, shape)
-    except TextError as error:
-        parse_syntax(source, "literal", strict=False)  # where even the syntax is wrong, that is the error
-        raise source.error(error.message, error.position) from error
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """No cyclic collection while objects only become more: it would scan them again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            if not gc.get_freeze_count():
-                # What was made is old at once: nobody need look through it to see that it is still in use.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+    return read_literal(text, shape)

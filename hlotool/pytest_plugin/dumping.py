@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ import pytest
 
 from hlotool.capture import process
 from hlotool.capture.launch import DumpWishes, environment_of
-from hlotool.capture.watch import Watch
+from hlotool.capture.watch import Watch, still_files
 from hlotool.dump.names import Kind, parse_name
 from hlotool.errors import UsageError
 
@@ -37,8 +36,6 @@ _VARIABLES = (
 _INHERITED = "_hlotool_capture_process"
 #: Kinds of files that hold a program, and not an execution of one that may have been compiled long before.
 _PROGRAMS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})
-#: Seconds between two looks at files that may still be written, and for which they are waited for.
-_LOOK, _PATIENCE = 0.01, 1.0
 #: What the dump of a process may take on the disk, as under `hlotool exec`.
 _MOST_BYTES = 10 << 30
 
@@ -146,7 +143,7 @@ class Dumps:
         Returns:
             the folder; None where no program was compiled.
         """
-        files = self._written()
+        files = still_files(self._root)
         programs = {_module(path) for path in files if parse_name(path.name).kind in _PROGRAMS}
         if not programs:
             # Executions of programs that were judged long ago.
@@ -167,27 +164,6 @@ class Dumps:
     def _mine(self) -> Path:
         """Where this very process writes, and not one of its children."""
         return self._root / f"process_{os.getpid()}"
-
-    def _written(self) -> list[Path]:
-        """The files that are there, when none of them changes any more."""
-        found = dict(self._stamps())
-        limit = time.monotonic() + _PATIENCE
-        while found and time.monotonic() < limit:
-            time.sleep(_LOOK)
-            again = dict(self._stamps())
-            if again == found:
-                break
-            found = again
-        return sorted(found)
-
-    def _stamps(self) -> Iterator[tuple[Path, tuple[int, int]]]:
-        for folder in self._root.glob("process_*/"):
-            for path in folder.iterdir():
-                try:
-                    status = path.stat()
-                except OSError:
-                    continue
-                yield path, (status.st_size, status.st_mtime_ns)
 
     def _wanted(self, files: list[Path], programs: set[tuple[Path, int | None]]) -> Iterator[Path]:
         """What belongs to a program that is new, with its first executions; the rest is deleted."""

@@ -44,7 +44,7 @@ class Limits:
 
     Attributes:
         jobs: workers at the same time.
-        timeout: seconds per task, None for no limit.
+        timeout: seconds per task, those not counted in which no processor was free; None for no limit.
         memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
             task begins, the same for each task that runs beside it.
         niceness: how much the workers give way to other processes, as for `nice`.

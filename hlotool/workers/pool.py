@@ -131,7 +131,7 @@ class Pool(Executor):
         return share_of_free(max(1, tasks.at_least(self._limits.jobs - busy)) + self._limits.beside)
 
     def _next_answer(self) -> tuple[WorkerProcess, Answer | None]:
-        """Wait for an answer, and meanwhile kill the workers whose time is over."""
+        """Wait for an answer, and meanwhile kill the workers that have had their time."""
         while True:
             deadline = min(w.deadline for w in self._workers)
             try:
@@ -139,7 +139,7 @@ class Pool(Executor):
                 return self._events.get(timeout=wait)
             except queue.Empty:
                 for worker in self._workers:
-                    if worker.deadline <= time.monotonic():
+                    if worker.deadline <= time.monotonic() and not worker.put_off():
                         worker.time_out()
 
     def _take(self, worker: WorkerProcess, answer: Answer | None) -> Done | None:

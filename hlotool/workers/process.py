@@ -22,6 +22,7 @@ import msgspec
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers.messages import CALL_MARK, Answer, Call, read_answer, skip_to_greeting, write_message
+from hlotool.workers.starvation import extended, seconds_starved
 from hlotool.workers.worker import BOOT, BOOT_ELSEWHERE, WorkerOptions, is_worker
 
 _logger = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ _SIGKILL: int = getattr(signal, "SIGKILL", 9)
 
 #: Seconds for a process that closed its channel to end by itself.
 _LAST_WORDS = 5.0
+#: Seconds by which a deadline moves on at least.
+_SHORTEST_DELAY = 0.05
 
 #: What libraries write before they abort because an allocation failed.
 _ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
@@ -132,6 +135,7 @@ class WorkerProcess:
         self.log = Log()
         self._began = time.monotonic()
         self._time_limit: float | None = None
+        self._starved = 0.0
         self._is_timed_out = False
         self.memory = MemoryBound(options.memory_limit)
         # Ctrl-C goes to the first parent alone, and a kill reaches the worker's own workers too.
@@ -169,10 +173,21 @@ class WorkerProcess:
         return True
 
     def limit_time(self, seconds: float | None) -> None:
-        """What it does from now on may take `seconds` (None: for ever)."""
+        """What it does from now on may take `seconds`, but for those in which it starves (None: for ever)."""
         self._began = time.monotonic()
+        self._starved = 0.0 if seconds is None else seconds_starved(self._process.pid)
         self._time_limit = seconds
         self.deadline = float("inf") if seconds is None else self._began + seconds
+
+    def put_off(self) -> bool:
+        """Move the deadline on by the time for which no processor was free; False where it has come for good.
+
+        A limit is about the program, and not about what else the machine has to do.
+        """
+        starved = seconds_starved(self._process.pid) - self._starved
+        self.deadline = self._began + extended(self._time_limit or 0.0, starved)
+        _logger.debug("worker %d: starved for %.1f s", self._process.pid, starved)
+        return self.deadline > time.monotonic() + _SHORTEST_DELAY
 
     @property
     def elapsed(self) -> float:

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.budget import HUNG
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,7 +115,7 @@ def test_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(bin_folder / "hlotool"), *arguments]
         return subprocess.run(
-            command, cwd=tmp_path, env=own_environment(), capture_output=True, encoding="utf-8", timeout=60
+            command, cwd=tmp_path, env=own_environment(), capture_output=True, encoding="utf-8", timeout=HUNG
         )
 
     assert run("--version").stdout.startswith("hlotool ")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from support.budget import HUNG
 from support.capture import stub_of_jaxlib
 
 from hlotool.cli.main import main
@@ -164,7 +165,7 @@ def test_what_is_wrong_is_told_while_the_program_runs(stub: Path) -> None:
     with Beside(f"{COMPILE}({WRONG!r}); print('read', input())") as beside:
         beside.wait_for("hlotool: wrong: module_0000.jit_")
         assert beside.process.poll() is None
-        out, _ = beside.process.communicate("a line\n", timeout=60)
+        out, _ = beside.process.communicate("a line\n", timeout=HUNG)
     assert "read a line" in out
     assert beside.process.returncode == 1
 
@@ -175,7 +176,7 @@ def test_an_interrupted_program_is_reported(stub: Path) -> None:
     with Beside(source) as beside:
         beside.wait_for("up")
         beside.process.send_signal(signal.SIGINT)
-        out, _ = beside.process.communicate(timeout=60)
+        out, _ = beside.process.communicate(timeout=HUNG)
     assert "ended by SIGINT" in out or "exit status 130" in out
     assert "module_0000.jit_model_fn" in out
     assert beside.process.returncode == 130

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import time
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.budget import processor_budget
 
 from hlotool.cli.main import main
 from hlotool.dump.directory import open_dump
@@ -65,10 +65,9 @@ def test_what_is_not_refused_works(command: list[str], tmp_path: Path) -> None:
     ],
 )
 def test_a_long_word_costs_no_time_and_is_not_repeated(text: str) -> None:
-    start = time.process_time()
-    with pytest.raises(HloSyntaxError) as found:
+    # 18 seconds when every character was a start of the search.
+    with processor_budget(2), pytest.raises(HloSyntaxError) as found:
         parse_module(text)
-    assert time.process_time() - start < 2  # 18 seconds when every character was a start of the search
     assert len(str(found.value)) < 200
 
 
@@ -152,12 +151,12 @@ def test_files_of_arrays_that_cannot_be_read(content: bytes, tmp_path: Path) -> 
     path = tmp_path / "x.npz"
     path.write_bytes(content)
     with pytest.raises(InputDataError, match=r"x\.npz"):
-        read_all(path)
+        read_all(str(path))
 
 
 def test_a_pipe_is_no_file_of_arrays(tmp_path: Path) -> None:
     with pytest.raises(InputDataError, match="not a file"):
-        read_all(Path("/dev/null"))
+        read_all("/dev/null")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.budget import HUNG
 
 from hlotool.cli.main import build_parser
 from hlotool.errors import ExitCode
@@ -35,7 +36,7 @@ def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[s
         env={k: v for k, v in os.environ.items() if k != "HLOTOOL_LOG"} | environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=HUNG,
         check=False,
     )
 

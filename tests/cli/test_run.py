@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.budget import HUNG, processor_budget, slowness
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
 from support.shell import Shell, seconds_of_children
 
@@ -166,9 +167,8 @@ def bad_paths(folder: Path) -> Iterator[tuple[str, Path, str]]:
 
 def test_bad_input_is_one_clear_line(run: Shell, tmp_path: Path) -> None:
     for what, path, name in bad_paths(tmp_path):
-        start = time.process_time()
-        assert run(path) == ExitCode.USAGE, what
-        assert time.process_time() - start < 5, what
+        with processor_budget(5):
+            assert run(path) == ExitCode.USAGE, what
         assert run.out == "", what
         lines = run.error.splitlines()
         assert lines[0].startswith("hlotool: error: "), what
@@ -272,14 +272,14 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(dump: Path) 
     assert process.stderr is not None
     assert "1/2" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=30)
+    out, error = process.communicate(timeout=HUNG)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in error
     first = json.loads(out)
     assert first["interrupted"]
     assert [m["name"] for m in first["modules"]] == ["module_0000.jit_f"]
     (dump / f"{slow}.before_optimizations.txt").write_text(DOUBLE, encoding="utf-8")
-    out, _ = child(dump, "--jobs", 1, "--json").communicate(timeout=30)
+    out, _ = child(dump, "--jobs", 1, "--json").communicate(timeout=HUNG)
     second = json.loads(out)
     assert [m["verdict"] for m in second["modules"]] == ["identical", "not compared"]
     assert second["modules"][0] == first["modules"][0]
@@ -294,7 +294,7 @@ def test_a_report_that_finds_a_full_disk_can_be_had_again(run: Shell, dump: Path
     command = [sys.executable, "-m", "hlotool", "run", str(dump)]
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HUNG, check=False
         )
     assert ended.returncode == ExitCode.USAGE
     assert ended.stderr == "hlotool: error: standard output: cannot be written: No space left on device\n"
@@ -313,7 +313,7 @@ def test_three_quick_interruptions_are_one(dump: Path) -> None:
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)
-    out, error = process.communicate(timeout=30)
+    out, error = process.communicate(timeout=HUNG)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in error
     assert out.splitlines()[-1] == f"next: hlotool run {dump} --jobs 1"
@@ -326,7 +326,7 @@ def test_an_interrupted_report_says_how_to_go_on(dump: Path) -> None:
     assert process.stderr is not None
     assert "1/2" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=HUNG)
     assert "1 result: 1 identical" in out
     assert out.splitlines()[-1] == f"next: hlotool run {dump} --timeout 60 --jobs 1"
 
@@ -338,7 +338,7 @@ def test_a_small_program_takes_little_time(tmp_path: Path) -> None:
     used = []
     for _ in range(3):
         before = seconds_of_children()
-        child(path).communicate(timeout=60)
+        child(path).communicate(timeout=HUNG)
         used.append(seconds_of_children() - before)
     # Twice what it needs without compiled bytecode.
-    assert min(used) < 2.0
+    assert min(used) < 2.0 * slowness()

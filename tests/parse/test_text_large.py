@@ -12,8 +12,10 @@ from support.hlo_mutation import mutated
 from support.hlo_text import COMPUTATIONS, instruction, large_texts_begin_at, program, snapshot
 
 from hlotool.errors import HloSyntaxError
+from hlotool.ir.module import Module
 from hlotool.parse import reader
 from hlotool.parse.text import large
+from hlotool.parse.text.syntax import Source
 
 NEVER = 10**12
 
@@ -201,9 +203,12 @@ def test_the_garbage_collector_is_left_as_it_was(was_on: bool) -> None:
 def test_short_texts_are_cut_once_that_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     cut: list[int] = []
     real = reader._read_large
-    monkeypatch.setattr(
-        reader, "_read_large", lambda source, strict: cut.append(len(source.text)) or real(source, strict)
-    )
+
+    def noted(source: Source, *how: bool) -> Module | None:
+        cut.append(len(source.text))
+        return real(source, *how)
+
+    monkeypatch.setattr(reader, "_read_large", noted)
     text = "HloModule m\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  %p.0 = f32[4]{0} parameter(0)\n"
     text += "".join(f"  %p.{n + 1} = f32[4]{{0}} negate(%p.{n})\n" for n in range(100))
     text += "  ROOT %r = f32[4]{0} negate(%p.100)\n}\n"

@@ -6,18 +6,27 @@ import atexit
 import json
 import os
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hlotool.errors import ExitCode
+
 _LINE = re.compile(r"^next: (.*)$", re.MULTILINE)
 #: What is no command line: advice that names a placeholder.
 ADVICE = re.compile(r"repeat the command with --debug|XLA_FLAGS=.* for the same program")
+
+#: Longest that a line is watched. One that is at work by then has found its files and understood its options.
+_SECONDS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,56 @@ def record(text: object, folder: object = None, test: str = "") -> None:
             # One write of less than a page at the end of a file: processes do not tear each other's lines.
             with Path(os.environ[_FILE]).open("ab", buffering=0) as file:
                 file.write(line.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How the commands ended that were executed.
+
+    Attributes:
+        count: of commands.
+        at_work: how many were ended by us: to repeat with ten times the time limit is advised for programs
+            that never end, too.
+        failures: why others are no use.
+    """
+
+    count: int
+    at_work: int
+    failures: list[str]
+
+
+def execute(lines: Iterable[Printed], cache: Path) -> Ends:
+    """Execute commands where they were printed, two at a time; `cache` becomes hlotool's folder of caches."""
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(partial(_execute, cache=cache), lines))
+    failures = [end for end in ends if end]
+    return Ends(len(ends), ends.count(None), failures)
+
+
+def _execute(printed: Printed, cache: Path) -> str | None:
+    """Why a line is no use; empty where it is, whatever it says of the program; None while it is at work."""
+    program, *arguments = shlex.split(printed.command)
+    where = f"{printed.test}: {printed.command}"
+    if program != "hlotool":
+        return f"{where}: no command of ours"
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "hlotool", *arguments],
+            cwd=printed.folder,
+            env=os.environ | {"HLOTOOL_CACHE": str(cache), "PYTHONPATH": printed.pythonpath},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError as error:
+        return f"{where}: {error}"
+    told = ended.stdout[-500:] + ended.stderr[-500:]
+    is_broken = "Traceback" in told or "internal error" in told
+    if ended.returncode == ExitCode.USAGE or is_broken:
+        return f"{where}: exit {ended.returncode}: {told}"
+    return ""
 
 
 def watch() -> None:

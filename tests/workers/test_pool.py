@@ -12,11 +12,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.budget import HUNG
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers import pool as pool_module
 from hlotool.workers.executor import Done, Limits, Started
 from hlotool.workers.pool import Pool, worker_environment
+from hlotool.workers.process import WorkerProcess
 
 GIB = 1 << 30
 
@@ -138,9 +140,7 @@ def test_a_worker_that_is_of_no_more_use_is_replaced(pool: Pool, misdeed: str) -
 
 def test_a_hanging_task_is_killed() -> None:
     with Pool(Limits(jobs=1, timeout=1.0), preload=["support.planted"]) as pool:
-        start = time.monotonic()
         found = outcomes(pool, ["hang", "after"])
-        assert time.monotonic() - start < 30
     error = found[0]
     assert isinstance(error, BackendTimeout)
     assert error.message == "no answer within 1 s; the process was killed"
@@ -237,10 +237,10 @@ def test_a_busy_worker_ends_with_its_parent() -> None:
     """The parent dies without any chance to clean up."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     parent = subprocess.run(
-        [sys.executable, "-c", ORPHANING], env=environment, stdout=subprocess.PIPE, check=True, timeout=30
+        [sys.executable, "-c", ORPHANING], env=environment, stdout=subprocess.PIPE, check=True, timeout=HUNG
     )
     worker = int(parent.stdout)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HUNG
     while is_alive(worker) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(worker)
@@ -263,3 +263,18 @@ def test_a_worker_says_what_it_is_busy_with() -> None:
         pool.listener = lambda index, text: heard.append((index, text))
         pool.call_all("hlotool.workers.worker:tell", ["judging", "searching"])
     assert sorted(heard) == [(0, "judging"), (1, "searching")]
+
+
+def test_a_task_for_which_no_processor_was_free_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def put_off(worker: WorkerProcess) -> bool:
+        asked.append(len(asked) < 3)
+        worker.deadline = time.monotonic() + 0.01
+        return asked[-1]
+
+    monkeypatch.setattr(WorkerProcess, "put_off", put_off)
+    with Pool(Limits(jobs=1, timeout=0.01), preload=["support.planted"]) as pool:
+        assert isinstance(failure(pool, "hang"), BackendTimeout)
+    # A worker that has not finished its imports by then is asked about, too.
+    assert asked[:4] == [True, True, True, False]

@@ -74,13 +74,14 @@ class LargeReader:
     Args:
         source: what to read.
         strict: reject what XLA rejects although hlotool understands it.
+        reads_literals: long ones, too, before somebody asks for them.
     """
 
-    def __init__(self, source: Source, strict: bool) -> None:
+    def __init__(self, source: Source, strict: bool, reads_literals: bool = True) -> None:
         self._source = source
         self._text = source.text
         self._strict = strict
-        self._pieces = known_pieces(strict)
+        self._pieces = known_pieces(strict, reads_literals)
         self._statements = Statements(self._pieces)
         self._builder = Builder(source.text, strict)
         self._line = 1

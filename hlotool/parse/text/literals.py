@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -19,7 +20,8 @@ from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parse.text.numbers import to_array, to_complex_array
-from hlotool.parse.text.syntax import TextError, TypedLiteral, TypedLiteralTuple
+from hlotool.parse.text.structure_actions import parse_syntax
+from hlotool.parse.text.syntax import Source, TextError, TypedLiteral, TypedLiteralTuple
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 _NUMBER = (
@@ -57,6 +59,25 @@ def decode_literal(text: str, shape: Shape, position: int = 0) -> Literal:
         )
     except ValueError as error:
         raise TextError(str(error), position + len(text) - len(text.lstrip())) from error
+
+
+def read_literal(text: str, shape: Shape) -> Literal:
+    """The same of a text of its own, apart from what stands around it.
+
+    Raises:
+        HloSyntaxError: with the place in `text`.
+    """
+    try:
+        return decode_literal(text, shape)
+    except TextError as error:
+        source = Source(text)
+        parse_syntax(source, "literal", strict=False)  # where even the syntax is wrong, that is the error
+        raise source.error(error.message, error.position) from error
+
+
+def unread_literal(text: str, shape: ArrayShape) -> Literal:
+    """What `read_literal` returns or raises, but not before somebody asks for the value."""
+    return Literal.unread(shape, partial(read_literal, shape=shape), text)
 
 
 def decode_typed_literal(value: TypedLiteral | TypedLiteralTuple, text: str) -> Literal:

@@ -81,6 +81,7 @@ class Pieces:
 
     Args:
         strict: as for the whole text.
+        reads_literals: long ones, too, before somebody asks for them.
 
     Attributes:
         heads: what `head` gave out, by text.
@@ -88,8 +89,9 @@ class Pieces:
         last_stage: the lines of the text that was read last.
     """
 
-    def __init__(self, strict: bool) -> None:
+    def __init__(self, strict: bool, reads_literals: bool = True) -> None:
         self._strict = strict
+        self._reads_literals = reads_literals
         self._shapes: dict[str, Shape] = {}
         self.heads: dict[str, Head] = {}
         self._attributes: dict[str, AttributeSyntax] = {}
@@ -218,8 +220,11 @@ class Pieces:
             return known
         if "//" in text:
             raise Doubt
-        from hlotool.parse.text.literals import decode_literal  # NumPy only where there are constants
+        # NumPy only where there are constants.
+        from hlotool.parse.text.literals import decode_literal, unread_literal
 
+        if not self._reads_literals and len(text) > _SHORT_LITERAL and isinstance(shape, ArrayShape):
+            return unread_literal(text, shape)
         literal = decode_literal(text, shape)
         # A lone number may stand for gigabytes of zeros.
         is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
@@ -238,14 +243,17 @@ class Pieces:
             raise Doubt from None
 
 
-_known: dict[bool, Pieces] = {}
+_known: dict[tuple[bool, bool], Pieces] = {}
 
 
-def known_pieces(strict: bool) -> Pieces:
-    """The pieces of what was read before: stages of one module say nearly the same."""
-    known = _known.get(strict)
+def known_pieces(strict: bool, reads_literals: bool = True) -> Pieces:
+    """The pieces of what was read before: stages of one module say nearly the same.
+
+    Lines whose literals nobody has read prove nothing to those who want them read.
+    """
+    known = _known.get((strict, reads_literals))
     if known is None or known.count > _MOST_PIECES:
-        known = _known[strict] = Pieces(strict)
+        known = _known[strict, reads_literals] = Pieces(strict, reads_literals)
     return known
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.budget import HUNG
 
 from hlotool.backends.numpy import NumpyBackend, contraction, threads
 from hlotool.parse.reader import parse_module
@@ -49,7 +50,7 @@ def test_every_part_is_done_once(count: str, parts: int, monkeypatch: pytest.Mon
 
 def test_parts_run_at_the_same_time_with_the_callers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(threads.VARIABLE, "2")
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=HUNG)
     seen: list[str] = []
 
     def part(_: int) -> None:
@@ -64,7 +65,7 @@ def test_parts_run_at_the_same_time_with_the_callers_settings(monkeypatch: pytes
 @pytest.mark.parametrize("caller_fails", [True, False])
 def test_an_error_in_any_thread_arrives(caller_fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(threads.VARIABLE, "2")
-    meeting = threading.Barrier(2, timeout=10)
+    meeting = threading.Barrier(2, timeout=HUNG)
     caller = threading.current_thread()
 
     def part(_: int) -> None:
