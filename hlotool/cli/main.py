@@ -14,6 +14,7 @@ from typing import Protocol
 from hlotool._version import __version__
 from hlotool.cli import (
     backends,
+    baseline,
     bisect,
     check,
     diff,
@@ -79,6 +80,7 @@ _COMMANDS: tuple[Command, ...] = (
     check,
     diff,
     prove,
+    baseline,
     mutate,
     inspect,
     opt,
