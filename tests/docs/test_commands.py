@@ -86,7 +86,8 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the repository, once for all pages that have it."""
     for earlier in COMMANDS[line].before:
         run(earlier)
-    program, *arguments = shlex.split(line)
+    words, _, written = line.partition(" > ")
+    program, *arguments = shlex.split(words)
     runner = {
         "hlotool": [sys.executable, "-m", "hlotool"],
         "python": [sys.executable],
@@ -95,7 +96,7 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
     # A `python` among the arguments is this one.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as cache:
-        return subprocess.run(
+        result = subprocess.run(
             [*runner, *arguments],
             cwd=ROOT,
             env=os.environ | {"HLOTOOL_CACHE": cache, "PATH": path, "PYTHONIOENCODING": "utf-8"},
@@ -103,6 +104,10 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
             encoding="utf-8",
             timeout=300,
         )
+    if written:
+        (ROOT / written).parent.mkdir(exist_ok=True)
+        (ROOT / written).write_text(result.stdout, encoding="utf-8")
+    return result
 
 
 def need_tools(line: str) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hlotool.errors import ProtoError
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Module
+from hlotool.ir.types import TupleShape
 from hlotool.parse.proto.literals import deserialize_literal, read_literal
 from hlotool.parse.proto.module import read_module
 from hlotool.parse.proto.schema import Message, decode, decode_text
@@ -48,10 +49,15 @@ def parse_snapshot(content: bytes, path: str | None = None) -> Execution:
     proto = decode("HloSnapshot", content, origin)
     if not proto.hlo.hlo_module.computations:
         raise ProtoError(f"{origin}: a proto, but not a snapshot with a program")
+    module = read_module(proto.hlo.hlo_module, path)
+    result = _literal(proto.result, origin) if proto.HasField("result") else None
+    if result is not None and result.shape == TupleShape(()) != module.entry.root.shape:
+        # XLA writes an empty tuple where it gave up copying the result, as it does for donated arguments.
+        result = None
     return Execution(
-        read_module(proto.hlo.hlo_module, path),
+        module,
         (tuple(_literal(argument, origin) for argument in proto.arguments),),
-        _literal(proto.result, origin) if proto.HasField("result") else None,
+        result,
         proto.execution_platform,
     )
 
