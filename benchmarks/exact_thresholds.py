@@ -9,6 +9,7 @@ from pathlib import Path
 
 from exact_constants import fits, functions, relations, roots
 from exact_cost import programs
+from exact_integers import labels
 
 from hlotool.backends.field.snapping import reading_of
 from hlotool.ir.module import Module
@@ -68,6 +69,7 @@ def sensitivities(paths: Sequence[Path], folder: Path, only: str = "") -> Iterat
         "FOLDED_UNITS": ("folded functions of constants known", counted_functions),
         "FOLDS": (_FITS, fits),
         "SAME_FIT": (_FITS, fits),
+        "INTEGERS": ("seeds that show a fault in one of ten labels", labels),
         "ROOTS": (_ROOTS, roots),
         "POINTS_FOR_ROOTS": (_ROOTS, roots),
         "EXACT_DEGREE": ("probability that is stated for two points", _probability),

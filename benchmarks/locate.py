@@ -138,7 +138,7 @@ class Asked:
     def divergence(self) -> DivergenceRecord | None:
         """What the locator says."""
         options = wanted(self.task.options)
-        return with_divergence(self.row, options, *self.sides, self.trial, 0.0).divergence
+        return with_divergence(self.row, options, *self.sides, self.trial, 0).divergence
 
     def count(self, setting: Setting) -> DivergenceRecord | None:
         """Ask, and count the answer."""
@@ -279,7 +279,7 @@ def compare_devices(
         if row.verdict.answer is not Answer.BAD:
             return False
         began = time.perf_counter()
-        completed = with_divergence(row, wanted(task.options), good, bad, trial, 0.0)
+        completed = with_divergence(row, wanted(task.options), good, bad, trial, 0)
         record = completed.divergence
         if record is None:
             print(title, completed.divergence_missing, file=sys.stderr)

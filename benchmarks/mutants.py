@@ -41,18 +41,20 @@ from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
-from hlotool.replay.set_budget import in_time, seconds_for_sets
+from hlotool.replay.set_budget import allowed_for_sets, in_budget
 from hlotool.replay.trials import trials
 from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate
 from hlotool.search.mutation.mutants import KINDS, Mutant, draw
 from hlotool.search.mutation.task import fate_within, sets_of
 from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0
-#: Seconds of the processor for all further sets of a program; `--thorough` takes six times as long.
-_SETS_SECONDS = 15.0
+#: Work of making all further sets of a program and running it on them; `--thorough` may take six times as
+#: long.
+_SETS_WORK = 15 * UNITS_PER_SECOND
 #: Mutants of one program, so that no program outweighs the others.
 _OF_ONE = 12
 #: Larger programs take longer than they tell.
@@ -125,10 +127,11 @@ def rows(source: Source, seed: int, kinds: Sequence[FaultKind]) -> Iterator[Row]
     """The mutants of one program."""
     rng = np.random.default_rng([seed, len(source.name)])
     try:
+        before = work_done()
         reference = compile_program("before", "", source.before, "numpy")
         if reference.runner.copies > 1:
             return
-        examiner, by_default = _examiner(source, reference)
+        examiner, by_default = _examiner(source, reference, before)
     except (HlotoolError, TooSlow) as error:
         print(f"left out: {source.name}: {error}", file=sys.stderr)
         return
@@ -139,32 +142,26 @@ def rows(source: Source, seed: int, kinds: Sequence[FaultKind]) -> Iterator[Row]
                 yield _row(source, stage, mutant, examiner, by_default)
 
 
-def _examiner(source: Source, reference: Program) -> tuple[Examiner, int]:
-    """With all sets, and how many of them a replay takes by default.
-
-    That goes by processor time, for the machine may be shared: reading and running both sides against what
-    the further sets take.
-    """
-    began = time.process_time()
+def _examiner(source: Source, reference: Program, before: int) -> tuple[Examiner, int]:
+    """With all sets, and how many of them a replay takes by default; `before` is the work before all that."""
     with time_limit(_SECONDS):
-        parse_module(source.before.to_text())
         [trial] = trials(DumpModule(None, "", ""), reference.module, ReplayOptions())
-        other = source.after or parse_module(source.before.to_text())
+        other = source.after or source.before
         compare_programs(reference, compile_program("after", "", other, "numpy", reference), trial.arguments)
-    allowed = seconds_for_sets(ReplayOptions(), time.process_time() - began)
+    allowed = allowed_for_sets(ReplayOptions(), work_done() - before)
     by_default = 0
 
-    def timed() -> Iterator[InputSet]:
+    def counted() -> Iterator[InputSet]:
         nonlocal by_default
-        every = sets_of(reference, [trial], ReplayOptions(thorough=True), 0.0)
-        end = time.process_time() + _SETS_SECONDS
-        for one, is_in_time in in_time(every, allowed):
-            by_default += is_in_time
+        every = sets_of(reference, [trial], ReplayOptions(thorough=True), 0)
+        end = work_done() + _SETS_WORK
+        for one, is_in_budget in in_budget(every, allowed):
+            by_default += is_in_budget
             yield one
-            if time.process_time() > end:
+            if work_done() > end:
                 return
 
-    examiner = Examiner(reference, timed())
+    examiner = Examiner(reference, counted())
     return examiner, by_default
 
 

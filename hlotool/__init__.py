@@ -18,12 +18,14 @@ from hlotool._version import __version__
 if TYPE_CHECKING:
     from hlotool.api.backends import list_backends
     from hlotool.api.bisect import bisect
+    from hlotool.api.cache import cache
     from hlotool.api.check import check, explain_fusion, list_rules, mend
     from hlotool.api.compare import compare
     from hlotool.api.diff import diff
     from hlotool.api.explain import explain, list_messages
     from hlotool.api.extract import extract
     from hlotool.api.inspect import inspect
+    from hlotool.api.merge import merge
     from hlotool.api.mutate import mutate
     from hlotool.api.opt import list_passes, opt
     from hlotool.api.programs import load, parse, run
@@ -39,6 +41,7 @@ __all__ = [
     "Result",
     "__version__",
     "bisect",
+    "cache",
     "check",
     "compare",
     "diff",
@@ -52,6 +55,7 @@ __all__ = [
     "list_rules",
     "load",
     "mend",
+    "merge",
     "mutate",
     "opt",
     "parse",

@@ -7,6 +7,7 @@ HlotoolError
 │   ├── HloSyntaxError      not HLO text (line, column, caret)
 │   ├── VerificationError   HLO that breaks a rule of the language (instruction, rule)
 │   ├── DumpError           a path, archive or dump directory that cannot be read
+│   │   └── StoreError      a server that failed to answer: another time it may
 │   ├── ProtoError          a binary HLO file that cannot be decoded
 │   └── InputDataError      captured or scripted inputs that do not fit the program
 ├── Unsupported             correct HLO that this backend cannot execute (instruction, reason)
@@ -139,6 +140,10 @@ class VerificationError(InputError):
 
 class DumpError(InputError):
     """A path, archive or dump directory that cannot be read; the message names the path and the remedy."""
+
+
+class StoreError(DumpError):
+    """An object store or web server that failed to answer, also when it was asked again."""
 
 
 class ProtoError(InputError):

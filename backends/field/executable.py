@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Signs
-from hlotool.backends.base import Executable, Probe, Value
+from hlotool.backends.base import Probe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.held import residues
@@ -58,7 +58,7 @@ class FieldBackend:
         self.trial = trial
         self._deadline = deadline
 
-    def compile(self, module: Module) -> Executable:
+    def compile(self, module: Module) -> FieldExecutable | Everywhere:
         """For one device; manual regions of a program on global arrays are executed on all partitions.
 
         Raises:
@@ -73,6 +73,15 @@ class FieldBackend:
             return FieldExecutable(self, around, around.plan(module.entry))
         except NotSeparable:
             return Everywhere(FieldExecutable(self, inside, inside.plan(module.entry)))
+
+    def compile_watched(self, module: Module) -> FieldExecutable | Everywhere:
+        """The same for a probe, which must see the program as it is.
+
+        Around manual regions, too, it is executed on all partitions.
+        """
+        if not is_one_program_with_regions(module):
+            return self.compile(module)
+        return Everywhere(self.compile_devices(module, DeviceGrid(1, module.num_partitions)))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> FieldExecutable:
         """For all devices of `grid`; see `compile`."""
@@ -130,13 +139,18 @@ class FieldExecutable:
         """What `run` returns as whole words (see `held`); arguments and probe are as there."""
         return execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
 
+    def held_on_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """What `run_devices` returns as whole words; arguments and probes are as there."""
+        seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
+        return execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen)
+
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """Execute once on all devices; see `run` and `DevicesExecutable`."""
-        seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
-        results = execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen)
-        return [self._result(result) for result in results]
+        return [self._result(result) for result in self.held_on_devices(arguments, probes)]
 
     def _result(self, value: Value) -> Value:
         found: Value = residues(self.module.entry.root.shape, value, self._backend.trial.half)
@@ -152,5 +166,14 @@ class Everywhere:
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """See `FieldExecutable.run`; the probe sees the first device."""
+        return self._executable.run_devices(*self._for_all(arguments, probe))[0]
+
+    def held(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """See `FieldExecutable.held`; the probe sees the first device."""
+        return self._executable.held_on_devices(*self._for_all(arguments, probe))[0]
+
+    def _for_all(
+        self, arguments: Sequence[Value], probe: Probe | None
+    ) -> tuple[Sequence[Sequence[Value]], Sequence[Probe | None]]:
         count = len(self._executable.grid)
-        return self._executable.run_devices([arguments] * count, [probe] + [None] * (count - 1))[0]
+        return [arguments] * count, [probe, *[None] * (count - 1)]

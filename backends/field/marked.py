@@ -11,7 +11,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.held import is_complex, is_float
+from hlotool.backends.field.held import is_complex, is_float, pair
+from hlotool.backends.field.words import join, split
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import Shape, TupleShape
 
@@ -48,6 +49,29 @@ def marked(shape: Shape, value: Any, half: int = 0) -> Any:
     return value
 
 
+def marked_residues(shape: Shape, value: Any, half: int = 0) -> Any:
+    """A result of `shape` that is held in residues of `half` (see `held.residues`), as `marked` marks it.
+
+    The other residues are 0: nothing can be computed with such words, but compared they are the same.
+    """
+    if isinstance(shape, TupleShape) and isinstance(value, tuple):
+        parts = zip(shape.elements, value)
+        return tuple(marked_residues(part, element, half) for part, element in parts)
+    if is_float(shape):
+        return marked(shape, _word_of(np.asarray(value, np.uint64), half), half)
+    if is_complex(shape):
+        return marked(
+            shape, pair(*(_word_of(one, half) for one in split(np.asarray(value, np.uint64)))), half
+        )
+    return value
+
+
+def _word_of(residue: npt.NDArray[np.uint64], half: int) -> npt.NDArray[np.uint64]:
+    """The word that has this residue in one half, and 0 in the other."""
+    zeros = np.zeros_like(residue)
+    return join(residue, zeros) if half == 0 else join(zeros, residue)
+
+
 def held(value: Any) -> Any:
     """A value with its marks taken off."""
     if isinstance(value, tuple):
@@ -67,6 +91,14 @@ def compared(value: Array) -> _Residues:
     if value.dtype in _WORDS:
         return np.asarray(value[_COMPARED])
     return np.stack([value[part][_COMPARED] for part in ("real", "imaginary")], axis=-1)
+
+
+def numbered(value: Array) -> Array:
+    """One number for each element, equal for equal ones; what is not marked is itself."""
+    if not is_marked(value):
+        return value
+    residues = compared(value).astype(np.uint64)
+    return residues if value.dtype in _WORDS else join(residues[..., 0], residues[..., 1])
 
 
 def _viewed(array: Any, dtype: np.dtype[Any]) -> Array:

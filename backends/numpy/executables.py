@@ -10,10 +10,12 @@ import numpy as np
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.lockstep import Device, World
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import InputDataError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.workers.work_limit import spend
 
 #: A plan, or what else takes over the list of the arguments and returns the result.
 Executing: TypeAlias = Callable[[list[Any], Run], Any]
@@ -21,6 +23,8 @@ Executing: TypeAlias = Callable[[list[Any], Run], Any]
 
 def execute(plan: Executing, values: list[Any], run: Run) -> Value:
     """The result of `plan`, which takes over the list; no arithmetic warns, as none does in XLA."""
+    if isinstance(plan, Plan):
+        spend(plan.price)
     with np.errstate(all="ignore"):
         result: Value = plan(values, run)
     return result

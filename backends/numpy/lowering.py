@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hlotool.analysis.work import Prices
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
@@ -35,6 +36,7 @@ class Lowering:
         self.grid = grid
         self._policy = policy
         self._plans: dict[Computation, Plan] = {}
+        self._prices = Prices()
 
     @property
     def is_exact(self) -> bool:
@@ -115,7 +117,8 @@ class Lowering:
         template.extend([None] * (len(slots) - len(template)))
         read = {o for unit in units for o in unit.operands} | {computation.root}
         unused = [slots[p] for p in computation.parameters if p not in read]
-        return Plan(computation, steps, template, slots[computation.root], unused, quick_steps)
+        root = slots[computation.root]
+        return Plan(computation, steps, template, root, unused, quick_steps, self._prices)
 
     def known_value(self, instruction: Instruction) -> Any:
         """The value of a constant; None for what has to be executed."""

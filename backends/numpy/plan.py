@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hlotool.analysis.work import Prices
 from hlotool.backends.numpy.failures import failure
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.backends.numpy.run import Run
@@ -49,10 +50,11 @@ class Plan:
         root: slot of the result.
         unused: slots of arguments that nothing reads.
         instructions: that `steps` execute.
+        price: units of work of one execution, apart from loops and branches within it, which count theirs.
     """
 
     __slots__ = (
-        *("_code", "_seen_code", "_template"),
+        *("_code", "_prices", "_seen_code", "_template"),
         *("computation", "fused", "instructions", "root", "steps", "unused"),
     )
 
@@ -64,6 +66,7 @@ class Plan:
         root: int,
         unused: Sequence[int],
         fused: Sequence[Step] | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self.computation = computation
         self.steps = tuple(steps)
@@ -72,8 +75,14 @@ class Plan:
         self.unused = tuple(unused)
         self.instructions = frozenset(step.instruction for step in self.steps)
         self._template = template
+        self._prices = prices or Prices()
         self._seen_code = [_code(step) for step in self.steps]
         self._code = [_code(step) for step in self.fused] if fused is not None else self._seen_code
+
+    @property
+    def price(self) -> int:
+        """See `Plan`; worked out when it is asked for first."""
+        return self._prices.of(self.computation)
 
     def __call__(self, arguments: list[Any], run: Run | None = None) -> Any:
         run = run or Run()

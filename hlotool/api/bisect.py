@@ -144,7 +144,9 @@ def bisect(
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
+    from hlotool.stores.writing import refuse_url
 
+    folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)
     search = _Search(paths_of(paths), options, backend or "", repeats, confidence, try_on or "", course)
     journal = journal_of("bisect", command_key(search.paths, options))
@@ -154,7 +156,6 @@ def bisect(
     notes: list[str] = []
     with ending(course) as end:
         search.run(journal, findings, notes, every_stage, every_module, is_bundled=repro is not None)
-    folder = None if repro is None else Path(repro)
     record = _record(search.paths, options, findings, notes, folder, end, start)
     if end.interrupted:
         journal.close()

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from hlotool.api.given import checked
 from hlotool.api.numbers import byte_size
-from hlotool.api.results import RecordResult
+from hlotool.api.results import Result
 from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
     from hlotool.report.cache_records import CacheRecord
 
 
-class CacheResult(RecordResult):
+class CacheResult(Result["CacheRecord"]):
     """What the store of verdicts holds."""
 
     record: CacheRecord
+
+    @property
+    def rows(self) -> Sequence[CacheRecord]:
+        """The record itself."""
+        return [self.record]
 
     @property
     def entries(self) -> int:
@@ -41,6 +48,7 @@ def cache(
 
     if action not in ("info", "prune", "clear"):
         raise UsageError(f"no action {action!r}: info, prune or clear")
+    checked({"size": size})
     given = byte_size(size) if isinstance(size, str) else size
     limit = LIMIT if given is None else given
     store = verdict_store()

@@ -10,6 +10,7 @@ from hlotool.api.given import checked, several
 from hlotool.api.results import FindingsResult
 from hlotool.api.spool import Program, path_of
 from hlotool.errors import ExitCode, UsageError
+from hlotool.stores.urls import is_url
 
 if TYPE_CHECKING:
     from hlotool.diff.records import ProgramDiffRecord, ResultDiffRecord
@@ -59,8 +60,9 @@ def diff(
     checked({"context": context, "rtol": rtol, "atol": atol})
     paths = path_of(left), path_of(right)
     must_exist(paths)
-    from hlotool.diff.results import are_results
+    from hlotool.diff.results import are_results, results_here
 
+    paths = results_here(paths[0]), results_here(paths[1])
     kinds = {are_results(path) for path in paths}
     if len(kinds) > 1:
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
@@ -72,7 +74,7 @@ def diff(
 def must_exist(paths: Sequence[str]) -> None:
     """Refuse paths that are not there; raises UsageError."""
     for path in paths:
-        if path != "-" and "://" not in path and not os.path.exists(path):
+        if path != "-" and not is_url(path) and not os.path.exists(path):
             raise UsageError(f"{path}: no such file or directory")
 
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.results import Result
 from hlotool.errors import DumpError, ExitCode
+from hlotool.stores.masks import taken_in
+from hlotool.stores.paths import here
+from hlotool.stores.urls import is_url
 
 if TYPE_CHECKING:
     from hlotool.explain.records import MatchRecord
@@ -66,9 +69,14 @@ def _result(matches: list[MatchRecord]) -> ExplainResult:
 
 def _text(text: str | os.PathLike[str]) -> str:
     """What to read: the text, or the file that it names."""
-    if isinstance(text, str) and ("\n" in text or not os.path.isfile(text)):
+    if isinstance(text, str) and ("\n" in text or not (_is_lone_url(text) or os.path.isfile(text))):
         return text
     try:
-        return Path(text).read_text(encoding="utf-8", errors="backslashreplace")
+        return Path(here(taken_in(os.fspath(text)))).read_text(encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise DumpError(f"{os.fspath(text)}: {error.strerror}") from error
+
+
+def _is_lone_url(text: str) -> bool:
+    """Whether it is a URL and not a message that begins with one."""
+    return is_url(text) and len(text.split()) == 1

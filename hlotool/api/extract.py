@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.api.options import options_from
@@ -70,8 +69,9 @@ def extract(
     given = dict(locals())
     from hlotool.report.reduce_records import ExtractRecord
     from hlotool.search.extraction import cut_named
-    from hlotool.search.reduction.files import write_case
+    from hlotool.search.reduction.files import with_suffix, write_case
     from hlotool.search.reduction.task import load_case
+    from hlotool.stores.masks import taken_in
 
     options = options_from(given)
     wanted = [names] if isinstance(names, str) else list(names)
@@ -79,8 +79,9 @@ def extract(
     cut = cut_named(loaded.case, wanted, height, call)
     inputs_file = ""
     if output is not None:
-        write_case(cut.case, Path(output))
-        inputs_file = str(Path(output).with_suffix(".npz")) if cut.inputs else ""
+        output = taken_in(os.fspath(output))
+        write_case(cut.case, output)
+        inputs_file = with_suffix(output, ".npz") if cut.inputs else ""
     ended = loaded.case.module.cut
     record = ExtractRecord(
         path=path_of(path),

@@ -18,15 +18,19 @@ from hlotool.api.numbers import (
     confidence,
     devices,
     distance,
+    modules,
     number,
     processes,
     quoted,
     repetitions,
     seconds,
     seed,
+    shard,
     tolerance,
 )
-from hlotool.errors import UsageError
+from hlotool.errors import HlotoolError, UsageError
+from hlotool.stores.masks import taken_in
+from hlotool.stores.urls import is_url
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -49,9 +53,24 @@ def budget(text: str) -> str:
 def values_file(text: str) -> str:
     """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
     path, colon, _ = text.rpartition(":")
+    if (is_url(text) and text.endswith(".py")) or (is_url(path) and path.endswith(".py")):
+        raise argparse.ArgumentTypeError(f"{text}: scripts are not run from a URL; fetch it, read it")
+    if is_url(text):
+        return _values_url(text)
     if not os.path.exists(path if colon and path.endswith(".py") else text):
         raise argparse.ArgumentTypeError(f"{text}: no such file")
     return text
+
+
+def _values_url(text: str) -> str:
+    from hlotool.stores.paths import exists
+
+    try:
+        if not exists(url := taken_in(text)):
+            raise argparse.ArgumentTypeError(f"{url}: no such file")
+    except HlotoolError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return url
 
 
 def script_function(text: str) -> str:
@@ -103,6 +122,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("repeats", "trials", "cases"), repetitions),
     **dict.fromkeys(("context", "height", "call"), distance),
     **dict.fromkeys(("rtol", "atol"), tolerance),
+    **dict.fromkeys(("sample", "max_failures"), modules),
     "arch": architecture,
     "budget": budget,
     "compare_with": script_function,
@@ -110,9 +130,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "input_range": value_range,
     "jobs": processes,
     "seed": seed,
+    "shard": shard,
+    "size": byte_size,
     "timeout": seconds,
 }
-_FREE_WHEN_FALSE = frozenset({"only", "values", "fail_regex", "replicas", "partitions", "jobs"})
+_FREE_WHEN_FALSE = frozenset(
+    {"only", "values", "fail_regex", "replicas", "partitions", "jobs", "sample", "max_failures"}
+)
 #: Options that take one of a few words.
 CHOICES = {
     "elided": ("refuse", "generate"),
@@ -130,8 +154,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = dict(given)
     for name in ("compare_with", "save_outputs", "save_values"):
-        if isinstance(found.get(name), os.PathLike):
-            found[name] = os.fspath(found[name])
+        if isinstance(found.get(name), str | os.PathLike):
+            found[name] = taken_in(os.fspath(found[name]))
     for name, check in _CHECKS.items():
         value = found.get(name)
         if value is not None and (value or name not in _FREE_WHEN_FALSE):

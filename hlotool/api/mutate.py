@@ -75,7 +75,7 @@ def mutate(
         inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None.
         further_sets: after the plain generated inputs others that reach more of the program.
         thorough: all further sets, however long it takes.
-        budget: what further sets may take, in seconds (`30`) or times the runs (`5x`).
+        budget: what further sets may take, in seconds (`30`) or times the work of the runs (`5x`).
         timeout: a tenth of the seconds that the faults of one process may take.
         jobs: processes; 0 for as many as suit the machine.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.

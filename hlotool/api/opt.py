@@ -121,6 +121,7 @@ def opt(
     """
     checked({"form": form, "emit": emit})
     from hlotool.ir.edit_clone import clone_module
+    from hlotool.stores.masks import taken_in
 
     module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), form)
     before = module.to_text() if emit == "filecheck" else ""
@@ -128,12 +129,11 @@ def opt(
     manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, dump_to)
     pieces = _pieces(module, emit, passes, before)
     if output is not None:
-        from hlotool.findings.files import writing
+        from hlotool.findings.files import write_file
 
-        with writing(os.fspath(output)), Path(output).open("wb") as file:
-            file.writelines(pieces)
-    shown = module.name if isinstance(path, Module) else os.fspath(path)
-    written = "" if output is None else os.fspath(output)
+        write_file(output, pieces)
+    shown = module.name if isinstance(path, Module) else taken_in(os.fspath(path))
+    written = "" if output is None else taken_in(os.fspath(output))
     return OptResult(_record(shown, passes, manager.runs, written), module, pieces)
 
 
@@ -154,8 +154,10 @@ def _load(path: str, form: str | None) -> Module:
     from hlotool.ir.verifier import verify_or_raise
     from hlotool.parse.proto.module import parse_module_proto
     from hlotool.parse.reader import parse_module
+    from hlotool.stores.masks import taken_in
+    from hlotool.stores.paths import here
 
-    content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(path), DumpError)
+    content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(here(taken_in(path))), DumpError)
     shown = "<stdin>" if path == "-" else path
     if form == "proto":
         module = parse_module_proto(content, shown)
@@ -179,8 +181,9 @@ def _run(
     from hlotool.passes.manager import PassManager
     from hlotool.passes.observers import ALL, DumpModules, PrintModules
     from hlotool.passes.pipeline import known_pass, parse_pipeline
+    from hlotool.stores.writing import refuse_url
 
-    dump = DumpModules(Path(dump_to)) if dump_to else None
+    dump = DumpModules(Path(refuse_url("--dump-to", os.fspath(dump_to)))) if dump_to else None
     around = [
         [name if name == ALL else known_pass(name) for name in several(names)]
         for names in (print_before, print_after)

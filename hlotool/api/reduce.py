@@ -103,6 +103,9 @@ def reduce(
     start = time.perf_counter()
     import msgspec
 
+    from hlotool.stores.writing import refuse_url
+
+    folder = None if repro is None else refuse_url("--repro", os.fspath(repro))
     options = options_from(given)
     search = _Search(path_of(path), options, check, fail_regex, stage, course.searching())
     journal = search.journal()
@@ -113,7 +116,7 @@ def reduce(
     with ending(course) as end:
         loaded, found, row, oracle = search.run(journal, repeats, confidence)
         case = found.case
-        record = search.record(loaded, found, row, oracle, output, repro)
+        record = search.record(loaded, found, row, oracle, output, folder)
     record = record or search.stopped(end)
     record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
     if end.interrupted:
@@ -195,20 +198,22 @@ class _Search:
         row: ModuleRecord | None,
         oracle: CaseOracle,
         output: str | os.PathLike[str] | None,
-        repro: str | os.PathLike[str] | None,
+        repro: str | None,
     ) -> ReduceRecord:
         """The record of a reduction that came to its end, with the files that were asked for."""
         from hlotool.report.records import versions
         from hlotool.report.reduce_records import ReduceRecord
         from hlotool.repro.bundle import write_bundle
         from hlotool.repro.from_case import bundle_of_case
-        from hlotool.search.reduction.files import write_case
+        from hlotool.search.reduction.files import with_suffix, write_case
+        from hlotool.stores.masks import taken_in
 
-        passing = None
+        passing = ""
         if output is not None:
-            write_case(found.case, Path(output))
+            output = taken_in(os.fspath(output))
+            write_case(found.case, output)
             if found.passing is not None:
-                passing = Path(output).with_suffix(".passing.hlo")
+                passing = with_suffix(output, ".passing.hlo")
                 write_case(found.passing, passing)
         if repro is not None:
             bundle = bundle_of_case(found, self._options, self._check, versions(), row)
@@ -226,7 +231,7 @@ class _Search:
             instructions_after=found.case.size,
             program=found.case.text,
             output="" if output is None else os.fspath(output),
-            passing="" if passing is None else str(passing),
+            passing=passing,
             repro="" if repro is None else os.fspath(repro),
             programs_judged=oracle.steps.computed + oracle.steps.recalled,
             notes=[*found.notes, *filter(None, [oracle.steps.problem])],

@@ -51,7 +51,10 @@ def verify(
     checked({"timeout": timeout})
     from hlotool.report.bisect_records import VerifyRecord, verify_exit_code
     from hlotool.repro.verify import verify as verify_bundle
+    from hlotool.stores.masks import taken_in
+    from hlotool.stores.paths import here
 
     given = [folders] if isinstance(folders, str | os.PathLike) else folders
-    found = [verify_bundle(Path(folder), backend, timeout, trust) for folder in given]
+    local = [Path(here(taken_in(os.fspath(folder)))) for folder in given]
+    found = [verify_bundle(folder, backend, timeout, trust) for folder in local]
     return VerifyResult(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.cache.folder import passing_folder
 from hlotool.capture.stages import is_stage, stage_proto
+from hlotool.stores.masks import taken_in
 
 if TYPE_CHECKING:
     from hlotool.ir.module import Module
@@ -28,7 +29,7 @@ Values: TypeAlias = "str | os.PathLike[str] | Sequence[Any]"
 def path_of(program: Program) -> str:
     """The path of a program; one that is in memory is written to a file."""
     if isinstance(program, str | os.PathLike):
-        return os.fspath(program)
+        return taken_in(os.fspath(program))
     if is_stage(program):
         from hlotool.parse.proto.module import parse_module_proto
 
@@ -53,7 +54,7 @@ def paths_of(programs: Program | Sequence[Program]) -> list[str]:
 def values_path(values: Values | None) -> str | None:
     """The file of arguments or results; those in memory are written to one."""
     if values is None or isinstance(values, str | os.PathLike):
-        return None if values is None else os.fspath(values)
+        return None if values is None else taken_in(os.fspath(values))
     import numpy as np
 
     from hlotool.values.npz import npz_bytes

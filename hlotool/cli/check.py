@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from hlotool.api.check import FIXES, SEVERITIES
 from hlotool.api.given import words
@@ -95,13 +94,12 @@ def execute(arguments: argparse.Namespace) -> int:
 def _fix(arguments: argparse.Namespace) -> int:
     """Write the mended module; what was done goes to stderr."""
     from hlotool.api.check import mend
-    from hlotool.findings.files import writing
+    from hlotool.findings.files import write_file
 
     mended, count = mend(arguments.paths, arguments.fix)
     text = mended.to_text()
     if arguments.output:
-        with writing(arguments.output):
-            Path(arguments.output).write_text(text, encoding="utf-8")
+        write_file(arguments.output, [text.encode("utf-8")])
     else:
         emit(text)
     print(f"hlotool: {count} output{'' if count == 1 else 's'} mended ({arguments.fix})", file=sys.stderr)

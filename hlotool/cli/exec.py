@@ -30,6 +30,7 @@ from hlotool.cli.options import (
 from hlotool.cli.output import tell
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
+from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.capture.launch import DumpWishes, Program
@@ -119,7 +120,7 @@ def _dump_folder(keep: str | None) -> Path:
     """A new folder, with its real path; raises UsageError where it cannot be made."""
     if keep is None:
         return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
-    folder = Path(keep).resolve()
+    folder = Path(refuse_url("--keep", keep)).resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_empty = not any(folder.iterdir())
@@ -186,7 +187,7 @@ def _accompany(
 def _replay_rest(session: Session, course: TerminalCourse) -> bool:
     """Replay what is left when the program has ended; whether the user stopped it."""
     tasks = session.tasks_left()
-    with course.replaying(len(tasks)) as listener:
+    with course.replaying(tasks) as listener:
         return session.replay_rest(tasks, listener).interrupted
 
 

@@ -15,12 +15,14 @@ from hlotool._version import __version__
 from hlotool.cli import (
     backends,
     bisect,
+    cache,
     check,
     diff,
     exec,
     explain,
     extract,
     inspect,
+    merge,
     mutate,
     opt,
     prove,
@@ -83,13 +85,19 @@ _COMMANDS: tuple[Command, ...] = (
     opt,
     explain,
     backends,
+    cache,
+    merge,
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
-    arguments = join_signed_values(sys.argv[1:] if argv is None else argv)
     _tolerate_narrow_encodings()
+    try:
+        arguments = _without_secrets(join_signed_values(sys.argv[1:] if argv is None else argv))
+    except HlotoolError as error:
+        tell(f"hlotool: error: {error}")
+        return error.exit_code
     parser = build_parser(pretty=_is_help(arguments) and sys.stdout.isatty())
     try:
         options = parser.parse_args(arguments)
@@ -100,6 +108,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HlotoolError as error:
         return _report(error, options)
     return _execute(options)
+
+
+def _without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The arguments, passwords and signatures taken out of URLs before anything can quote them.
+
+    What follows `--` is the command of somebody else.
+    """
+    if not any("://" in argument for argument in arguments):
+        return list(arguments)
+    own = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*map(_without_secret, arguments[:own]), *arguments[own:]]
+
+
+def _without_secret(argument: str) -> str:
+    from hlotool.stores.masks import masked
+
+    name, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    return f"{name}{equals}{masked(value)}"
 
 
 def build_parser(pretty: bool = False) -> Parser:

@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--thorough", action="store_true", help="all further sets, however long it takes")
     group.add_argument(
-        "--budget", metavar="SECONDS|FACTORx", type=budget, help="what further sets may take [1x of the rest]"
+        "--budget", metavar="SECONDS|FACTORx", type=budget, help="what further sets may take [0.5x]"
     )
     add_execution_options(parser, resumes=False)
     add_output_options(parser)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from hlotool.analysis.decisions import Decision, Kind
+from hlotool.analysis.work import of_reading
 from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
@@ -26,6 +28,10 @@ from hlotool.coverage.watches import (
     Watch,
 )
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.workers.work_limit import spend
+
+#: Units of work of preparing to look at a decision.
+_WATCH: Final = 20_000
 
 
 def observe(module: Module, arguments: Sequence[Value]) -> Coverage:
@@ -52,6 +58,7 @@ class Instrumented:
     """
 
     def __init__(self, module: Module) -> None:
+        spend(of_reading(module))
         self.program = ProgramDecisions(module)
 
     @cached_property
@@ -65,6 +72,7 @@ class Instrumented:
             arguments: one per entry parameter.
             before: what earlier runs showed. It is not looked for again, and is part of the answer.
         """
+        spend(_WATCH * len(self.program.decisions))
         observer = Observer(self.program, before)
         self._executable.run(arguments, observer)
         return observer.coverage()

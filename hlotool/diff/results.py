@@ -17,6 +17,8 @@ from hlotool.numerics.compare import compare_values
 from hlotool.numerics.tolerance import chosen_by_user, derive
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.leaf_records import comparison_record
+from hlotool.stores.paths import here
+from hlotool.stores.urls import is_url, name_of
 from hlotool.values.array_files import read_keys, read_one
 
 _SUFFIXES = (".npy", ".npz")
@@ -38,6 +40,18 @@ class Results:
         """The array `name`; raises InputDataError."""
         path, key = self.arrays[name]
         return _typed(read_one(path, key), name, path)
+
+
+def results_here(path: str) -> str:
+    """The path of a copy on this machine, where `path` is a URL of results; other paths as they are."""
+    if not is_url(path):
+        return path
+    from hlotool.stores.objects import look, objects_below
+
+    found = look(path)
+    files = objects_below(path) if found.is_folder else [found]
+    is_all = files and all(name_of(file.url).endswith(_SUFFIXES) for file in files)
+    return here(path) if is_all else path
 
 
 def are_results(path: str) -> bool:

@@ -16,15 +16,20 @@ import numpy.typing as npt
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import handed_on
+from hlotool.analysis.work import of_drawing, of_following
 from hlotool.directed.inverses import inverted
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
 from hlotool.locate.evaluation import OnReference
+from hlotool.workers.work_limit import spend
 
 #: Instructions visited for one element at most: products of many choices must not blow up.
 _MOST_VISITS: Final = 160
+#: Units of work of a visit, and of a look at how an instruction moves positions.
+_VISIT: Final = 10_000
+_MOVE: Final = 100_000
 #: Terms of a sum that are changed together.
 _MOST_TERMS: Final = 64
 #: Places of operands whose elements reappear in the result; start indices and the like stay as they were.
@@ -64,6 +69,7 @@ class Backwards:
     """
 
     def __init__(self, module: Module, values: Mapping[Instruction, Array]) -> None:
+        spend(of_following(module))
         self.calls = CallGraph(module)
         self._values = values
         self._evaluator = OnReference()
@@ -82,6 +88,7 @@ class Backwards:
     def _solve(
         self, instruction: Instruction, index: ShapeIndex, element: int, wanted: float
     ) -> list[Assignment] | None:
+        spend(_VISIT)
         self._left -= 1
         if self._left < 0:
             return None
@@ -200,6 +207,7 @@ class Backwards:
         own = instruction.array_shape
         words = ArrayShape(ElementType.U64, own.dims, layout=own.layout)
         moving = Instruction("moved", instruction.opcode, words, tuple(operands), instruction.attributes)
+        spend(_MOVE + of_drawing(sum(value.size for value in values)))
         found = self._evaluator.apply(moving, values)
         return None if found is None else np.asarray(found, np.uint64)
 

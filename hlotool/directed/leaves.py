@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.analysis.interval import Interval
+from hlotool.analysis.work import of_drawing
 from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
@@ -18,6 +19,7 @@ from hlotool.values.constraints import Constraint, combine
 from hlotool.values.demand_flow import Finding, parameter_demands
 from hlotool.values.demands import InRange
 from hlotool.values.flatten import flatten, unflatten
+from hlotool.workers.work_limit import spend
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +122,11 @@ def _is_required(finding: Finding) -> bool:
     return not isinstance(demand, InRange) or demand.required or finding.purpose.startswith("trip count of")
 
 
+def _chosen(leaf: Leaf, choose: Chooser) -> Array | None:
+    spend(of_drawing(leaf.plain.size))
+    return choose(leaf)
+
+
 def with_chosen(
     module: Module, plain: Sequence[Value], leaves: Sequence[Leaf], choose: Chooser
 ) -> tuple[tuple[Value, ...], list[Leaf]]:
@@ -130,7 +137,7 @@ def with_chosen(
     def parts(number: int, parameter: Instruction) -> Iterator[Value]:
         for index, _, value in flatten(parameter.shape, plain[number]):
             leaf = by_place.get((number, index))
-            new = choose(leaf) if leaf is not None and leaf.is_free else None
+            new = _chosen(leaf, choose) if leaf is not None and leaf.is_free else None
             if leaf is None or new is None:
                 yield value
                 continue

@@ -7,10 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from hlotool.analysis.work import of_reading
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.workers.work_limit import spend
 
 #: Elements of an array that is kept; larger ones are not solved for.
 _LARGEST: Final = 1 << 16
@@ -40,5 +42,6 @@ def first_values(module: Module, arguments: Sequence[Value]) -> dict[Instruction
     probe = FirstValues()
     for parameter, value in zip(module.entry.parameters, arguments):
         probe(parameter, value)
+    spend(of_reading(module))
     NumpyBackend().compile(module).run(arguments, probe)
     return probe.values

@@ -21,8 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from hlotool.cache.fingerprint import stamp_of
-from hlotool.dump import remote
 from hlotool.dump.compression import (
     DAMAGE,
     Limits,
@@ -33,7 +31,9 @@ from hlotool.dump.compression import (
     read_some,
     size_text,
 )
+from hlotool.dump.files import File, open_file, stamp
 from hlotool.errors import DumpError
+from hlotool.stores.urls import name_of
 
 _logger = logging.getLogger(__name__)
 
@@ -44,72 +44,56 @@ _SPOOL_BYTES = 64 << 20
 
 
 def is_archive(path: str) -> bool:
-    """Whether the name says that `path` is an archive that can be read."""
-    return path.lower().endswith((".zip", *_TAR_SUFFIXES))
+    """Whether the name says that `path`, of this machine or a URL, is an archive that can be read."""
+    return name_of(path).lower().endswith((".zip", *_TAR_SUFFIXES))
 
 
-def is_archive_inside(path: str, limits: Limits) -> bool:
-    """Whether the local file `path` is an archive, whatever its name; raises DumpError when it is damaged."""
-    head = read_head(path, "", tarfile.BLOCKSIZE, limits)
+def is_archive_inside(file: File, limits: Limits) -> bool:
+    """Whether `file` is an archive, whatever its name; raises DumpError when it is damaged."""
+    head = read_head(file, "", tarfile.BLOCKSIZE, limits)
     return head.startswith(_ZIP_MAGIC) or head[_TAR_MAGIC_AT:].startswith(b"ustar")
 
 
-def read(path: str, member: str, limits: Limits) -> bytes:
-    """The decompressed content of `path`, or of `member` of the archive `path`; raises DumpError."""
-    name = f"{path}!{member}" if member else path
+def read(file: File, member: str, limits: Limits) -> bytes:
+    """The decompressed content of `file`, or of `member` of the archive `file`; raises DumpError."""
+    name = _name(file, member)
     _logger.debug("read %s", name)
-    with _opened(path, member, limits) as raw:
-        return read_bounded(expanded(raw, name), limits, name, _size_on_disk(path))
+    with _opened(file, member, limits) as raw:
+        # Bounded by the size of the archive for its members.
+        size = None if file.is_remote and member else _size_on_disk(file, raw)
+        return read_bounded(expanded(raw, name), limits, name, size)
 
 
-def read_head(path: str, member: str, size: int, limits: Limits) -> bytes:
+def read_head(file: File, member: str, size: int, limits: Limits) -> bytes:
     """The first `size` bytes of what `read` returns."""
-    name = f"{path}!{member}" if member else path
-    with _opened(path, member, limits) as raw:
+    name = _name(file, member)
+    with _opened(file, member, limits) as raw:
         return read_some(expanded(raw, name), size, name)
 
 
-@contextmanager
-def open_file(path: str) -> Iterator[IO[bytes]]:
-    """A local or remote file, open for reading; raises DumpError when that fails."""
-    if remote.is_remote(path):
-        with remote.open_file(path) as raw:
-            yield raw
-        return
-    try:
-        raw = open(path, "rb")  # noqa: SIM115 (closed below; only opening may raise the errors named here)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    with raw:
-        yield raw
+def _name(file: File, member: str) -> str:
+    return f"{file}!{member}" if member else str(file)
 
 
-def unreadable(path: str, error: OSError) -> DumpError:
-    """One line for the usual reasons why a file cannot be opened."""
-    if isinstance(error, FileNotFoundError):
-        return DumpError(f"{path}: no such file or directory")
-    return DumpError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
-
-
-def _size_on_disk(path: str) -> int | None:
-    """Bytes of a local file; None for a remote one."""
-    return None if remote.is_remote(path) else os.path.getsize(path)
+def _size_on_disk(file: File, raw: IO[bytes]) -> int:
+    """Bytes of a file, or of the local copy of a remote one."""
+    return os.fstat(raw.fileno()).st_size if file.is_remote else os.path.getsize(file.path)
 
 
 @contextmanager
-def _opened(path: str, member: str, limits: Limits) -> Iterator[IO[bytes]]:
+def _opened(file: File, member: str, limits: Limits) -> Iterator[IO[bytes]]:
     if not member:
-        with open_file(path) as raw:
+        with open_file(file, limits) as raw:
             yield raw
         return
-    with _LOCK, _archive(path, limits).open(member) as raw:
+    with _LOCK, _archive(file, limits).open(member) as raw:
         yield raw
 
 
-def list_archive(path: str, limits: Limits) -> tuple[list[str], list[str]]:
+def list_archive(file: File, limits: Limits) -> tuple[list[str], list[str]]:
     """Names of the regular files of an archive, and of what was passed over; raises DumpError."""
     with _LOCK:
-        archive = _archive(path, limits)
+        archive = _archive(file, limits)
         return archive.names, archive.skipped
 
 
@@ -137,29 +121,18 @@ _SLOT = _Slot()
 atexit.register(_SLOT.clear)
 
 
-def _archive(path: str, limits: Limits) -> _Tar | _Zip:
-    key = (path, limits, *stamp(path))
+def _archive(file: File, limits: Limits) -> _Tar | _Zip:
+    key = (file, limits, *stamp(file))
     if _SLOT.archive is None or _SLOT.key != key:
-        _SLOT.put(key, _open_archive(path, limits))
+        _SLOT.put(key, _open_archive(file, limits))
     assert _SLOT.archive is not None
     return _SLOT.archive
 
 
-def stamp(path: str) -> tuple[int, ...]:
-    """Changes when the file does; raises DumpError when it is gone."""
-    if remote.is_remote(path):
-        return ()
+def _open_archive(file: File, limits: Limits) -> _Tar | _Zip:
+    raw, path = _seekable(file, limits), file.path
     try:
-        status = os.stat(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    return stamp_of(status)
-
-
-def _open_archive(path: str, limits: Limits) -> _Tar | _Zip:
-    raw = _local_copy(path, limits)
-    try:
-        is_zip = path.lower().endswith(".zip") or raw.read(4) == _ZIP_MAGIC
+        is_zip = name_of(path).lower().endswith(".zip") or raw.read(4) == _ZIP_MAGIC
         raw.seek(0)
         return _Zip(path, raw, limits) if is_zip else _Tar(path, raw, limits)
     except BaseException:
@@ -167,16 +140,18 @@ def _open_archive(path: str, limits: Limits) -> _Tar | _Zip:
         raise
 
 
-def _local_copy(path: str, limits: Limits) -> IO[bytes]:
-    """The archive `path` as a seekable file, a compressed tar expanded."""
-    with open_file(path) as raw:
-        if not remote.is_remote(path) and not is_compressed(raw.read(8)):
-            return open(path, "rb")
-    with open_file(path) as raw:
+def _seekable(file: File, limits: Limits) -> IO[bytes]:
+    """The archive as a seekable file, a compressed tar expanded."""
+    with open_file(file, limits) as raw:
+        if not is_compressed(raw.read(8)):
+            own = os.fdopen(os.dup(raw.fileno()), "rb")
+            own.seek(0)
+            return own
+        raw.seek(0)
         copy: IO[bytes] = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 (the caller's)
         try:
             room = shutil.disk_usage(tempfile.gettempdir()).free // 2
-            copy_bounded(expanded(raw, path), copy, min(limits.archive_bytes, room), path)
+            copy_bounded(expanded(raw, str(file)), copy, min(limits.archive_bytes, room), str(file))
         except BaseException:
             copy.close()
             raise

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hlotool.dump import remote
 from hlotool.dump.arguments import arguments_beside
 from hlotool.dump.classify import classify
 from hlotool.dump.compression import DEFAULT_LIMITS, Limits
@@ -21,6 +20,9 @@ from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH
 from hlotool.dump.strangers import what_it_is
 from hlotool.errors import DumpError
+from hlotool.stores.masks import taken_in
+from hlotool.stores.paths import is_file
+from hlotool.stores.urls import folder_of, is_url, joined, name_of
 
 _logger = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     Raises:
         DumpError: the path does not exist or cannot be read, or nothing under it can be replayed.
     """
-    path = os.fspath(path)
+    path = taken_in(os.fspath(path))
     listing = list_files(path, limits)
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
@@ -51,7 +53,7 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))
-    if listing.is_single_file and path != PATH and not remote.is_remote(path):
+    if listing.is_single_file and path != PATH:
         modules = [_asked_for(path, module, limits) for module in modules]
     return Dump(path, tuple(modules), tuple(artefacts), tuple(listing.notes))
 
@@ -74,6 +76,7 @@ def open_dumps(
     Raises:
         DumpError: as `open_dump` does, for any of them.
     """
+    paths = list(map(taken_in, paths))
     together = _files_of_dumps(paths)
     found: dict[str, Dump] = {}
     for path in paths:
@@ -98,7 +101,7 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
     These are stages, captures and artefacts of numbered modules, where there are at least two. What a shell's
     pattern catches besides, in the same folder, is looked at as in a folder.
     """
-    local = [p for p in dict.fromkeys(paths) if not (p == PATH or is_archive(p) or remote.is_remote(p))]
+    local = [p for p in dict.fromkeys(paths) if not (p == PATH or is_archive(p) or is_url(p))]
     names = {path: parse_name(os.path.basename(path)) for path in local}
     numbered = [p for p, name in names.items() if name.module_number is not None]
     certain = Counter(os.path.dirname(p) for p in numbered if names[p].kind is not Kind.UNKNOWN)
@@ -153,7 +156,7 @@ def _asked_for(path: str, module: DumpModule, limits: Limits) -> DumpModule:
     if not module.stages and len(module.others) == 1:
         module = replace(module, stages=module.others, others=())
     module = replace(module, arguments=arguments_beside(path))
-    return _with_companions(os.path.dirname(path), module, limits)
+    return _with_companions(folder_of(path) if is_url(path) else os.path.dirname(path), module, limits)
 
 
 def _with_companions(folder: str, module: DumpModule, limits: Limits) -> DumpModule:
@@ -176,6 +179,8 @@ def _slot(stage: Stage) -> tuple[Kind, int | None, str]:
 
 def _neighbours(folder: str, number: int) -> Listing:
     """Files of a module number in `folder`, and the StableHLO below it."""
+    if is_url(folder):
+        return _remote_neighbours(folder, number)
     listing = Listing()
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = parse_name(entry.name)
@@ -186,4 +191,19 @@ def _neighbours(folder: str, number: int) -> Listing:
             listing.files += [(f"{entry.name}/module.mlir", Source(mlir))] if os.path.isfile(mlir) else []
         elif entry.is_file() and name.kind not in (Kind.ARTEFACT, Kind.UNKNOWN):
             listing.files.append((entry.name, Source(entry.path)))
+    return listing
+
+
+def _remote_neighbours(folder: str, number: int) -> Listing:
+    """Likewise, of a store."""
+    from hlotool.stores.objects import objects_in
+
+    listing = Listing()
+    for one in objects_in(folder, lambda name: parse_name(name).module_number == number):
+        name = parse_name(name_of(one.url))
+        if one.is_folder:
+            mlir = joined(one.url, "module.mlir")
+            listing.files += [(f"{name.text}/module.mlir", Source(mlir))] if is_file(mlir) else []
+        elif name.kind not in (Kind.ARTEFACT, Kind.UNKNOWN):
+            listing.files.append((name.text, Source(one.url, version=one.version)))
     return listing

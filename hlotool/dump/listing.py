@@ -1,18 +1,19 @@
-"""All files under a path: a file, a folder, an archive, a remote folder."""
+"""All files under a path: a file, a folder, an archive, a URL of one of these."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hlotool.dump import remote
 from hlotool.dump.compression import Limits, size_text
-from hlotool.dump.containers import is_archive, is_archive_inside, list_archive, unreadable
+from hlotool.dump.containers import is_archive, is_archive_inside, list_archive
+from hlotool.dump.files import File, unreadable
 from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH, SHOWN, is_pipe, pipe_source, stdin_source, unpacked
 from hlotool.errors import DumpError
+from hlotool.stores.urls import below, is_url, name_of
 
 #: How many archives may lie one in the other.
 _DEEPEST_ARCHIVE = 3
@@ -52,10 +53,10 @@ def list_files(path: str, limits: Limits) -> Listing:
         return Listing([(SHOWN, stdin_source(limits))], is_single_file=True)
     if is_pipe(path):
         return Listing([(os.path.basename(path), pipe_source(path, limits))], is_single_file=True)
+    if is_url(path):
+        return _list_url(path, limits)
     if is_archive(path):
-        return _list_archive(path, limits)
-    if remote.is_remote(path):
-        return _list_remote(path)
+        return _list_archive(File(path), limits)
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -63,19 +64,19 @@ def list_files(path: str, limits: Limits) -> Listing:
     if stat.S_ISDIR(mode):
         return _list_folder(path, limits)
     if stat.S_ISREG(mode):
-        if is_archive_inside(path, limits):
-            return _list_archive(path, limits)
+        if is_archive_inside(File(path), limits):
+            return _list_archive(File(path), limits)
         return Listing([(os.path.basename(path), Source(path))], is_single_file=True)
     raise DumpError(f"{path}: neither a file nor a directory")
 
 
-def _list_archive(path: str, limits: Limits, shown: str = "", depth: int = _DEEPEST_ARCHIVE) -> Listing:
-    names, skipped = list_archive(path, limits)
+def _list_archive(file: File, limits: Limits, shown: str = "", depth: int = _DEEPEST_ARCHIVE) -> Listing:
+    names, skipped = list_archive(file, limits)
     listing = Listing()
     for name in skipped:
-        listing.notes.append(f"{shown or path}: passed over {name!r}: a link, a device or an unsafe name")
+        listing.notes.append(f"{shown or file}: passed over {name!r}: a link, a device or an unsafe name")
     for name in names:
-        member = Source(path, name, shown=shown)
+        member = Source(file.path, name, shown=shown, version=file.version)
         if depth and is_archive(name):
             _add_archive(member, name, listing, limits, depth - 1)
         else:
@@ -84,12 +85,20 @@ def _list_archive(path: str, limits: Limits, shown: str = "", depth: int = _DEEP
     return listing
 
 
-def _list_remote(url: str) -> Listing:
-    base = url.rstrip("/")
-    found = remote.list_files(url)
-    if found == [url]:
-        return Listing([(base.rpartition("/")[2], Source(url))], is_single_file=True)
-    return Listing([(name.removeprefix(base).lstrip("/"), Source(name)) for name in found])
+def _list_url(url: str, limits: Limits) -> Listing:
+    from hlotool.stores.objects import look, objects_below
+
+    found = look(url)
+    if found.is_folder:
+        inner = (
+            (below(url, one.url), Source(one.url, version=one.version))
+            for one in objects_below(url, limits.members)
+        )
+        return _listed(inner, Listing(), limits)
+    file = File(url, found.version)
+    if is_archive(url) or is_archive_inside(file, limits):
+        return _list_archive(file, limits)
+    return Listing([(name_of(url), Source(url, version=found.version))], is_single_file=True)
 
 
 def _list_folder(root: str, limits: Limits) -> Listing:
@@ -98,12 +107,18 @@ def _list_folder(root: str, limits: Limits) -> Listing:
     except OSError as error:
         raise unreadable(root, error) from error
     listing = Listing()
-    for path in _walk(root, listing.notes):
-        relative = os.path.relpath(path, root).replace(os.sep, "/")
-        if is_archive(path):
-            _add_archive(Source(path), relative, listing, limits)
+    paths = _walk(root, listing.notes)
+    inner = ((os.path.relpath(path, root).replace(os.sep, "/"), Source(path)) for path in paths)
+    return _listed(inner, listing, limits)
+
+
+def _listed(found: Iterable[tuple[str, Source]], listing: Listing, limits: Limits) -> Listing:
+    """The files of a folder, by their path in it; archives among them count as folders."""
+    for relative, source in found:
+        if is_archive(source.path):
+            _add_archive(source, relative, listing, limits)
         else:
-            listing.files.append((relative, Source(path)))
+            listing.files.append((relative, source))
     listing.files.sort(key=lambda file: file[0])
     return listing
 
@@ -115,14 +130,14 @@ def _add_archive(
     path = archive.path
     try:
         if not archive.member:
-            inner = _list_archive(path, limits)
+            inner = _list_archive(archive.file, limits)
         else:
             path = unpacked(archive, limits)
             listing.unpacked_bytes += os.path.getsize(path)
             if listing.unpacked_bytes > limits.file_bytes:
                 most = size_text(limits.file_bytes)
                 raise DumpError(f"{archive}: archives in archives of more than {most}; this is not read")
-            inner = _list_archive(path, limits, str(archive), depth)
+            inner = _list_archive(File(path), limits, str(archive), depth)
             listing.unpacked_bytes += inner.unpacked_bytes
     except DumpError as error:
         listing.notes.append(str(error).replace(path, str(archive)))

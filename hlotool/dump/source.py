@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from hlotool.dump import containers
 from hlotool.dump.compression import DEFAULT_LIMITS, Limits
+from hlotool.dump.files import File, Stamp, stamp
 from hlotool.errors import DumpError
+from hlotool.stores.urls import name_of
 
 if TYPE_CHECKING:
     from hlotool.dump.wrapped import Wrapped
@@ -36,6 +38,7 @@ class Source:
         is_log: the part was printed to a log, where other lines may stand between its own.
         item: number of a program that is wrapped in the content, counted from 0.
         shown: what messages call the file, where that is not its path.
+        version: of a remote object, as the listing told it; see `hlotool.stores.objects`.
     """
 
     path: str
@@ -44,6 +47,7 @@ class Source:
     is_log: bool = False
     item: int | None = None
     shown: str = ""
+    version: str = ""
 
     def __str__(self) -> str:
         path = self.shown or self.path
@@ -51,9 +55,14 @@ class Source:
         return f"{whole}@{self.span[0]}" if self.span and self.span[0] else whole
 
     @property
+    def file(self) -> File:
+        """What is opened to read it."""
+        return File(self.path, self.version)
+
+    @property
     def name(self) -> str:
         """The last part of the path: what `parse_name` understands."""
-        return (self.member or self.path.replace(os.sep, "/")).rsplit("/", 1)[-1]
+        return name_of(self.member or self.path.replace(os.sep, "/"))
 
     def read_bytes(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
         """The content, decompressed.
@@ -63,10 +72,10 @@ class Source:
         """
         with self._named():
             if self.item is not None:
-                return _wrapped(self.path, self.member, limits, containers.stamp(self.path))[self.item].read()
+                return _wrapped(self.file, self.member, limits, stamp(self.file))[self.item].read()
             if self.span is None:
-                return containers.read(self.path, self.member, limits)
-            part = _whole(self.path, self.member, limits, containers.stamp(self.path))[slice(*self.span)]
+                return containers.read(self.file, self.member, limits)
+            part = _whole(self.file, self.member, limits, stamp(self.file))[slice(*self.span)]
         return _ABSL_LINE.sub(b"", part) if self.is_log else part
 
     def read_text(self, limits: Limits = DEFAULT_LIMITS) -> str:
@@ -77,7 +86,7 @@ class Source:
         """The first `size` bytes at most, without expanding the rest where that can be avoided."""
         if self.span is None and self.item is None:
             with self._named():
-                return containers.read_head(self.path, self.member, size, limits)
+                return containers.read_head(self.file, self.member, size, limits)
         return self.read_bytes(limits)[:size]
 
     @contextmanager
@@ -100,17 +109,17 @@ class Source:
 
 
 @lru_cache(maxsize=1)
-def _whole(path: str, member: str, limits: Limits, stamp: tuple[int, ...]) -> bytes:
+def _whole(file: File, member: str, limits: Limits, known: Stamp) -> bytes:
     """The content that parts are cut from: a log may have hundreds, read one after the other."""
-    return containers.read(path, member, limits)
+    return containers.read(file, member, limits)
 
 
 @lru_cache(maxsize=1)
-def _wrapped(path: str, member: str, limits: Limits, stamp: tuple[int, ...]) -> tuple[Wrapped, ...]:
+def _wrapped(file: File, member: str, limits: Limits, known: Stamp) -> tuple[Wrapped, ...]:
     """The programs that are wrapped in the content, likewise."""
     from hlotool.dump.wrapped import wrapped_texts
 
-    return wrapped_texts(containers.read(path, member, limits))
+    return wrapped_texts(containers.read(file, member, limits))
 
 
 def decode(content: bytes) -> str:

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from hlotool.cache.folder import passing_folder
-from hlotool.dump import containers
 from hlotool.dump.compression import Limits, copy_bounded
+from hlotool.dump.files import File, Stamp, open_file, stamp
 from hlotool.dump.source import Source
 
 #: What standard input is called on the command line, and in messages.
@@ -45,7 +45,7 @@ def _spooled(stream: Any, limits: Limits) -> str:
     handle, path = tempfile.mkstemp(dir=_folder())
     with open(handle, "wb") as copy:
         if isinstance(stream, str):
-            with containers.open_file(stream) as raw:
+            with open_file(File(stream), limits) as raw:
                 copy_bounded(raw, copy, limits.file_bytes, stream)
         else:
             copy_bounded(getattr(stream, "buffer", stream), copy, limits.file_bytes, SHOWN)
@@ -54,11 +54,11 @@ def _spooled(stream: Any, limits: Limits) -> str:
 
 def unpacked(archive: Source, limits: Limits) -> str:
     """The path of a file with the content of an archive that lies in another one; raises DumpError."""
-    return _unpacked(archive, limits, containers.stamp(archive.path))
+    return _unpacked(archive, limits, stamp(archive.file))
 
 
 @cache
-def _unpacked(archive: Source, limits: Limits, stamp: tuple[int, ...]) -> str:
+def _unpacked(archive: Source, limits: Limits, known: Stamp) -> str:
     content = archive.read_bytes(limits)
     handle, path = tempfile.mkstemp(".zip" if content.startswith(b"PK") else ".tar", dir=_folder())
     with open(handle, "wb") as copy:

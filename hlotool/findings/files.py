@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,9 @@ import msgspec
 
 from hlotool.errors import HlotoolError, InputError, UsageError
 from hlotool.findings.toml_lines import KeyPath, line_of
+from hlotool.stores.masks import taken_in
+from hlotool.stores.urls import is_url
+from hlotool.stores.writing import upload
 
 _T = TypeVar("_T")
 
@@ -27,6 +31,21 @@ def writing(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
+    """Write a file piece by piece, of this machine or, by its URL, of a store.
+
+    Raises:
+        UsageError: it cannot be written.
+        DumpError: nor can the store's.
+    """
+    path = taken_in(os.fspath(path))
+    if is_url(path):
+        upload(path, b"".join(pieces))
+        return
+    with writing(path), open(path, "wb") as file:
+        file.writelines(pieces)
 
 
 def read_whole(path: Path, error: type[HlotoolError] = InputError) -> bytes:

@@ -55,11 +55,13 @@ class Identity:
         exact: of the bytes; empty where these cannot be read, and no answer can be kept.
         lasts: the answer is a function of what the key holds, and may be kept for later commands.
         paths: of the files that rows name: first those of the texts, the reference first.
+        contents: of the bytes alone, whatever replays them and how.
     """
 
     exact: str
     lasts: bool = False
     paths: tuple[str, ...] = ()
+    contents: str = ""
     _texts: tuple[bytes, ...] = ()
     _other_texts: tuple[bytes, ...] = ()
     _context: tuple[str, ...] = ()
@@ -69,6 +71,13 @@ class Identity:
     def is_named(self) -> bool:
         """Whether names count: tasks of other names are never the same."""
         return not self._texts
+
+    @cached_property
+    def program(self) -> str:
+        """The key of the programs alone: the same on every machine and with all options."""
+        if self.is_named:
+            return self.contents
+        return digest("program", *(form.key for form in self.forms))
 
     @property
     def forms(self) -> Sequence[NormalForm]:
@@ -105,14 +114,17 @@ def _identity(task: Task) -> Identity:
     is_whole = len(texts) == len(stages) > 0
     other_texts, others = _beside(task, stages, texts if is_whole else None)
     contents = (*texts, *other_texts, *others)
+    alone = digest(*contents)
     if _is_personal(task):
         # The values, or where they are written, are found by the names of modules and files.
         own = context_key(module, options)
-        return Identity(digest("own", *context, own, module.title, *contents), _lasts(options), paths)
+        return Identity(digest("own", *context, own, module.title, *contents), _lasts(options), paths, alone)
     exact = digest("exact", *context, *contents)
     if not is_whole or any(_ELIDED in text for text in texts):
-        return Identity(exact, _lasts(options), paths)
-    return Identity(exact, _lasts(options), paths, texts, other_texts, (*context, *map(digest, others)))
+        return Identity(exact, _lasts(options), paths, alone)
+    return Identity(
+        exact, _lasts(options), paths, alone, texts, other_texts, (*context, *map(digest, others))
+    )
 
 
 def _is_personal(task: Task) -> bool:
@@ -173,7 +185,7 @@ def _context_of(options: ReplayOptions) -> str:
     deciding = options
     if isinstance(options, RunOptions):
         # Which modules, and how many at a time, is not what becomes of one.
-        deciding = msgspec.structs.replace(options, only=None, jobs=0)
+        deciding = msgspec.structs.replace(options, only=None, jobs=0, shard=None, sample=0, max_failures=0)
     backends = tuple(sorted({name.partition(":")[0] for name in options.backends}))
     return digest(encoded(deciding, msgspec.json.encode), made_with(backends))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import prod
+from math import isinf, prod
 from typing import Any, TypeAlias
 
+from hlotool.backends.field.marked import numbered
 from hlotool.errors import HlotoolError
-from hlotool.ir.attributes import Mesh
+from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
@@ -125,13 +126,14 @@ class Pairing:
             return None
         if not isinstance(expected, Parts) and actual[0].shape != expected.shape:
             try:
-                sharding = infer_sharding(actual, expected, self.meshes)
+                sharding = _arrangement(actual, expected, self.meshes)
                 expected = Parts(split(expected, sharding, len(actual)))
             except (ValueError, HlotoolError):
                 return None
         parts = expected if isinstance(expected, Parts) else [expected] * len(actual)
         limit = self.seen * thresholds.SHOWN.value
-        return next((n for n, (e, a) in enumerate(zip(parts, actual)) if distance(e, a) > limit), None)
+        apart = (distance(one, other) for one, other in zip(parts, actual))
+        return next((n for n, each in enumerate(apart) if each > limit or isinf(each)), None)
 
     def differ(self, one: Node, other: Node) -> bool:
         """Whether two values are known to be further apart than rounding can put them."""
@@ -331,9 +333,14 @@ def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | 
     if parts[0].shape == expected.shape:
         return parts[0] if all(part.tobytes() == parts[0].tobytes() for part in parts[1:]) else None
     try:
-        return assemble(parts, expected.shape, infer_sharding(parts, expected, meshes))[0]
+        return assemble(parts, expected.shape, _arrangement(parts, expected, meshes))[0]
     except (ValueError, HlotoolError):
         return None
+
+
+def _arrangement(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Sharding:
+    """See `infer_sharding`; exact words are compared as numbers, whose sizes mean nothing."""
+    return infer_sharding([numbered(part) for part in parts], numbered(expected), meshes)
 
 
 def _digests(kept: Sample | Spread) -> Any:

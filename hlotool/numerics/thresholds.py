@@ -237,8 +237,8 @@ EXACT_ELEMENTS = Threshold(
 )
 EXACT_SECONDS = Threshold(
     10.0,
-    decides="seconds after which it is given up all the same",
-    why="several times what EXACT_ELEMENTS take on a machine that does nothing else",
+    decides="seconds of work (`workers.work_limit`) after which it is given up all the same",
+    why="several times what EXACT_ELEMENTS take; counted, so that no load of a machine changes a verdict",
     table=ARBITER,
 )
 EXACT_SHARE = Threshold(
@@ -388,9 +388,15 @@ DECISIONS = Threshold(
     why="a fault in one of two branches shows at every second of them: one in 65,536 is missed",
     table=EXACT_FAULTS,
 )
+INTEGERS = Threshold(
+    64,
+    decides="how many elements of every integer argument are looked at, over all points",
+    why="a fault in one of ten labels is missed by 16 of them once in five times, by 64 once in 800",
+    table=EXACT_FAULTS,
+)
 MOST_POINTS = Threshold(
     8,
-    decides="points at most for decisions of few elements, and how many equality takes to excuse these",
+    decides="points at most for few decisions and integers, and how many equality takes to excuse decisions",
     why="eight of a scalar miss one fault in 256 that shows at every second point; each costs a run of both",
     table=EXACT_FAULTS,
 )

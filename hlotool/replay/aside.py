@@ -22,10 +22,13 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SpecialValuesRecord
 from hlotool.replay.trials import Trial
+from hlotool.workers.work_limit import UNITS_PER_SECOND, in_words
 from hlotool.workers.worker import tell
 
-#: Looked into unasked where the program ran no longer, and for no longer: every value on the way is kept.
-_CHEAP_SECONDS, _MOST_SECONDS = 5.0, 10.0
+#: Looked into unasked where a run is no more work: every value on the way is kept.
+_CHEAP = 5 * UNITS_PER_SECOND
+#: Seconds of an unasked look: more than it takes after so little work.
+_MOST_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,13 +39,13 @@ class Ran:
         program: that ran.
         trial: what it ran on.
         value: what it returned.
-        seconds: that it took.
+        work: units of work that it was.
     """
 
     program: Program
     trial: Trial
     value: Value
-    seconds: float
+    work: int
 
     def special_values(self) -> Iterator[SpecialValuesRecord]:
         """The arrays of the result that are not finite everywhere."""
@@ -73,11 +76,11 @@ class Aside:
         """The reference has run; its rows follow."""
         self._run, self._found = run, None
         self._special = list(run.special_values())
-        self._covering.ran(run.trial, run.seconds)
+        self._covering.ran(run.trial, run.work)
 
-    def ran_on_further(self, trial: Trial, seconds: float) -> None:
-        """The reference has run on a further set of ordinary inputs, which took so many seconds."""
-        self._covering.ran(trial, seconds)
+    def ran_on_further(self, trial: Trial, work: int) -> None:
+        """The reference has run on a further set of ordinary inputs, which was so much work."""
+        self._covering.ran(trial, work)
 
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """The row with what is known of the last run of the reference."""
@@ -113,8 +116,8 @@ def _with(row: ModuleRecord, special: list[SpecialValuesRecord], found: _Found) 
 
 def _looked_into(run: Ran, special: list[SpecialValuesRecord], options: ReplayOptions) -> _Found:
     """The first instructions that make special values; the program is executed once more and recorded."""
-    if run.seconds > _CHEAP_SECONDS and not options.fail_on:
-        return _Found([], f"the program ran for {run.seconds:.0f} s: only looked for with --fail-on")
+    if run.work > _CHEAP and not options.fail_on:
+        return _Found([], f"the program {in_words(run.work)}: only looked for with --fail-on")
     try:
         budget = Budget() if options.fail_on else Budget(seconds=_MOST_SECONDS)
         found = _origins(run, [tuple(one.index) for one in special], budget)

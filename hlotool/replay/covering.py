@@ -14,6 +14,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
+from hlotool.workers.work_limit import UNITS_PER_SECOND, in_words
 from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from hlotool.coverage.observer import Instrumented
     from hlotool.coverage.records import CoverageRecord
 
-#: Observed unasked where the reference ran no longer: observing takes about as long again.
-_CHEAP_SECONDS = 5.0
+#: Observed unasked where a run of the reference is no more work: observing takes about as long again.
+_CHEAP = 5 * UNITS_PER_SECOND
 
 
 class Covering:
@@ -42,15 +43,15 @@ class Covering:
         self._record: CoverageRecord | None = None
         self._missing = ""
 
-    def ran(self, trial: Trial, seconds: float) -> None:
+    def ran(self, trial: Trial, work: int) -> None:
         """The reference has run on a trial; it is looked at with the next row.
 
         Args:
             trial: what the reference has run on.
-            seconds: that it took.
+            work: units of work that it was.
         """
-        if self._options.coverage is None and seconds > _CHEAP_SECONDS:
-            self._missing = f"the reference ran for {seconds:.0f} s: only looked at with --coverage"
+        if self._options.coverage is None and work > _CHEAP:
+            self._missing = f"the reference {in_words(work)}: only looked at with --coverage"
         elif self._options.coverage is not False:
             self._waiting.append(trial)
 

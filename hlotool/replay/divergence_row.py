@@ -17,6 +17,7 @@ from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
+from hlotool.workers.work_limit import UNITS_PER_SECOND, in_words
 from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 #: Verdicts on programs that exact arithmetic tells apart, and nothing else.
 OTHER_FUNCTIONS = frozenset({Verdict.DIFFERS, Verdict.UNEQUAL})
 
-#: Looked for unasked when the comparison took no longer: the search costs a few executions more.
-_CHEAP_SECONDS = 5.0
-#: Seconds of each of the three parts of an unasked search.
-_PART_SECONDS = 5.0
+#: Looked for unasked when the comparison was no more work: the search costs a few executions more.
+_CHEAP = 5 * UNITS_PER_SECOND
+#: Seconds of each of the three parts of an unasked search: more than it takes after so little work.
+_PART_SECONDS = 20.0
 
 
 def with_divergence(
@@ -39,7 +40,8 @@ def with_divergence(
     reference: Program,
     tested: Program,
     trial: Trial,
-    elapsed: float,
+    work: int,
+    elapsed: float = 0.0,
 ) -> ModuleRecord:
     """The row, with the first diverging instruction where it was looked for and found.
 
@@ -49,7 +51,8 @@ def with_divergence(
         reference: the program as it should be.
         tested: the program in question.
         trial: what both were run on.
-        elapsed: seconds that the comparison took.
+        work: units of work that the comparison was.
+        elapsed: seconds that it took.
     """
     wanted = options.first_divergence
     if wanted is False or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}:
@@ -58,8 +61,8 @@ def with_divergence(
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row
     if problem := _obstacle(options, reference, tested):
         return _noted(row, problem) if wanted else row
-    if wanted is None and elapsed > _CHEAP_SECONDS:
-        return _noted(row, f"the comparison took {elapsed:.0f} s: only looked for with --first-divergence")
+    if wanted is None and work > _CHEAP:
+        return _noted(row, f"the comparison {in_words(work)}: only looked for with --first-divergence")
     try:
         found = _search(row, options, reference, tested, trial, _budget(options, elapsed))
     except HlotoolError as error:
@@ -120,7 +123,8 @@ def open_exact_search(
 
     unequal = [leaf for leaf in row.leaves if leaf.is_unequal]
     trials = max((leaf.exact.trials for leaf in unequal if leaf.exact is not None), default=1)
-    points = Options(trials, options.seed, arguments=trial.arguments)
+    given = trial.arguments if reference.runner.copies == 1 else None
+    points = Options(trials, options.seed, arguments=given)
     return open_search(reference, tested, [tuple(leaf.index) for leaf in unequal], points, budget)
 
 

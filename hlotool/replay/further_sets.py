@@ -1,4 +1,4 @@
-"""What agrees on the plain inputs is run on further ones, as many as the time allows.
+"""What agrees on the plain inputs is run on further ones, as many as the budget allows.
 
 A set that shows a difference takes the place of the plain one: its row is the module's, and its values are
 saved, so that everything after starts from there. What a further set cannot tell (a run that takes too long,
@@ -7,9 +7,8 @@ an overflow on one side only) is no verdict on the module: the plain row stands,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -24,11 +23,12 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.saved_outputs import output_folder, same_bits
-from hlotool.replay.set_budget import seconds_for_sets
+from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.npz import npz_bytes
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.time_limit import TooSlow
+from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
 
 #: The folder that gets the sets which show a difference.
@@ -44,10 +44,10 @@ def on_further_sets(
     program: Program,
     trial: Trial,
     row: ModuleRecord,
-    seconds: float,
+    spent: int,
     judge: Judge,
     programs: int,
-    ran: Callable[[Trial, float], None],
+    ran: Callable[[Trial, int], None],
 ) -> tuple[ModuleRecord, Trial]:
     """The row of a module that agrees on the plain set, after the further ones.
 
@@ -57,21 +57,21 @@ def on_further_sets(
         program: is tested.
         trial: the plain one.
         row: of the plain one.
-        seconds: that the module took so far.
+        spent: units of work that the module was so far.
         judge: says what a difference means.
         programs: of the module that are tested, and share its time limit.
-        ran: told of the runs of the reference on ordinary inputs, with the seconds that each took.
+        ran: told of the runs of the reference on ordinary inputs, with the work that each was.
 
     Returns:
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    allowed = seconds_for_sets(task.options, seconds, programs)
     if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
+    limits = Limits(allowed_for_sets(task.options, spent, programs))
     tried: list[SetRecord] = []
     is_news = row.verdict is Verdict.IDENTICAL
-    for one, verdict, found in _tried(reference, program, trial, task.options, allowed, judge, ran, is_news):
+    for one, verdict, found in _tried(reference, program, trial, task.options, limits, judge, ran, is_news):
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
@@ -80,11 +80,12 @@ def on_further_sets(
             return msgspec.structs.replace(wrong, inputs=inputs), its_trial
     if row.inputs is None:
         return row, trial
-    return msgspec.structs.replace(row, inputs=msgspec.structs.replace(row.inputs, sets=tried)), trial
+    inputs = msgspec.structs.replace(row.inputs, sets=tried, sets_cut=limits.cut)
+    return msgspec.structs.replace(row, inputs=inputs), trial
 
 
 def inputs_that_show(
-    task: Task, reference: Program, program: Program, trial: Trial, allowed: float, judge: Judge
+    task: Task, reference: Program, program: Program, trial: Trial, allowed: Allowed, judge: Judge
 ) -> str:
     """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
 
@@ -93,16 +94,17 @@ def inputs_that_show(
         reference: gives the expected values.
         program: is tested.
         trial: the plain one.
-        allowed: seconds that it may take.
+        allowed: what it may cost.
         judge: says what a difference means.
     """
     if not is_wanted(task.options, reference, program, trial):
         return ""
 
-    def ignored(_: Trial, __: float) -> None:
+    def ignored(_: Trial, __: int) -> None:
         """Nobody asks what these runs exercise."""
 
-    for _, _, found in _tried(reference, program, trial, task.options, allowed, judge, ignored, False):
+    limits = Limits(allowed)
+    for _, _, found in _tried(reference, program, trial, task.options, limits, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
             return _saved(task, found[1])
     return ""
@@ -123,9 +125,9 @@ def _tried(
     program: Program,
     trial: Trial,
     options: ReplayOptions,
-    allowed: float,
+    limits: Limits,
     judge: Judge,
-    ran: Callable[[Trial, float], None],
+    ran: Callable[[Trial, int], None],
     is_news: bool,
 ) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
     """Each set on which the reference runs, the verdict on it and, where the bits differ, the row.
@@ -135,59 +137,45 @@ def _tried(
         program: that is tested.
         trial: the plain one.
         options: of the user.
-        allowed: seconds.
+        limits: end it.
         judge: of a difference.
         ran: told of runs.
-        is_news: whether a difference is worth more than the seconds: the plain set has none.
+        is_news: whether a difference is worth more than the limits: the plain set has none.
     """
     tell("further inputs")
-    end = time.monotonic() + allowed
     # Waiting for another process must not be interrupted.
     is_here = program.backend == reference.backend
-    for one in _drawn(directed_sets(reference.module, trial.arguments, options.seed), end):
+    sets = directed_sets(reference.module, trial.arguments, options.seed)
+    while not limits.are_reached():
+        try:
+            with limits.hold():
+                one = next(sets, None)
+        except (TooMuchWork, TooSlow):
+            continue
+        if one is None:
+            return
         if not is_here and not one.suits_other_backends:
             continue
         other = _trial(one, trial, options)
         try:
-            with _until(end) if is_here else nullcontext():
-                started = time.monotonic()
+            with limits.hold() if is_here else nullcontext():
+                before = work_done()
                 expected = reference.runner.run(one.values).value
-                if time.monotonic() > end:
-                    return
                 if not one.odd:
-                    ran(other, time.monotonic() - started)
+                    ran(other, work_done() - before)
                 outcome = program.runner.run(one.values, expected)
                 is_same = same_bits(reference.runner.result, expected, outcome.value)
             row = None
             if not is_same:
-                with nullcontext() if is_news or not is_here else _until(end):
+                with nullcontext() if is_news or not is_here else limits.hold():
                     row = judge(other, expected, outcome)
-        except HlotoolError as error:
-            if isinstance(error, BackendFailed) and error.here:
+        except BackendFailed as error:
+            if error.here:
                 return
             continue
-        except TooSlow:
-            return
+        except (HlotoolError, TooMuchWork, TooSlow):
+            continue
         yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
-        if time.monotonic() > end:
-            return
-
-
-def _until(end: float) -> AbstractContextManager[None]:
-    return time_limit(end - time.monotonic())
-
-
-def _drawn(sets: Iterator[InputSet], end: float) -> Iterator[InputSet]:
-    """The sets that are made in time."""
-    while True:
-        try:
-            with _until(end):
-                one = next(sets, None)
-        except TooSlow:
-            return
-        if one is None:
-            return
-        yield one
 
 
 def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:

@@ -16,7 +16,7 @@ from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
-from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
+from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
@@ -57,6 +57,7 @@ def judged(
     compare_exactly = None
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options)
+    work, seconds = _limits(task, actual.work)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
@@ -67,7 +68,8 @@ def judged(
         seed=options.seed,
         tolerance=chosen,
         tolerances=chosen_by_output(options.output_rtol, options.output_atol, chosen, options.either),
-        deadline=time.monotonic() + _seconds(task, actual.seconds),
+        deadline=time.monotonic() + seconds,
+        work=work,
         thorough=options.thorough,
         product_unit=_product_unit(task) if tested is None else 0.0,
         compare_with=None if options.compare_with is None else _comparison(options.compare_with),
@@ -126,16 +128,19 @@ def _product_unit(task: Task) -> float:
     return _TF32 if any("gpu" in platform for platform in platforms) else 0.0
 
 
-def _seconds(task: Task, ran: float) -> float:
-    """What the judge may take, so that the module ends with a verdict and not with a timeout.
+def _limits(task: Task, ran: int) -> tuple[float, float]:
+    """The work and the seconds of the judge, so that the module ends with a verdict and not with a timeout.
 
     Args:
         task: whose options decide.
-        ran: seconds that the runs of both sides took.
+        ran: units of work that the runs of both sides were.
     """
     options = task.options
     share = _SHARE * options.timeout if isinstance(options, RunOptions) else math.inf
-    return share if options.budget is None else min(share, budget_seconds(options.budget, ran))
+    if options.budget is None:
+        return math.inf, share
+    work, seconds = budget_limits(options.budget, ran)
+    return work, min(share, seconds)
 
 
 def _side(program: Program, trial: Trial, expected: Value) -> Side:

@@ -11,10 +11,11 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest, path_fingerprint
-from hlotool.dump import containers
+from hlotool.dump.files import Stamp, stamp
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.replay.options import ReplayOptions
+from hlotool.stores.urls import is_url
 from hlotool.workers.plain import encoded
 
 
@@ -34,11 +35,20 @@ def context_key(module: DumpModule, options: ReplayOptions) -> str:
     known = [capture.source for capture in module.captures]
     known += [module.stablehlo] if module.stablehlo else []
     values = (options.inputs or module.arguments, options.outputs, options.compare_with)
-    given = [path_fingerprint(_file_of(path)) for path in values if path]
+    given = [_given_key(path) for path in values if path]
     first = stage_key(module, 0) if module.stages else ""
     return digest(
         encoded(options, msgspec.json.encode), first, module.title, *map(_source_key, known), *given
     )
+
+
+def _given_key(path: str) -> str:
+    """The content of a file, a folder or a script; of those of a store its version there."""
+    if not is_url(path):
+        return path_fingerprint(_file_of(path))
+    from hlotool.stores.objects import version_below
+
+    return digest(path, version_below(path))
 
 
 def _file_of(path: str) -> Path:
@@ -51,9 +61,12 @@ def _stage_key(stage: Stage) -> str:
 
 
 def _source_key(source: Source) -> str:
-    return _content_key(source, containers.stamp(source.path))
+    if source.version:
+        # Told by the store when it was listed: nothing is downloaded for what need not be run.
+        return digest(source.path, source.version, source.member, repr((source.span, source.item)))
+    return _content_key(source, stamp(source.file))
 
 
 @lru_cache(maxsize=4096)
-def _content_key(source: Source, _: tuple[int, ...]) -> str:
+def _content_key(source: Source, _: Stamp) -> str:
     return digest(source.read_bytes())

@@ -45,8 +45,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         exact: programs that are other functions of real numbers are a mismatch, however close their values
             are, also where every bit is the same.
         budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
-            of what the runs that are compared took (`5x`); None for a share of the time limit, and for as
-            long as the module took without further sets.
+            of the work of the runs that are compared (`5x`), which is the same on every machine; None for a
+            share of the time limit, and for half of the work of the module without further sets.
         elided: what becomes of constants whose values are not in the dump: `refuse`, or `generate`.
         opaque: custom calls that cannot be executed get stand-ins, the same on both sides.
         replicas: that programs are for; 0 for what they say themselves.
@@ -122,12 +122,24 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
             is free when a module begins.
         jobs: worker processes, 0 for as many as suit the machine.
         only: regular expression that chose modules.
+        shard: which part of the modules, as `2/8`; None for all.
+        sample: how many of the modules, spread over functions and sizes; 0 for all.
+        max_failures: after so many modules that fail no further ones are begun; 0 for no such bound.
     """
 
     timeout: float = 300.0
     memory_limit: int | None = None
     jobs: int = 0
     only: str | None = None
+    shard: str | None = None
+    sample: int = 0
+    max_failures: int = 0
+
+    @property
+    def shard_number(self) -> tuple[int, int]:
+        """Which shard, from 1, and of how many."""
+        number, _, count = (self.shard or "1/1").partition("/")
+        return int(number), int(count)
 
     @property
     def workers(self) -> int:
@@ -135,12 +147,12 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
         return worker_count(self.jobs)
 
 
-def budget_seconds(budget: str, ran: float) -> float:
-    """A budget in seconds.
+def budget_limits(budget: str, work: int) -> tuple[float, float]:
+    """What a budget allows: units of work and seconds, one of which is infinite.
 
     Args:
-        budget: `30` for seconds, `5x` for a multiple of `ran`.
-        ran: seconds that the runs in question took.
+        budget: `30` for seconds, `5x` for a multiple of `work`.
+        work: units that the runs in question were.
 
     Raises:
         ValueError: it is neither.
@@ -148,4 +160,4 @@ def budget_seconds(budget: str, ran: float) -> float:
     number = float(budget.removesuffix("x"))
     if not 0 <= number < float("inf"):
         raise ValueError(f"{budget!r} is no budget")
-    return number * ran if budget.endswith("x") else number
+    return (number * work, float("inf")) if budget.endswith("x") else (float("inf"), number)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.analysis.work import of_reading
+from hlotool.backends.base import Backend, DevicesBackend, SlowToStart
 from hlotool.backends.registry import get_backend
 from hlotool.dump.loading import captured_program, load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
@@ -21,6 +22,10 @@ from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
 from hlotool.replay.devices.runners import EachDevice, OneDevice, Partitioned, Runner
+from hlotool.workers.work_limit import spend
+
+#: Units of work of a compiler in a process of its own.
+_COMPILED_ELSEWHERE = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +99,7 @@ def compile_program(
     """Verify and compile `module`, whose result is spread as `sharding` says; raises as `load_program`."""
     warnings = tuple(f"XLA's verifier rejects this: {finding}" for finding in verify_to_execute(module))
     engine = get_backend(backend) if isinstance(backend, str) else backend
+    spend(of_reading(module) + (_COMPILED_ELSEWHERE if isinstance(engine, SlowToStart) else 0))
 
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)

@@ -180,6 +180,7 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         rules: what was assumed of parameters that generated inputs had to suit.
         sets: further sets on which the module was run, in order; the last one is the one that the row is of,
             where that shows a difference.
+        sets_cut: that the clock ended the further sets, and not what they may cost; in words.
         file: where such a set was saved, for `--inputs`.
     """
 
@@ -188,6 +189,7 @@ class InputsRecord(Record, frozen=True, kw_only=True):
     seed: int | None = None
     rules: list[str] = []
     sets: list[SetRecord] = []
+    sets_cut: str = ""
     file: str = ""
 
 

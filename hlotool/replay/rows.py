@@ -38,7 +38,7 @@ class Actual:
         outcome: the result.
         runner: what such results come from.
         program: what gave it, where that is not the reference.
-        seconds: that the runs of both sides took.
+        work: units of work that the runs of both sides were.
     """
 
     label: str
@@ -49,10 +49,10 @@ class Actual:
     outcome: Outcome
     runner: Runner
     program: Program | None = None
-    seconds: float = 0.0
+    work: int = 0
 
     @classmethod
-    def computed(cls, program: Program, outcome: Outcome, seconds: float = 0.0) -> Actual:
+    def computed(cls, program: Program, outcome: Outcome, work: int = 0) -> Actual:
         """What a program returned here."""
         return cls(
             program.label,
@@ -63,13 +63,11 @@ class Actual:
             outcome,
             program.runner,
             program,
-            seconds,
+            work,
         )
 
     @classmethod
-    def given(
-        cls, reference: Program, value: Value, origin: str, path: str = "", seconds: float = 0.0
-    ) -> Actual:
+    def given(cls, reference: Program, value: Value, origin: str, path: str = "", work: int = 0) -> Actual:
         """What the real program returned for the arguments of `reference`.
 
         Args:
@@ -77,7 +75,7 @@ class Actual:
             value: the result.
             origin: where it was captured.
             path: of the file that speaks for it; that of the reference when empty.
-            seconds: that the run of the reference took.
+            work: units of work that the run of the reference was.
         """
         return cls(
             REALITY,
@@ -87,7 +85,7 @@ class Actual:
             reference.facts,
             Outcome(value),
             reference.runner,
-            seconds=seconds,
+            work=work,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -30,6 +31,7 @@ from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+from hlotool.workers.work_limit import work_done
 
 
 def replay_module(task: Task) -> list[ModuleRecord]:
@@ -45,7 +47,7 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     began = time.perf_counter()
     try:
         _warm_up(task.options)
-        for row in _rows(task, began):
+        for row in _rows(task):
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             began = now
@@ -66,7 +68,8 @@ def _warm_up(options: ReplayOptions) -> None:
             backend.warm_up()
 
 
-def _rows(task: Task, began: float) -> Iterator[ModuleRecord]:
+def _rows(task: Task) -> Iterator[ModuleRecord]:
+    before = work_done()
     selection = select_stages(task.module, task.options.stages)
     reference = _reference(task, selection.reference)
     origin = _origin(task, selection.reference, reference)
@@ -79,7 +82,7 @@ def _rows(task: Task, began: float) -> Iterator[ModuleRecord]:
             programs.append(load_program(task.module, stage, task.options.backend, origin))
         except HlotoolError as error:
             yield _failed(task, reference, stage.label, str(stage.source), error)
-    loading = (time.perf_counter() - began) / max(1, len(programs))
+    loading = (work_done() - before) // max(1, len(programs))
     aside = Aside(reference, task.options)
     for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
@@ -120,24 +123,24 @@ def _trial_rows(
     trial: Trial,
     whole: Value | None,
     aside: Aside,
-    loading: float,
+    loading: int,
     is_alone: bool,
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
     `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of
-    runs; `loading` is the seconds that it took to read a program.
+    runs; `loading` is the work of reading a program.
     """
-    began = time.perf_counter()
+    began, before = time.perf_counter(), work_done()
     expected = reference.runner.run(trial.arguments, whole).value
-    ran = time.perf_counter() - began
-    aside.ran(Ran(reference, trial, expected, ran))
+    work = work_done() - before
+    aside.ran(Ran(reference, trial, expected, work))
     last: tuple[Program, Value, ModuleRecord] | None = None
     for program in programs:
         if difference := parameter_difference(reference.runner, program.runner):
             yield structural_row(task, reference, program, difference)
             continue
-        started = time.perf_counter()
+        before = work_done()
         try:
             outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
@@ -145,31 +148,30 @@ def _trial_rows(
                 raise
             yield _failed(task, reference, program.label, program.path, error)
         else:
-            both = ran + time.perf_counter() - started
+            both = work + work_done() - before
             row = _judged(task, reference, program, trial, expected, outcome, both)
             if program.backend == reference.backend:
                 last = program, outcome.value, row
 
-            def judge(other: Trial, value: Value, found: Outcome, program: Program = program) -> ModuleRecord:
-                return _judged(task, reference, program, other, value, found)
+            judge = partial(_judged_on_other, task, reference, program, both)
 
-            elapsed = time.perf_counter() - began
-            spent = loading + ran + time.perf_counter() - started
+            elapsed, spent = time.perf_counter() - began, work + work_done() - before
             row, shown = on_further_sets(
-                task, reference, program, trial, row, spent, judge, len(programs), aside.ran_on_further
+                *(task, reference, program, trial, row, loading + spent),
+                *(judge, len(programs), aside.ran_on_further),
             )
             if why := doubt_of(row.verdict, reference.module, program.module):
                 problem = Unsupported(why, location=Location(program.path))
                 yield _failed(task, reference, program.label, program.path, problem)
                 continue
-            row = with_divergence(row, task.options, reference, program, shown, elapsed)
+            row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None and reference.module.generated:
         why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
         problem = Unsupported(why, location=Location(task.path))
         yield _failed(task, reference, REALITY, task.path, problem)
     elif trial.result is not None:
-        real = Actual.given(reference, trial.result, trial.origin, task.path, ran)
+        real = Actual.given(reference, trial.result, trial.origin, task.path, work)
         row = compare_row(task, reference, trial, expected, real)
         yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
     elif is_alone:
@@ -183,13 +185,20 @@ def _judged(
     trial: Trial,
     expected: Value,
     outcome: Outcome,
-    seconds: float = 0.0,
+    work: int,
 ) -> ModuleRecord:
-    """The row of what a program returned, wherever it ran; `seconds` is what the runs of both sides took."""
-    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, seconds))
+    """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides."""
+    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, work))
     if program.backend == reference.backend:
         return row
     return _as_on_reference(task, row, reference, program, trial, expected, outcome)
+
+
+def _judged_on_other(
+    task: Task, reference: Program, program: Program, work: int, trial: Trial, value: Value, found: Outcome
+) -> ModuleRecord:
+    """The row of a further set; see `_judged`."""
+    return _judged(task, reference, program, trial, value, found, work)
 
 
 def _saving(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
-from pathlib import Path
+from functools import reduce
 
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.findings.files import writing
+from hlotool.findings.files import write_file, writing
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType, Shape
 from hlotool.replay.leaf_records import array_leaves
+from hlotool.stores.paths import inside
+from hlotool.stores.urls import is_url
 
 #: A file's path by the shape index of the leaf it holds.
 Files = dict[tuple[int, ...], str]
@@ -26,32 +30,35 @@ _WIDER: dict[ElementType, type[np.generic]] = {
 }
 
 
-def output_folder(root: str, *names: str) -> Path:
-    """A folder below `root`, made of names that may hold any character; created.
+def output_folder(root: str, *names: str) -> str:
+    """A folder below `root`, a folder or a URL, made of names that may hold any character; created.
 
     Raises:
         UsageError: it cannot be created.
     """
     parts = [part for name in names for part in name.split("/")]
-    folder = Path(root, *(re.sub(r"[^\w.+=-]|^\.+", "_", part) for part in parts if part))
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    legal = (re.sub(r"[^\w.+=-]|^\.+", "_", part) for part in parts if part)
+    folder = reduce(inside, legal, root)
+    if not is_url(folder):
+        with writing(folder):
+            os.makedirs(folder, exist_ok=True)
     return folder
 
 
-def save_leaves(folder: Path, side: str, shape: Shape, value: Value) -> Files:
+def save_leaves(folder: str, side: str, shape: Shape, value: Value) -> Files:
     """Write every array of `value` as `out.INDEX.SIDE.npy`.
 
     Narrow types that NumPy lacks (bf16, f8, int4, …) are widened, which changes no value.
 
     Raises:
         UsageError: a file cannot be written.
+        DumpError: nor can the store's.
     """
     files: Files = {}
     for index, part, array in array_leaves(shape, value):
-        path = folder / ".".join(["out", *map(str, index), side, "npy"])
+        path = inside(folder, ".".join(["out", *map(str, index), side, "npy"]))
         save_array(path, array, part.element_type)
-        files[index] = str(path)
+        files[index] = path
     return files
 
 
@@ -63,10 +70,16 @@ def same_bits(shape: Shape, expected: Value, actual: Value) -> bool:
     )
 
 
-def save_array(path: Path, array: Array, element_type: ElementType) -> None:
+def save_array(path: str, array: Array, element_type: ElementType) -> None:
     """Write an array, widened where NumPy lacks its type; raises as `save_leaves`."""
+    plain = _plain(array, element_type)
+    if is_url(path):
+        content = io.BytesIO()
+        np.save(content, plain)
+        write_file(path, [content.getvalue()])
+        return
     with writing(path):
-        np.save(path, _plain(array, element_type))
+        np.save(path, plain)
 
 
 def _plain(array: Array, element_type: ElementType) -> Array:

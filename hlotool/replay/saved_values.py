@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
@@ -14,6 +13,7 @@ from hlotool.replay.program import Program
 from hlotool.replay.saved_outputs import output_folder, save_array
 from hlotool.replay.task import Task
 from hlotool.replay.trials import Trial
+from hlotool.stores.paths import inside
 
 #: Of an instruction in a loop: the first so many calls are kept.
 MOST_CALLS = 64
@@ -52,7 +52,7 @@ class _Saved:
         calls: how often each instruction was seen.
     """
 
-    def __init__(self, folder: Path, wanted: re.Pattern[str]) -> None:
+    def __init__(self, folder: str, wanted: re.Pattern[str]) -> None:
         self.folder = folder
         self.calls: Counter[str] = Counter()
         self._wanted = wanted
@@ -68,5 +68,5 @@ class _Saved:
             return
         stem = re.sub(r"[^\w.+=-]|^\.+", "_", name) + (f"@{call}" if call else "")
         for index, part, array in array_leaves(instruction.shape, value):
-            path = self.folder / ".".join([stem, *map(str, index), "npy"])
+            path = inside(self.folder, ".".join([stem, *map(str, index), "npy"]))
             save_array(path, array, part.element_type)

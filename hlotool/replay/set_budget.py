@@ -1,56 +1,118 @@
-"""How long further sets of inputs may take."""
+"""How much work further sets of inputs may be, and how long they may take where that is far from enough.
+
+Work decides, so that equal commands try the same sets (`workers.work_limit`). A clock stands behind it, for
+what the prices of work know nothing of, and where the user gives seconds.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from hlotool.directed.sets import InputSet
-from hlotool.replay.options import ReplayOptions, RunOptions, budget_seconds
+from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
+from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done, work_limit
 
-#: Of the time limit per module: what further sets may take. The judge has its share before them.
-_SHARE: Final = 0.3
-#: Of what the module took without them: a run takes less than twice as long with them, looking at what they
-#: exercise included.
+#: Of the work that a module was without them: a run takes less than twice as long with them, looking at what
+#: they exercise included.
 _FACTOR: Final = 0.5
-#: Seconds that they may take in any case. Small modules are read and run in some milliseconds, in which no
-#: set is made; the command itself takes longer to start than all of theirs together.
-_LEAST: Final = 0.025
+#: Work that they may be in any case. Small modules are read and run in some milliseconds, in which no set is
+#: made; the command itself takes longer to start than all of theirs together.
+_LEAST: Final = 0.025 * UNITS_PER_SECOND
+#: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
+#: ends them long before, but on a machine that is very slow, or where its prices are far from true.
+_SHARE: Final = 0.3
 
 
-def seconds_for_sets(options: ReplayOptions, spent: float, programs: int = 1) -> float:
-    """What further sets of a module may take.
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What further sets of one module may cost.
+
+    Attributes:
+        work: in units; infinite where all of them are wanted, or a clock of the user's decides.
+        seconds: of the clock.
+        by_clock: the user gave the seconds: that they end the sets is no news.
+    """
+
+    work: float
+    seconds: float
+    by_clock: bool = False
+
+
+def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1) -> Allowed:
+    """What further sets of a module may cost.
 
     Args:
         options: of the user.
-        spent: seconds that the module took without them.
+        spent: units of work that the module was without them.
         programs: that share the time limit of the module.
     """
     limit = options.timeout if isinstance(options, RunOptions) else float("inf")
     most = _SHARE * limit / programs
     if options.thorough:
-        return most
-    if options.budget is not None:
-        return min(most, budget_seconds(options.budget, spent))
-    return min(most, max(_FACTOR * spent, _LEAST / programs))
+        return Allowed(float("inf"), most)
+    if options.budget is None:
+        return Allowed(max(_FACTOR * spent, _LEAST / programs), most)
+    work, seconds = budget_limits(options.budget, spent)
+    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"))
 
 
-def in_time(sets: Iterable[InputSet], seconds: float) -> Iterator[tuple[InputSet, bool]]:
+class Limits:
+    """Of the further sets of one module, from now on.
+
+    Attributes:
+        allowed: what they may cost.
+    """
+
+    def __init__(self, allowed: Allowed) -> None:
+        self.allowed = allowed
+        self._work = work_done() + allowed.work
+        self._end = time.monotonic() + allowed.seconds
+        self._is_late = False
+
+    def are_reached(self) -> bool:
+        """Whether nothing further may begin."""
+        self._is_late = self._is_late or time.monotonic() > self._end
+        return self._is_late or work_done() > self._work
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """A block that ends with TooMuchWork or TooSlow where it goes beyond them."""
+        try:
+            with time_limit(self._end - time.monotonic()), work_limit(self._work - work_done()):
+                yield
+        except TooSlow:
+            self._is_late = True
+            raise
+
+    @property
+    def cut(self) -> str:
+        """That the clock ended the sets though there was work left for them, in words; else empty."""
+        if not self._is_late or self.allowed.by_clock:
+            return ""
+        return f"the clock ended them after {self.allowed.seconds:.0f} s: elsewhere there may be more"
+
+
+def in_budget(sets: Iterable[InputSet], allowed: Allowed) -> Iterator[tuple[InputSet, bool]]:
     """Sets, and whether a replay would have come to each of them.
 
-    Whoever asks for the sets runs one program on each; a replay runs two. Other processes do not count:
-    time is that of the processor.
+    Whoever asks for the sets runs one program on each; a replay runs two. Of seconds that the user gave every
+    one counts as the work that is done in it.
 
     Args:
         sets: made when they are asked for.
-        seconds: that they may take.
+        allowed: what they may cost.
     """
-    took = 0.0
-    began = time.process_time()
+    most = min(allowed.work, allowed.seconds * UNITS_PER_SECOND)
+    spent = 0
+    before = work_done()
     for one in sets:
-        took += time.process_time() - began
-        began = time.process_time()
-        yield one, took <= seconds
-        took += 2 * (time.process_time() - began)
-        began = time.process_time()
+        spent += work_done() - before
+        before = work_done()
+        yield one, spent <= most
+        spent += 2 * (work_done() - before)
+        before = work_done()

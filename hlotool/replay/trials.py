@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotool.dump.loading import read_execution
@@ -16,6 +15,8 @@ from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
+from hlotool.stores.paths import is_folder
+from hlotool.values.captured import values_file
 
 if TYPE_CHECKING:
     from hlotool.values.generate import LeafDescription
@@ -79,20 +80,14 @@ def _own_file(source: str, owner: DumpModule) -> str:
     Raises:
         InputDataError: that file would be given to several modules.
     """
-    folder = Path(source)
-    if not folder.is_dir():
+    if not is_folder(source):
         return source
     for title in (owner.title, owner.title.rpartition("/")[2]):
-        if (found := _values_in(folder, title)) is not None:
-            return str(found)
-    if owner.has_namesakes and (shared := _values_in(folder, owner.name)) is not None:
+        if (found := values_file(source, title)) is not None:
+            return found
+    if owner.has_namesakes and (shared := values_file(source, owner.name)) is not None:
         raise InputDataError(f"{shared}: several modules have this name; call it {owner.title}.npz")
     return source
-
-
-def _values_in(folder: Path, name: str) -> Path | None:
-    paths = (folder / f"{name}{suffix}" for suffix in (".npz", ".npy"))
-    return next((path for path in paths if path.is_file()), None)
 
 
 def _given(source: str, module: Module, copies: int) -> Trial:

@@ -241,10 +241,10 @@ def _fault(leaf: LeafRecord | None) -> str:
     return pattern or leaf.fault
 
 
-def _badness(row: ModuleRecord) -> tuple[float, float]:
-    """The worst example is that with most of its elements wrong; of these the quickest to look at."""
+def _badness(row: ModuleRecord) -> float:
+    """The worst example is that with most of its elements wrong; of these the first."""
     leaf = worst_leaf(row)
-    return (_wrong_share(leaf) if leaf is not None else 0.0, -row.seconds)
+    return _wrong_share(leaf) if leaf is not None else 0.0
 
 
 def _wrong_share(leaf: LeafRecord) -> float:

@@ -116,6 +116,8 @@ def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, st
             yield "saved", path_text(module.inputs.file)
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
+            if module.inputs.sets_cut:
+                yield "further sets", module.inputs.sets_cut
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
                 yield "sets", f"{len(module.inputs.sets)} further ones: {names}"

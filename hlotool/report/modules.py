@@ -24,7 +24,7 @@ _LISTED = 4
 
 
 def without_twins(modules: Sequence[ModuleRecord]) -> tuple[list[ModuleRecord], list[Text]]:
-    """Of the same programs under several names the first one, called `NAME ×512`, and where the others are."""
+    """Of the same programs under several names the first, called `NAME ×512`, and where the others are."""
     twins: dict[tuple[str, str | None, str | None], list[ModuleRecord]] = {}
     for module in modules:
         twins.setdefault((module.twin_of or module.path, module.stage_tested, module.tested), []).append(

@@ -160,6 +160,8 @@ def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
     number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
     odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
     words = f" (some with {', '.join(odd)})" if odd else ""
+    if cut := sum(bool(module.inputs and module.inputs.sets_cut) for module in agreeing):
+        words += f", of {plural(cut, 'module')} as many as the clock allowed"
     return f" and {number} further sets{words}"
 
 

@@ -8,6 +8,7 @@ Nothing is unpickled.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.errors import InputDataError
+from hlotool.errors import DumpError, InputDataError
+from hlotool.stores.paths import here, open_bytes
+from hlotool.stores.urls import is_url
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(path: Path | str) -> Iterator[None]:
     """Whatever goes wrong while `path` is read becomes an InputDataError that names it."""
     try:
         with warnings.catch_warnings():
@@ -29,6 +32,8 @@ def _readable(path: Path) -> Iterator[None]:
                 "ignore", "Reading `.npy` or `.npz` file required additional header parsing"
             )
             yield
+    except DumpError as error:
+        raise InputDataError(str(error)) from error
     except FileNotFoundError:
         raise InputDataError(f"{path}: no such file") from None
     except MemoryError as error:
@@ -38,15 +43,15 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputDataError(f"{path}: cannot be read as .npz or .npy: {reason}") from error
 
 
-def read_all(path: Path) -> dict[str, Any]:
-    """All arrays of a file by key; the array of an `.npy` has the key `0`.
+def read_all(path: str) -> dict[str, Any]:
+    """All arrays of a file, or of a URL, by key; the array of an `.npy` has the key `0`.
 
     Raises:
         InputDataError: there is no such file, or nothing that NumPy can read.
     """
-    if path.exists() and not path.is_file():
+    if not is_url(path) and os.path.exists(path) and not os.path.isfile(path):
         raise InputDataError(f"{path}: not a file")
-    with _readable(path), path.open("rb") as file:
+    with _readable(path), open_bytes(path) as file:
         loaded = np.load(file, allow_pickle=False)
         return {"0": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
 
@@ -65,6 +70,10 @@ def read_one(path: Path, key: str) -> Any:
 
 
 def mapped(path: str) -> Any:
-    """The array of an `.npy`, read from the file as its elements are asked for; raises InputDataError."""
-    with _readable(Path(path)):
+    """The array of an `.npy`, read from the file as its elements are asked for; raises InputDataError.
+
+    That of a URL is downloaded first.
+    """
+    with _readable(path):
+        path = here(path)
         return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -24,6 +24,7 @@ from typing import Any
 from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
+from hlotool.stores.paths import inside, is_file, is_folder
 from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit, fit_value
 from hlotool.values.flatten import Value, unflatten
@@ -43,7 +44,7 @@ def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
     if (script := split_script(source)) is not None:
         path, function = script
         return fit_arguments(call_script(path, function, module), module, f"{path}:{function}")
-    return read_arguments(read_arrays(Path(source), module), module, source)
+    return read_arguments(read_arrays(source, module), module, source)
 
 
 def read_arguments(given: Mapping[str, Any], module: Module, source: str) -> tuple[Value, ...]:
@@ -64,7 +65,7 @@ def load_outputs(source: str, module: Module) -> Value:
     Raises:
         InputDataError: as `load_inputs`.
     """
-    return read_result(read_arrays(Path(source), module), module, source)
+    return read_result(read_arrays(source, module), module, source)
 
 
 def read_result(given: Mapping[str, Any], module: Module, source: str) -> Value:
@@ -178,28 +179,31 @@ def fit_arguments(made: Sequence[Any], module: Module, label: str) -> tuple[Valu
     )
 
 
-def read_arrays(path: Path, module: Module) -> dict[str, Any]:
+def read_arrays(path: str, module: Module) -> dict[str, Any]:
     """The arrays of a file, or of the module's file in a directory, by key.
 
     Raises:
         InputDataError: nothing there that NumPy can read.
     """
-    if path.is_dir():
-        path = _in_directory(path, module)
-    return read_all(path)
+    return read_all(_in_directory(path, module) if is_folder(path) else path)
 
 
-def _in_directory(directory: Path, module: Module) -> Path:
+def _in_directory(directory: str, module: Module) -> str:
     """`MODULE.npz`, by the module's name or by the name of the file it was read from."""
     stems = [module.name]
     if module.path is not None:
         stems.append(Path(module.path).name)
         stems.append(Path(module.path).stem)
     for stem in stems:
-        for suffix in (".npz", ".npy"):
-            if (directory / (stem + suffix)).is_file():
-                return directory / (stem + suffix)
+        if (found := values_file(directory, stem)) is not None:
+            return found
     raise InputDataError(f"{directory}: no {module.name}.npz for module {module.name}")
+
+
+def values_file(directory: str, stem: str) -> str | None:
+    """`STEM.npz` or `STEM.npy` in a directory, if it is there."""
+    paths = (inside(directory, f"{stem}{suffix}") for suffix in (".npz", ".npy"))
+    return next(filter(is_file, paths), None)
 
 
 # Inputs made by the user's own Python function.

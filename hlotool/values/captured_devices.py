@@ -11,7 +11,6 @@ Both may stand in one file. A script returns a list of arguments for each device
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from hlotool.errors import InputDataError
@@ -40,7 +39,7 @@ def load_device_inputs(source: str, module: Module, count: int) -> tuple[tuple[V
         if len(made) != count:
             raise InputDataError(f"{label} returned {len(made)} lists of arguments for {count} devices")
         return tuple(fit_arguments(row, module, f"{label}: device {n}") for n, row in enumerate(made))
-    return read_device_arguments(read_arrays(Path(source), module), module, count, source)
+    return read_device_arguments(read_arrays(source, module), module, count, source)
 
 
 def read_device_arguments(
@@ -53,7 +52,7 @@ def read_device_arguments(
 
 def load_device_outputs(source: str, module: Module, count: int) -> tuple[Value, ...]:
     """What each of `count` devices returned; raises as `load_device_inputs`."""
-    rows = _by_device(read_arrays(Path(source), module), count, source)
+    rows = _by_device(read_arrays(source, module), count, source)
     return tuple(read_result(row, module, _on(source, n)) for n, row in enumerate(rows))
 
 

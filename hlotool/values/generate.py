@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from hlotool.analysis.interval import ANY, Interval
+from hlotool.analysis.work import of_drawing, of_following
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
@@ -21,6 +23,7 @@ from hlotool.values.demand_flow import parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import integer_range
+from hlotool.workers.work_limit import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
 _UNBOUNDED_SIZE = 4
@@ -88,6 +91,7 @@ class InputGenerator:
     @cached_property
     def _constraints(self) -> dict[tuple[int, ShapeIndex], Constraint]:
         """What the program asks of its arguments: to find it costs more than to make them."""
+        spend(of_following(self.module))
         return combine(parameter_demands(self.module))
 
 
@@ -137,6 +141,7 @@ def _parameter_leaves(
             value_range,
             shape.element_type.real_part is ElementType.F64,
         )
+        spend(of_drawing(prod(dims)))
         arrays.append(generate(shape.element_type, dims, constraint, draw))
         actual = ArrayShape(shape.element_type, dims)
         descriptions.append(_describe(parameter, index, actual, constraint))

@@ -114,7 +114,7 @@ def _run(task: Run) -> Ran:
         reference = program_of(task.module, options.reference)
         expected = reference.runner.run(trial.arguments).value
         seconds.append(time.monotonic() - began)
-        row = compare_row(replay, reference, trial, expected, Actual.computed(tested, outcome, sum(seconds)))
+        row = compare_row(replay, reference, trial, expected, Actual.computed(tested, outcome))
     else:
         row = lonely_row(replay, tested, trial, outcome.value)
     literals = _literals(tested, trial, outcome.value, expected)

@@ -23,6 +23,7 @@ RANKS = {
     "findings": 2,
     "workers": 1,
     "cache": 1,
+    "stores": 1.5,
     "grammar": 2,
     "parse": 3,
     "values": 3,

@@ -11,6 +11,7 @@ from support.programs import DOUBLE, SQUARE, SUM, write_module
 
 from hlotool.cli.main import main
 from hlotool.replay import divergence_row
+from hlotool.workers.work_limit import UNITS_PER_SECOND
 
 
 @pytest.fixture(autouse=True)
@@ -81,8 +82,11 @@ def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(divergence_row, "_obstacle", lambda *_: "")
     row = module("m", Verdict.WRONG)
     unused: Any = None
-    later = divergence_row.with_divergence(row, ReplayOptions(), unused, unused, unused, elapsed=60.0)
-    assert later.divergence_missing == "the comparison took 60 s: only looked for with --first-divergence"
+    later = divergence_row.with_divergence(
+        row, ReplayOptions(), unused, unused, unused, 60 * UNITS_PER_SECOND
+    )
+    missing = "the comparison takes about 60 s: only looked for with --first-divergence"
+    assert later.divergence_missing == missing
 
 
 def test_a_bug_in_the_search_does_not_cost_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +102,7 @@ def test_a_bug_in_the_search_does_not_cost_the_verdict(monkeypatch: pytest.Monke
     monkeypatch.setattr(divergence_row, "_search", broken)
     unused: Any = None
     row = divergence_row.with_divergence(
-        module("m", Verdict.WRONG), ReplayOptions(), unused, unused, unused, elapsed=0.0
+        module("m", Verdict.WRONG), ReplayOptions(), unused, unused, unused, work=0
     )
     assert row.verdict is Verdict.WRONG
     assert "please report: KeyError: 'oops'" in row.divergence_missing

@@ -62,7 +62,7 @@ class Heard(Course, Silent):
 
     started_count = finished_count = 0
 
-    def replaying(self, total: int) -> AbstractContextManager[Listener]:
+    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[Listener]:
         return nullcontext(self)
 
     def started(self, task: Task) -> None:

@@ -80,7 +80,7 @@ def test_coverage_that_fails_costs_no_verdict(tmp_path: Path, monkeypatch: pytes
         raise RuntimeError("oops")
 
     monkeypatch.setattr(Observer, "coverage", broken)
-    row = replayed(tmp_path, CHOICE)
+    row = replayed(tmp_path, CHOICE, [1, 2, 3, -1])
     assert row.verdict is Verdict.IDENTICAL
     assert row.coverage is None
     assert "RuntimeError: oops" in row.coverage_missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.programs import DOUBLE, SQUARE, write_module
 
 from hlotool.dump.directory import open_dump
 from hlotool.findings.verdict import Verdict
-from hlotool.replay.options import ReplayOptions, budget_seconds
+from hlotool.replay.options import ReplayOptions, budget_limits
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
@@ -82,12 +83,14 @@ def test_two_programs_are_compared_in_f64(tmp_path: Path) -> None:
     assert row.leaves[0].evidence.wide == "outside"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30", 30.0), ("0.5", 0.5), ("5x", 10.0)])
-def test_a_budget_is_seconds_or_a_multiple_of_the_runs(text: str, seconds: float) -> None:
-    assert budget_seconds(text, 2.0) == seconds
+@pytest.mark.parametrize(
+    ("text", "limits"), [("30", (inf, 30.0)), ("0.5", (inf, 0.5)), ("5x", (10.0, inf)), ("0x", (0.0, inf))]
+)
+def test_a_budget_is_seconds_or_a_multiple_of_the_runs(text: str, limits: tuple[float, float]) -> None:
+    assert budget_limits(text, 2) == limits
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "nan", "infx", "5y"])
 def test_what_is_no_budget(text: str) -> None:
     with pytest.raises(ValueError, match=r"budget|float"):
-        budget_seconds(text, 2.0)
+        budget_limits(text, 2)

@@ -19,6 +19,7 @@ from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
+from hlotool.workers.work_limit import spend
 
 
 def called_plan(instruction: Instruction, name: str, lowering: Lowering) -> Plan:
@@ -59,6 +60,7 @@ def loop(instruction: Instruction, lowering: Lowering) -> Kernel:
         iteration, checked = 0, FIRST_CHECK if depends_on_state else -1
         while condition(state.copy(), run):
             iteration += 1
+            spend(condition.price + body.price)
             before = fingerprint(state[0]) if iteration == checked else None
             state.append(body(state, run))
             if iteration == checked:
@@ -89,6 +91,7 @@ def conditional(instruction: Instruction, lowering: Lowering) -> Kernel:
             branch = selector if 0 <= selector <= last else last
         arguments = [values[branch + 1]]
         values.clear()
+        spend(plans[branch].price)
         return plans[branch](arguments, run)
 
     return Calling(kernel)

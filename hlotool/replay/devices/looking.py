@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from hlotool.backends.base import DevicesExecutable, Probe, Value
-from hlotool.backends.registry import get_devices_backend
+from hlotool.backends.base import DevicesBackend, DevicesExecutable, Probe, Value
+from hlotool.backends.registry import get_backend, get_devices_backend
 from hlotool.errors import Unsupported
+from hlotool.ir.attributes import Mesh
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
@@ -44,25 +45,36 @@ def subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subj
     @cache
     def expected() -> Any:
         whole = program.whole
-        return None if whole is None else whole.runner.run(arguments).value
+        return None if whole is None else whole.compiled_by(get_backend(_BACKEND)).run(arguments).value
 
     def run(copy: Module, watch: Watch) -> Value:
-        value: Value = program.compiled_by(_Probing(copy, watch)).run(arguments, expected()).value
+        value: Value = program.compiled_by(Probing(copy, watch)).run(arguments, expected()).value
         return value
 
-    meshes = tuple(module_meshes((program.whole or program).module).values())
-    return Subject(program.module, run, meshes=meshes, copies=program.runner.copies)
+    return Subject(program.module, run, meshes=meshes_of(program), copies=program.runner.copies)
 
 
-class _Probing:
-    """A backend that executes a copy in place of what it is given, with a probe on each device."""
+def meshes_of(program: Program) -> tuple[Mesh, ...]:
+    """The meshes of devices that a program speaks of, or the one on global arrays that it was made from."""
+    return tuple(module_meshes((program.whole or program).module).values())
+
+
+class Probing:
+    """A backend that executes a copy in place of what it is given, with a probe on each device.
+
+    Args:
+        copy: of the program for each device.
+        watch: gives the probes.
+        engine: executes the copy; the numpy backend by default.
+    """
 
     name = _BACKEND
     version = _BACKEND
 
-    def __init__(self, copy: Module, watch: Watch) -> None:
+    def __init__(self, copy: Module, watch: Watch, engine: DevicesBackend | None = None) -> None:
         self._copy = copy
         self._watch = watch
+        self._engine = engine or get_devices_backend(_BACKEND)
         self._executable: DevicesExecutable | None = None
 
     def compile(self, module: Module) -> Any:
@@ -71,7 +83,7 @@ class _Probing:
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """See `DevicesBackend`."""
-        self._executable = get_devices_backend(_BACKEND).compile_devices(self._copy, grid)
+        self._executable = self._engine.compile_devices(self._copy, grid)
         return self
 
     def run_devices(

@@ -8,12 +8,14 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
+from hlotool.analysis.work import once
 from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value, notes_of
 from hlotool.findings.outputs import output_name
 from hlotool.ir.attributes import Mesh, Sharding
@@ -23,8 +25,13 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import Disagreement, assemble, leaf_shardings, local_dims, split
+from hlotool.workers.work_limit import spend, work_done
 
 _REPLICATED = Sharding("replicated")
+#: Units of work of a run in another process, or on another device, beside what the program does.
+_ELSEWHERE: Final = 2_000_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +69,25 @@ class Runner(Protocol):
         """What each device gets of the arguments: one value per entry parameter of the module."""
 
 
+class _Counted:
+    """Makes sure that runs count as work: an executable that is no part of this process counts nothing."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+
+    def __call__(self, run: Callable[[], T], copies: int = 1) -> T:
+        """What `run` returns; where it counted nothing itself, what the program is, on so many devices."""
+        before = work_done()
+        result = run()
+        if work_done() == before:
+            spend(self._elsewhere * copies)
+        return result
+
+    @cached_property
+    def _elsewhere(self) -> int:
+        return _ELSEWHERE + once(self._module.entry)
+
+
 class OneDevice:
     """A program that runs on one device."""
 
@@ -71,10 +97,12 @@ class OneDevice:
         self.parameters = tuple(p.shape for p in module.entry.parameters)
         self.result = module.entry.root.shape
         self._executable = executable
+        self._counted = _Counted(module)
 
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        return Outcome(self._executable.run(arguments), notes=notes_of(self._executable))
+        value = self._counted(lambda: self._executable.run(arguments))
+        return Outcome(value, notes=notes_of(self._executable))
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """See `Runner`."""
@@ -90,10 +118,12 @@ class EachDevice:
         self.result: Shape = TupleShape((module.entry.root.shape,) * count)
         self.copies = count
         self._executable = executable
+        self._counted = _Counted(module)
 
     def run(self, arguments: Sequence[Any], expected: Value | None = None) -> Outcome:
         """See `Runner`; one tuple of arguments per device."""
-        return Outcome(tuple(self._executable.run_devices(arguments)), notes=notes_of(self._executable))
+        values = self._counted(lambda: self._executable.run_devices(arguments), self.copies)
+        return Outcome(tuple(values), notes=notes_of(self._executable))
 
     def on_devices(self, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """See `Runner`."""
@@ -133,12 +163,14 @@ class Partitioned:
         self.parameters = tuple(spread.shape for spread in self._arguments)
         self.result = self._result.shape
         self._executable = executable
+        self._counted = _Counted(module)
         self._count = count
         self._meshes = meshes
 
     def run(self, arguments: Sequence[Value], expected: Value | None = None) -> Outcome:
         """See `Runner`."""
-        results = self._executable.run_devices(self.on_devices(arguments))
+        devices = self.on_devices(arguments)
+        results = self._counted(lambda: self._executable.run_devices(devices), self._count)
         outcome = self._result.assemble(results, expected, self._meshes)
         return replace(outcome, notes=(*notes_of(self._executable), *outcome.notes))
 

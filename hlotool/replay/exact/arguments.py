@@ -55,7 +55,16 @@ def point_arguments(inputs: InputGenerator, runner: Runner, options: Options, nu
         numbers = point_numbers(inputs, options, number, device)
         return with_drawn_floats(inputs.module, numbers, options.seed + number + device)
 
-    return device_arguments(inputs.module, drawn) if runner.copies > 1 else drawn(0)
+    return _for_copies(inputs.module, runner, drawn)
+
+
+def number_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+    """The same before words take the place of floats: what to execute both programs on, to show numbers."""
+    return _for_copies(inputs.module, runner, lambda device: point_numbers(inputs, options, number, device))
+
+
+def _for_copies(module: Module, runner: Runner, make: Callable[[int], Sequence[Any]]) -> Sequence[Any]:
+    return device_arguments(module, make) if runner.copies > 1 else make(0)
 
 
 def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
@@ -70,7 +79,7 @@ def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, n
         numbers = point_numbers(inputs, others, number, device)
         return [_scaled(value, p.shape, factor) for value, p in zip(numbers, inputs.module.entry.parameters)]
 
-    return device_arguments(inputs.module, drawn) if runner.copies > 1 else drawn(0)
+    return _for_copies(inputs.module, runner, drawn)
 
 
 #: By which floats are multiplied.

@@ -19,7 +19,7 @@ from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, point_arguments
 from hlotool.replay.exact.leaves import compared, explained, worst
-from hlotool.replay.exact.points import most_points, points_for
+from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
@@ -39,24 +39,28 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     began = time.monotonic()
     end = began + options.time_limit
     deadline = end - _FOR_NUMBERS * options.time_limit
-    least, options = options.trials, with_points(options, reference.module, tested.module)
+    least, for_roots = options.trials, with_points(options, reference.module, tested.module, integers=False)
+    options = with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
     result = _attempt(reference, tested, options, least, deadline, first)
     doubt = ""
     for assumed in others:
         if result.relation is not Relation.UNEQUAL or result.structural:
             break
-        further = _attempt(reference, tested, options, least, deadline, assumed)
+        # Few points serve roots; to ask for all integers as well leaves none.
+        further = _attempt(
+            reference, tested, for_roots if assumed.roots else options, least, deadline, assumed
+        )
         doubt = further.refused if assumed.roots else ""
         result = _united(result, further)
     result = excused(reference, tested, result, options, end, doubt)
     return replace(result, seconds=time.monotonic() - began)
 
 
-def with_points(options: Options, *modules: Module) -> Options:
-    """With as many trials as it takes to see what few elements of the programs decide."""
-    wanted = min(points_for(*modules), options.most_points or most_points())
-    return replace(options, trials=max(options.trials, wanted))
+def with_points(options: Options, reference: Module, tested: Module, *, integers: bool = True) -> Options:
+    """With as many trials as it takes to see what few elements of the programs decide, and few integers."""
+    wanted = max(points_for(reference, tested), points_for_integers(reference) if integers else 1)
+    return replace(options, trials=max(options.trials, min(wanted, options.most_points or most_points())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""At how many points two programs must be compared for what few elements decide to be seen."""
+"""At how many points two programs must be compared, for what few elements decide and few integers do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Final
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind, decisions
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.walk import Context, context_of_callees, reachable
 from hlotool.numerics import thresholds
 
@@ -29,9 +29,29 @@ _OF_SIZES: Final = frozenset(
 
 def points_for(*modules: Module) -> int:
     """How many points it takes to see what every decision of the programs does (`thresholds.DECISIONS`)."""
-    fewest = min((size for module in modules for size in _decided(module)), default=None)
-    wanted = 1 if fewest is None else ceil(thresholds.DECISIONS.value / max(1, fewest))
-    return min(wanted, most_points())
+    return _for_so_many(thresholds.DECISIONS.value, (size for module in modules for size in _decided(module)))
+
+
+def points_for_integers(module: Module) -> int:
+    """How many points it takes to see what integers and preds in the arguments do (`thresholds.INTEGERS`).
+
+    A number stands for all of a field, an integer only for itself. A single pred is both at any two points.
+    """
+    shapes = [shape for parameter in module.entry.parameters for shape in array_shapes(parameter.shape)]
+    sizes = [shape.size for shape in shapes if _is_sampled(shape)]
+    return _for_so_many(thresholds.INTEGERS.value, (size for size in sizes if size > 0))
+
+
+def _is_sampled(shape: ArrayShape) -> bool:
+    if shape.element_type is ElementType.PRED:
+        return shape.size > 1
+    return not shape.element_type.is_inexact
+
+
+def _for_so_many(elements: float, sizes: Iterable[int]) -> int:
+    """At how many points at least `elements` of each are looked at, as far as `most_points` allows."""
+    fewest = min(sizes, default=None)
+    return 1 if fewest is None else min(ceil(elements / max(1, fewest)), most_points())
 
 
 def most_points() -> int:

@@ -23,6 +23,7 @@ from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import ORDERS, ReorderedProducts, has_products
 from hlotool.values.flatten import flatten
+from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 
 #: Members in f64 so far, what chooses the next one, and what executes it.
 _WideRuns: TypeAlias = tuple[list[list[Array]], VariedBackend, Callable[[], Value]]
@@ -34,27 +35,40 @@ _FLUSHES = 4
 
 
 class Clock:
-    """Says whether there is time for another execution.
+    """Says whether there is time for another execution, and whether it is worth the work.
 
     Args:
         deadline: in `time.monotonic`.
+        work: units of work from now on.
     """
 
-    def __init__(self, deadline: float = math.inf) -> None:
+    def __init__(self, deadline: float = math.inf, work: float = math.inf) -> None:
         self._deadline = deadline
+        self._end = work_done() + work
         self._slowest = 0.0
+        self._largest = 0
+
+    @property
+    def work_left(self) -> float:
+        """Units of work that may still be spent."""
+        return self._end - work_done()
 
     def timed(self, run: Callable[[], Value]) -> Value:
         """What `run` returns.
 
         Raises:
-            Unsupported: it would not end before the deadline, as far as the slowest one so far tells.
+            Unsupported: it would not end before the deadline, or be too much work, as far as those before
+                tell.
         """
-        began = time.monotonic()
+        if self._largest >= self.work_left:
+            largest = self._largest / UNITS_PER_SECOND
+            raise Unsupported(f"another execution is work for about {largest:.2g} s, too much for the budget")
+        began, before = time.monotonic(), work_done()
         if began + self._slowest > self._deadline:
             raise Unsupported(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
         value = run()
         self._slowest = max(self._slowest, time.monotonic() - began)
+        self._largest = max(self._largest, work_done() - before)
         return value
 
 

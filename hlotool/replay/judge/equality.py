@@ -43,8 +43,10 @@ from hlotool.numerics.reasons import (
     same_function_reason,
 )
 from hlotool.numerics.verdict import LeafComparison
+from hlotool.replay.judge.ensemble import Clock
 from hlotool.replay.judge.f64_check import coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
 if TYPE_CHECKING:
     from hlotool.replay.exact.result import LeafResult
@@ -59,10 +61,12 @@ class Equality:
 
     Args:
         judgement: whose programs are compared.
+        clock: of all that the judgement executes.
     """
 
-    def __init__(self, judgement: Judgement) -> None:
+    def __init__(self, judgement: Judgement, clock: Clock) -> None:
         self._judgement = judgement
+        self._clock = clock
 
     def of(self, leaf: Leaf) -> EqualityRecord | None:
         """What is known of a leaf; None where nothing may be said."""
@@ -81,13 +85,23 @@ class Equality:
         judgement = self._judgement
         if judgement.compare_exactly is None:
             return None
-        share = thresholds.EXACT_SHARE.value * (judgement.deadline - time.monotonic())
-        limit = share if judgement.exact else min(share, thresholds.EXACT_SECONDS.value)
-        result = judgement.compare_exactly(limit, trials)
+        share = thresholds.EXACT_SHARE.value
+        work = share * self._clock.work_left
+        if not judgement.exact:
+            work = min(work, thresholds.EXACT_SECONDS.value * UNITS_PER_SECOND)
+        try:
+            with work_limit(work):
+                result = judgement.compare_exactly(share * (judgement.deadline - time.monotonic()), trials)
+        except TooMuchWork:
+            spend(0)  # raises again where somebody else's limit is reached
+            return self._refused("it is too much work")
         if reason := result.refused or result.structural:
-            refused = EqualityRecord(relation="refused", reason=reason)
-            return dict.fromkeys((index for index, _ in leaves(judgement.reference.shape)), refused)
+            return self._refused(reason)
         return {leaf.index: _record(leaf, result.trials) for leaf in result.leaves}
+
+    def _refused(self, reason: str) -> dict[ShapeIndex, EqualityRecord]:
+        refused = EqualityRecord(relation="refused", reason=reason)
+        return dict.fromkeys((index for index, _ in leaves(self._judgement.reference.shape)), refused)
 
     def _excuse(self, leaf: Leaf) -> EqualityRecord | None:
         """What is known of a leaf of which legal executions say nothing, by the third rule."""

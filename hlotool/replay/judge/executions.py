@@ -32,7 +32,8 @@ class Executions:
     """
 
     def __init__(self, judgement: Judgement) -> None:
-        seed, unit, clock = judgement.seed, judgement.product_unit, Clock(judgement.deadline)
+        seed, unit = judgement.seed, judgement.product_unit
+        clock = Clock(judgement.deadline, judgement.work)
         loudness = thresholds.LOUDER.value
         self.judgement = judgement
         self.reference = Ensemble(judgement.reference, seed, clock=clock, product_unit=unit)
@@ -40,7 +41,7 @@ class Executions:
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, clock=clock)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.departures = Departures(judgement.reference)
-        self.equality = Equality(judgement)
+        self.equality = Equality(judgement, clock)
 
     def members(self, leaf: Leaf, size: int) -> list[Array]:
         """A leaf of the reference's result and of so many other executions of the reference."""

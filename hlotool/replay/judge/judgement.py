@@ -85,6 +85,7 @@ class Judgement:
         tolerances: set for single outputs, by shape index, of arrays or of tuples.
         compare_with: the user's own comparison, before any tolerance.
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
+        work: units of work after which none begins either.
         thorough: look for the pattern of every wrong leaf, not only of the worst few.
         product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
             the program asks for no more; 0 for f32 itself.
@@ -103,6 +104,7 @@ class Judgement:
     tolerances: Mapping[ShapeIndex, ChosenTolerance] = field(default_factory=dict)
     compare_with: CompareWith | None = None
     deadline: float = math.inf
+    work: float = math.inf
     thorough: bool = False
     product_unit: float = 0.0
     compare_exactly: CompareExactly | None = None

@@ -22,15 +22,17 @@ from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, structural_row
+from hlotool.replay.set_budget import Allowed
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.values.npz import arrays_in
+from hlotool.workers.work_limit import UNITS_PER_SECOND
 
 #: Instead of the number of a stage: what the program really returned.
 RESULT = -1
 
-#: Seconds that the search for inputs that show a fault may take: bisections are long.
-_SECONDS = 10.0
+#: What the search for inputs that show a fault may cost: bisections are long.
+_ALLOWED = Allowed(work=10 * UNITS_PER_SECOND, seconds=200.0)
 
 #: What a worker calls.
 FUNCTION = "hlotool.search.bisection.stage_worker:judge_stage"
@@ -133,7 +135,7 @@ def inputs_that_show(task: Task) -> str:
     def judge(other: Trial, expected: Value, outcome: Outcome) -> ModuleRecord:
         return compare_row(task, reference, other, expected, Actual.computed(tested, outcome))
 
-    return further_sets.inputs_that_show(task, reference, tested, trial, _SECONDS, judge)
+    return further_sets.inputs_that_show(task, reference, tested, trial, _ALLOWED, judge)
 
 
 def differing_results(task: Task) -> int:

@@ -16,13 +16,14 @@ from hlotool.findings.provenance import source_of
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, load_program
-from hlotool.replay.set_budget import in_time, seconds_for_sets
+from hlotool.replay.set_budget import allowed_for_sets, in_budget
 from hlotool.replay.trials import GENERATED, Trial, trials
 from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate, Found
 from hlotool.search.mutation.mutants import Mutant, draw
 from hlotool.search.mutation.records import MutantRecord, MutatedRecord
 from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import work_done
 
 #: Seconds for one mutant: some loops never end.
 _SECONDS = 60.0
@@ -62,7 +63,7 @@ def examine(task: MutationTask) -> MutatedRecord:
         HlotoolError: the programs cannot be read or run.
         Unsupported: they run on several devices.
     """
-    began = time.process_time()
+    before = work_done()
     reference = load_program(task.module, task.reference, "numpy")
     tested = reference
     if task.tested is not task.reference:
@@ -71,7 +72,7 @@ def examine(task: MutationTask) -> MutatedRecord:
         raise Unsupported("mutants of programs for several devices")
     every = list(trials(task.module, reference.module, task.options, reference.runner.copies))
     compare_programs(reference, tested, every[0].arguments)
-    examiner = Examiner(reference, sets_of(reference, every, task.options, time.process_time() - began))
+    examiner = Examiner(reference, sets_of(reference, every, task.options, work_done() - before))
     drawn = list(draw(tested.module, task.count, task.seed))[task.part :: task.parts]
     return MutatedRecord(
         name=task.module.title,
@@ -82,16 +83,14 @@ def examine(task: MutationTask) -> MutatedRecord:
     )
 
 
-def sets_of(
-    reference: Program, every: list[Trial], options: ReplayOptions, spent: float
-) -> Iterator[InputSet]:
+def sets_of(reference: Program, every: list[Trial], options: ReplayOptions, spent: int) -> Iterator[InputSet]:
     """The sets that a replay would take: what is given or captured, or the plain set and further ones.
 
     Args:
         reference: of the mutants.
         every: trials of it.
         options: of the user; `thorough` takes all sets.
-        spent: seconds of the processor that a replay on the first trial takes.
+        spent: units of work that a replay on the first trial is.
     """
     for number, trial in enumerate(every):
         yield InputSet(trial.name or (f"{PLAIN} {number}" if number else PLAIN), trial.arguments)
@@ -99,8 +98,8 @@ def sets_of(
     if others or first.inputs.origin != GENERATED or not options.further_sets:
         return
     every_set = directed_sets(reference.module, first.arguments, options.seed)
-    for one, is_in_time in in_time(every_set, seconds_for_sets(options, spent)):
-        if not is_in_time:
+    for one, is_in_budget in in_budget(every_set, allowed_for_sets(options, spent)):
+        if not is_in_budget:
             return
         yield one
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hlotool.backends.field.held import pair
-from hlotool.backends.field.marked import compared, held, is_marked, marked
+from hlotool.backends.field.held import pair, residues
+from hlotool.backends.field.marked import compared, held, is_marked, marked, marked_residues, numbered
 from hlotool.backends.field.words import P, Q, integers, join, split
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
 from hlotool.locate.distance import distance
@@ -58,3 +58,22 @@ def test_the_other_residue_tells_nothing_apart() -> None:
     store = Store(Budget())
     assert store.sample(0, one).digest == store.sample(1, same).digest
     assert store.sample(2, one).digest != store.sample(3, marked(F32, WORDS + np.uint64(1 << 32))).digest
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_residues_are_marked_as_the_words_are(half: int) -> None:
+    shape = TupleShape((F32, ArrayShape(ElementType.C64, (2, 3))))
+    words = WORDS, pair(WORDS, WORDS[::-1])
+    ones, others = marked(shape, words, half), marked_residues(shape, residues(shape, words, half), half)
+    for one, other in zip(ones, others):
+        assert (one.dtype, distance(one, other)) == (other.dtype, 0)
+        assert (compared(one) == compared(other)).all()
+
+
+def test_equal_elements_have_one_number() -> None:
+    shape = ArrayShape(ElementType.C64, (2, 3))
+    assert (numbered(marked(F32, WORDS)) == split(WORDS)[0]).all()
+    found = numbered(marked(shape, pair(WORDS, WORDS[::-1])))
+    assert found.shape == (2, 3)
+    assert len(np.unique(found)) == 6
+    assert numbered(WORDS) is WORDS

@@ -50,7 +50,7 @@ def proved(name: str, **options: int) -> ExactResult:
 def test_equal(name: str) -> None:
     result = proved(name, seed=11)
     assert (result.refused, result.relation) == ("", Relation.EQUAL)
-    assert result.trials == 2
+    assert result.trials >= 2
     assert result.error_probability < 1e-12
 
 

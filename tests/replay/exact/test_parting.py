@@ -164,14 +164,3 @@ def test_equal_programs_do_not_part() -> None:
     sides = programs(parsed(NORMALISED), parsed(NORMALISED))
     with pytest.raises(Unsupported, match="not known to be different"):
         open_search(*sides, [()], Options(), Budget())
-
-
-def test_programs_for_several_devices_are_refused() -> None:
-    text = (
-        "HloModule m, replica_count=2\n"
-        "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
-        "ENTRY e {\nx = f32[2] parameter(0)\nROOT y = f32[2] all-reduce(x), to_apply=sum\n}"
-    )
-    sides = programs(hlotool.parse(text), hlotool.parse(text.replace("add(a, b)", "multiply(a, b)")))
-    with pytest.raises(Unsupported, match="several devices"):
-        open_search(*sides, [()], Options(), Budget())

@@ -335,6 +335,14 @@ def test_without_time_for_an_ensemble_a_bound_decides() -> None:
     assert "time limit" in comparison.reason
 
 
+def test_what_is_too_much_work_is_left_to_a_bound() -> None:
+    judgement = judgement_of(parse_module(DOT), DOT_INPUTS, _sequential_dot())
+    comparison = judge(replace(judgement, work=1))
+    assert comparison.verdict is Verdict.AGREE
+    assert "no ensemble" in comparison.reason
+    assert "too much for the budget" in comparison.reason
+
+
 def test_an_algorithm_that_rounds_its_operands_is_legal() -> None:
     x, w = (a.astype(ml_dtypes.bfloat16).astype(F32) for a in DOT_INPUTS)
     assert _leaf(DOT, DOT_INPUTS, x @ w).verdict is Verdict.WRONG

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 import tarfile
 import uuid
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 from support.dumps import module_text
 
+from hlotool.api.replay import replay
+from hlotool.cli.main import main
 from hlotool.dump.directory import open_dump
-from hlotool.errors import DumpError
+from hlotool.errors import DumpError, ExitCode, UsageError
 
 
 @pytest.fixture
@@ -65,9 +68,45 @@ def test_an_unknown_protocol(store: Any) -> None:
         open_dump("nonsense://x")
 
 
-def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(
-        DumpError, match=r"s3://bucket/x: remote dumps need fsspec: pip install 'hlotool\[remote\]'"
-    ):
-        open_dump("s3://bucket/x")
+EXTRAS = {
+    "s3://bucket/x": ("s3fs", "remote-s3"),
+    "gs://bucket/x": ("gcsfs", "remote-gcs"),
+    "https://host/x": ("aiohttp", "remote-http"),
+    "memory://x": ("fsspec", "remote"),
+}
+#: In a process that has not read from any store yet.
+_OPEN_ALL = """
+import sys
+from hlotool.dump.directory import open_dump
+from hlotool.errors import DumpError
+for url, package in zip(sys.argv[1::2], sys.argv[2::2]):
+    sys.modules[package] = None
+    try:
+        open_dump(url)
+    except DumpError as error:
+        print(error)
+"""
+
+
+def test_the_extra_of_a_missing_package_is_named() -> None:
+    pairs = [word for url, (package, _) in EXTRAS.items() for word in (url, package)]
+    command = [sys.executable, "-c", _OPEN_ALL, *pairs]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert said.splitlines() == [
+        f"{url}: {url.split(':')[0]}:// needs a package: pip install 'hlotool[{extra}]'"
+        for url, (_, extra) in EXTRAS.items()
+    ]
+
+
+def test_scripts_are_not_run_from_a_store(store: Any) -> None:
+    store.pipe("/bucket/conv.hlo", module_text().encode())
+    with pytest.raises(UsageError, match="scripts are not run from a URL"):
+        replay("memory://bucket/conv.hlo", inputs="memory://bucket/make.py:inputs")
+
+
+@pytest.mark.parametrize("option", ["--repro", "--dump-to"])
+def test_what_can_only_be_written_here(store: Any, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    store.pipe("/bucket/conv.hlo", module_text().encode())
+    command = ["opt", "--passes", "dce"] if option == "--dump-to" else ["bisect"]
+    assert main([*command, "memory://bucket/conv.hlo", option, "memory://bucket/out"]) == ExitCode.USAGE
+    assert f"{option} memory://bucket/out: written on this machine only" in capsys.readouterr().err

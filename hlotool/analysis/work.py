@@ -1,0 +1,120 @@
+"""How much work it is to execute something once: units of `workers.work_limit`, about a nanosecond each.
+
+An estimate from opcodes and sizes, meant for the numpy backend: an instruction costs something by itself, and
+then by its elements or its multiplications. What a run alone knows is no part of it: the iterations of a loop
+and the branch of a conditional are counted as they are executed. `benchmarks/work.py` compares it with the
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hlotool.analysis.contractions import CONTRACTIONS
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class
+from hlotool.ir.types import array_shapes
+from hlotool.ir.walk import branches
+
+#: Of every step of a plan: slots are read, NumPy is called.
+_STEP: Final = 3_000
+#: Of a contraction, a sort, a call of a library; of an element in a library.
+_LARGE_STEP: Final = 200_000
+_LIBRARY: Final = 100
+#: Of every element that is read or written, and of every multiplication.
+_ELEMENT: Final = 1
+_MULTIPLY: Final = 1
+#: Of an element by opcode, where a library function or a walk through indices takes longer.
+_ELEMENTS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(
+        (
+            *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf"),
+            *("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rng"),
+            *("rsqrt", "sine", "sinh", "sqrt", "tan", "tanh", "remainder", "rng-bit-generator"),
+        ),
+        20,
+    ),
+    **dict.fromkeys(("gather", "scatter", "reduce-window", "select-and-scatter"), 20),
+    "map": 50,
+}
+#: Of every instruction of a program: that it is parsed, verified and lowered; that an analysis of the whole
+#: program goes by.
+_READ: Final = 60_000
+_FOLLOWED: Final = 20_000
+#: Of an array that is drawn at random, and of each of its elements.
+_DRAWN: Final = 60_000
+_DRAWN_ELEMENT: Final = 20
+#: What a plan does not execute.
+_FREE: Final = frozenset({"constant", "parameter"})
+#: Whose computations are counted when they are executed.
+_COUNTED_LATER: Final = frozenset({"conditional", "while"})
+#: Whose computation is executed once.
+_ONCE: Final = frozenset({"async-start", "call", "fusion"})
+
+
+class Prices:
+    """The work of computations, each worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Computation, int] = {}
+
+    def of(self, computation: Computation) -> int:
+        """One execution of a computation, without iterations of loops and branches of conditionals in it."""
+        known = self._known.get(computation)
+        if known is None:
+            known = self._known[computation] = sum(map(self._of_instruction, computation.instructions))
+        return known
+
+    def _of_instruction(self, instruction: Instruction) -> int:
+        opcode = instruction.opcode
+        if opcode in _FREE:
+            return 0
+        if opcode in _COUNTED_LATER or instruction.row.opcode_class is Class.TUPLE:
+            return _STEP
+        if opcode in _ONCE:
+            return _STEP + sum(map(self.of, instruction.called))
+        if opcode in CONTRACTIONS:
+            return _LARGE_STEP + _MULTIPLY * CONTRACTIONS[opcode](instruction)
+        if instruction.row.opcode_class is Class.LIBRARY or opcode == "custom-call":
+            return _LARGE_STEP + _LIBRARY * _size(instruction)
+        own = _ELEMENTS.get(opcode, _ELEMENT)
+        steps = sum(len(called.instructions) for called in instruction.called)
+        return _STEP * (1 + steps) + max(own, steps) * _size(instruction)
+
+
+def of_reading(module: Module) -> int:
+    """A program is parsed, verified and compiled for the numpy backend."""
+    return _READ * _instructions(module)
+
+
+def of_following(module: Module) -> int:
+    """One analysis of a whole program: what is asked of arguments, what may be reached, what is decided."""
+    return _FOLLOWED * _instructions(module)
+
+
+def of_drawing(elements: int) -> int:
+    """An array of random values."""
+    return _DRAWN + _DRAWN_ELEMENT * elements
+
+
+def _instructions(module: Module) -> int:
+    return sum(len(computation.instructions) for computation in module.computations)
+
+
+def once(computation: Computation) -> int:
+    """The work of one execution in which every loop goes round once, and every branch is taken."""
+    prices = Prices()
+    inside = (
+        once(called)
+        for instruction in computation.instructions
+        if instruction.opcode in _COUNTED_LATER
+        for called in (branches(instruction) if instruction.opcode == "conditional" else instruction.called)
+    )
+    return prices.of(computation) + sum(inside)
+
+
+def _size(instruction: Instruction) -> int:
+    """Elements of the result and of what is read."""
+    shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+    return sum(shape.size for part in shapes for shape in array_shapes(part))

@@ -1,0 +1,28 @@
+"""Results into a store, where that is possible."""
+
+from __future__ import annotations
+
+from hlotool.errors import UsageError
+from hlotool.stores.access import ask
+from hlotool.stores.masks import taken_in
+from hlotool.stores.urls import is_url, is_web
+
+
+def upload(url: str, content: bytes) -> None:
+    """Write a whole object; what was there is replaced.
+
+    Raises:
+        UsageError: web servers take nothing.
+        DumpError: the store refuses, or fails to answer.
+    """
+    if is_web(url):
+        raise UsageError(f"{url}: a web server takes no files; write to a store (s3://…, gs://…) or here")
+    ask(url, lambda files, path: files.pipe_file(path, content), "written")
+
+
+def refuse_url(option: str, path: str) -> str:
+    """The path of what is written on this machine only, as it is taken in; raises UsageError for a URL."""
+    path = taken_in(path)
+    if is_url(path):
+        raise UsageError(f"{option} {path}: written on this machine only; copy it to the store afterwards")
+    return path
