@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlotool.api.baseline import known_before
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import options_from
 from hlotool.api.results import FindingsResult
@@ -94,10 +95,12 @@ def bisect(
     input_range: tuple[float, float] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     repro: str | os.PathLike[str] | None = None,
     try_on: str | None = None,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
     course: Course = QUIET,
@@ -126,11 +129,14 @@ def bisect(
         input_range: lowest and highest value of generated inputs.
         rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
         atol: absolute tolerance.
+        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         repro: folder for bundles that fail on any machine; None writes none.
         try_on: compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,
             and `xla` where bundles are written.
         timeout: seconds per comparison.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
         course: is told how it goes on.
@@ -148,7 +154,9 @@ def bisect(
 
     folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)
-    search = _Search(paths_of(paths), options, backend or "", repeats, confidence, try_on or "", course)
+    known = known_before(baseline)
+    where = paths_of(paths)
+    search = _Search(where, options, backend or "", repeats, confidence, try_on or "", cluster, course)
     journal = journal_of("bisect", command_key(search.paths, options))
     if not resume:
         _forget(journal)
@@ -161,7 +169,7 @@ def bisect(
         journal.close()
     else:
         course.forget(lambda: _forget(journal))
-    return BisectResult(record)
+    return BisectResult(known.judge(record) if known else record)
 
 
 class _Search:
@@ -175,6 +183,7 @@ class _Search:
         repeats: int,
         confidence: float,
         try_on: str,
+        cluster: str | None,
         course: Course,
     ) -> None:
         self.paths = paths
@@ -183,6 +192,7 @@ class _Search:
         self._repeats = repeats
         self._confidence = confidence
         self._try_on = try_on
+        self._cluster = cluster
         self._course = course
 
     def run(
@@ -197,6 +207,7 @@ class _Search:
         """Search; `findings` and `notes` get what is found, as it is found."""
         from hlotool.backends.registry import get_backend
         from hlotool.check.in_place import unsafe_updates
+        from hlotool.fleet.executors import executor_of
         from hlotool.replay.options import PRELOAD
         from hlotool.replay.task import find_tasks
         from hlotool.search.bisection.compiling import Compiler
@@ -204,14 +215,13 @@ class _Search:
         from hlotool.search.bisection.stage_oracle import StageOracle
         from hlotool.search.steps import Steps
         from hlotool.workers.executor import Limits
-        from hlotool.workers.pool import Pool
 
         for name in {self._backend, self._try_on} - {"", NOBODY}:
             get_backend(name)
         options = self._options
         limits = Limits(options.workers, options.timeout, options.memory_limit)
         steps = Steps(journal, self._course.searching())
-        with Pool(limits, PRELOAD, options.reference) as pool:
+        with executor_of(self._cluster, limits, PRELOAD, options.reference) as pool:
             pool.start()
             oracle = StageOracle(pool, steps)
             tasks = find_tasks(self.paths, options, notes)

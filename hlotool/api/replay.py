@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hlotool.api.baseline import known_before
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
 from hlotool.api.results import FindingsResult
@@ -116,12 +117,14 @@ def replay(
     values: str = "",
     first_divergence: bool | None = None,
     fail_on: Sequence[str] = (),
+    baseline: str | os.PathLike[str] | None = None,
     coverage: bool | None = None,
     thorough: bool = False,
     budget: str | None = None,
     further_sets: bool = True,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
     cache: bool = True,
@@ -164,6 +167,7 @@ def replay(
         first_divergence: name the instruction at which a wrong program goes wrong; None: where that takes
             seconds.
         fail_on: `nan`, `inf`: such a value in a result is a finding.
+        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
         thorough: explain every wrong output; run all further sets of inputs.
         budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
@@ -171,9 +175,12 @@ def replay(
         further_sets: after the plain generated inputs others that reach more of the program.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
-        cache: take verdicts on the same programs from earlier calls, and keep new ones for later.
+        cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not with
+            a cluster, whose processors may be others.
         course: is told how it goes on.
 
     Raises:
@@ -183,24 +190,25 @@ def replay(
     """
     given = dict(locals())
     start = time.perf_counter()
+    from hlotool.fleet.executors import executor_of, is_here
     from hlotool.replay.options import PRELOAD
     from hlotool.workers.executor import Limits
-    from hlotool.workers.pool import Pool
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
+    known = known_before(baseline)
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
-    with ending(course) as end, Pool(limits, PRELOAD, " or ".join(options.backends)) as pool:
+    backends = " or ".join(options.backends)
+    with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume, cache)
+        replay_on(pool, where, options, found, course, resume, cache and is_here(cluster))
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
     elapsed = time.perf_counter() - start
-    return ReplayResult(
-        record_of(where, options, found.rows, end, found.notes, elapsed, found.found, found.positions)
-    )
+    record = record_of(where, options, found.rows, end, found.notes, elapsed, found.found, found.positions)
+    return ReplayResult(known.judge(record) if known else record)
 
 
 @dataclass(slots=True)
