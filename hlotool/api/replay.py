@@ -290,8 +290,11 @@ def replay_on(
 
 def _chosen(tasks: Sequence[Task], options: RunOptions) -> Choice:
     """The tasks that are run here."""
+    from hlotool.errors import UsageError
     from hlotool.fleet.choice import Choice, sample_of, shard_of
 
+    if options.shard is not None and options.sample:
+        raise UsageError("--sample is of all modules, --shard of a part: give one of the two")
     if options.shard is not None:
         return shard_of(tasks, *options.shard_number)
     if options.sample:

@@ -151,3 +151,8 @@ def test_a_run_ends_after_enough_failures(dump: Path) -> None:
 def test_what_is_no_shard(text: str, dump: Path) -> None:
     with pytest.raises(UsageError, match="is no shard"):
         hlotool.replay(str(dump), shard=text)
+
+
+def test_a_sample_is_not_of_a_shard(dump: Path) -> None:
+    with pytest.raises(UsageError, match="give one of the two"):
+        hlotool.replay(str(dump), shard="1/2", sample=3)
