@@ -41,9 +41,11 @@ _SOURCE = frozenset(SourceRecord.__struct_fields__)
 _POSITION = ("file", "file_line", "function", "library")
 
 #: Fields that speak of the reference's text.
-_OF_REFERENCE = frozenset({"coverage", "rules", "expected_source", "expected_text", "inside_expected"})
+_OF_REFERENCE = frozenset(
+    {"coverage", "rules", "expected_source", "expected_text", "inside_expected", "expected_neighbours"}
+)
 #: Fields that are names without `%`.
-_BARE_NAMES = frozenset({"instruction", "instructions"})
+_BARE_NAMES = frozenset({"instruction", "instructions", "operands"})
 #: Words of ours, and what a process wrote before it died.
 _AS_IT_IS = frozenset(
     {"verdict", "kind", "opcode", "shape", "log", "finding", "state", "stage_reference", "stage_tested"}
