@@ -110,11 +110,11 @@ def measure(fleet: Path, folder: Path, jobs: int) -> dict[str, Any]:
         # Of the first process alone: its own children are not counted by the largest resident size.
         figures[f"{name}_memory_mb"] = round(used.ru_maxrss / 1024)
         records.append(json.loads(output.read_text()))
-    rows = records[0]["modules"]
+    rows, again = ([dict(row, seconds=0) for row in record["modules"]] for record in records)
     figures["modules"] = len(rows)
     figures["distinct"] = sum(not row["twin_of"] for row in rows)
     figures["summary"] = records[0]["summary"]
-    figures["same_record"] = rows == records[1]["modules"]
+    figures["same_record"] = rows == again
     figures["cache_mb"] = round(
         sum(f.stat().st_size for f in (folder / "cache").rglob("*") if f.is_file()) / 1e6
     )

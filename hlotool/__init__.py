@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from hlotool.api.backends import list_backends
     from hlotool.api.baseline import update_baseline
     from hlotool.api.bisect import bisect
+    from hlotool.api.cache import cache
     from hlotool.api.check import check, explain_fusion, list_rules, mend
     from hlotool.api.compare import compare
     from hlotool.api.diff import diff
     from hlotool.api.explain import explain, list_messages
     from hlotool.api.extract import extract
     from hlotool.api.inspect import inspect
+    from hlotool.api.merge import merge
     from hlotool.api.mutate import mutate
     from hlotool.api.opt import list_passes, opt
     from hlotool.api.programs import load, parse, run
@@ -40,6 +42,7 @@ __all__ = [
     "Result",
     "__version__",
     "bisect",
+    "cache",
     "check",
     "compare",
     "diff",
@@ -53,6 +56,7 @@ __all__ = [
     "list_rules",
     "load",
     "mend",
+    "merge",
     "mutate",
     "opt",
     "parse",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from hlotool.errors import ExitCode, HlotoolError
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
     from hlotool.fleet import batch
+    from hlotool.replay.task import Task
     from hlotool.search import steps
 
 
@@ -26,8 +27,8 @@ class Course:
     keeps_errors = False
     keeps_interrupts = False
 
-    def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
-        """Is told of a batch of `total` modules."""
+    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:
+        """Is told of a batch of modules."""
         from hlotool.fleet.batch import Silent
 
         return nullcontext(Silent())

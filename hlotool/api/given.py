@@ -18,12 +18,14 @@ from hlotool.api.numbers import (
     confidence,
     devices,
     distance,
+    modules,
     number,
     processes,
     quoted,
     repetitions,
     seconds,
     seed,
+    shard,
     tolerance,
 )
 from hlotool.errors import HlotoolError, UsageError
@@ -130,6 +132,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("repeats", "trials", "cases"), repetitions),
     **dict.fromkeys(("context", "height", "call"), distance),
     **dict.fromkeys(("rtol", "atol"), tolerance),
+    **dict.fromkeys(("sample", "max_failures"), modules),
     "arch": architecture,
     "budget": budget,
     "compare_with": script_function,
@@ -137,9 +140,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "input_range": value_range,
     "jobs": processes,
     "seed": seed,
+    "shard": shard,
+    "size": byte_size,
     "timeout": seconds,
 }
-_FREE_WHEN_FALSE = frozenset({"only", "values", "fail_regex", "replicas", "partitions", "jobs"})
+_FREE_WHEN_FALSE = frozenset(
+    {"only", "values", "fail_regex", "replicas", "partitions", "jobs", "sample", "max_failures"}
+)
 #: Options that take one of a few words.
 CHOICES = {
     "elided": ("refuse", "generate"),

@@ -48,10 +48,24 @@ processes = whole_number(1, 1024)
 devices = whole_number(1, 1024)
 #: How often something is done again.
 repetitions = whole_number(1, 10_000)
+#: Modules.
+modules = whole_number(1, 1_000_000_000)
 #: Captured executions, or none.
 executions = whole_number(0, 10_000)
 #: Steps, lines, iterations: as many as there are.
 distance = whole_number(0, (1 << 63) - 1)
+
+
+def shard(text: str) -> str:
+    """`I/N` with 1 <= I <= N."""
+    number, slash, count = text.partition("/")
+    try:
+        parts = (modules(number), modules(count)) if slash else (1, 0)
+    except argparse.ArgumentTypeError:
+        parts = (1, 0)
+    if parts[0] > parts[1]:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no shard; write it like 2/8, from 1/8 to 8/8")
+    return f"{parts[0]}/{parts[1]}"
 
 
 def byte_size(text: str) -> int:

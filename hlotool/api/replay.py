@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlotool.dump.records import DumpModule
     from hlotool.findings.verdict import Verdict
     from hlotool.fleet.batch import Batch
+    from hlotool.fleet.choice import Choice
     from hlotool.fleet.known import Known
     from hlotool.ir.dtypes import Array
     from hlotool.replay.options import RunOptions
@@ -89,6 +90,9 @@ def replay(
     paths: Program | Sequence[Program],
     *,
     only: str | None = None,
+    shard: str | None = None,
+    sample: int = 0,
+    max_failures: int = 0,
     stages: Sequence[str] = (),
     reference: str = "numpy",
     backend: str = "numpy",
@@ -134,6 +138,9 @@ def replay(
     Args:
         paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
         only: regular expression of the modules' names.
+        shard: one part of the modules, as `2/8`; `merge` makes the records of all parts one.
+        sample: how many modules, spread over functions and sizes; 0 for all.
+        max_failures: after so many modules that fail no further ones are begun; 0 for no such bound.
         stages: shell patterns of stage names, the reference first; `*` tests all stages by the first.
         reference: backend that runs the reference.
         backend: backend that runs the tested stages.
@@ -200,7 +207,7 @@ def replay(
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
     elapsed = time.perf_counter() - start
-    record = record_of(where, options, found.rows, end, found.notes, elapsed)
+    record = record_of(where, options, found.rows, end, found.notes, elapsed, found.found, found.positions)
     return ReplayResult(known.judge(record) if known else record)
 
 
@@ -213,12 +220,16 @@ class Replayed:
         notes: what was passed over, and warnings.
         journal: keeps the rows until they are shown; None where there is nothing to keep.
         interrupted: the user stopped it.
+        found: how many comparisons there were to make.
+        positions: among these, of the rows.
     """
 
     rows: list[ModuleRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     journal: Journal | None = None
     interrupted: bool = False
+    found: int = 0
+    positions: list[int] = field(default_factory=list)
 
 
 def replay_on(
@@ -252,20 +263,43 @@ def replay_on(
     from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
 
     missing = check_backends(options)
-    tasks = for_each_backend(find_tasks(paths, options, found.notes), missing)
+    every = for_each_backend(find_tasks(paths, options, found.notes), missing)
+    choice = _chosen(every, options)
+    tasks = [every[position] for position in choice.positions]
+    found.notes += choice.notes
     found.journal = _journal(tasks, paths, options)
     known = Known(found.journal, verdict_store() if cache else None)
-    batch = _replay(tasks, executor, course, known, resume)
+    batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
     rows = batch.records
     if not batch.interrupted:
         found.notes += _unsafe_updates(tasks, batch, executor, known.store)
         found.notes += _unknown_outputs(options, rows)
+    if batch.left:
+        found.notes.append(f"ended after {options.max_failures} failures: {batch.left} modules were not run")
     known.close()
     found.notes += [*executor.notes, *known.problems]
     found.rows = rows + [unavailable_row(backend, why) for backend, why in missing.items()]
+    found.found = len(every) + len(missing)
+    if options.shard is not None:
+        own = [p for p, of_task in zip(choice.positions, batch.rows) for _ in of_task or ()]
+        found.positions = own + list(range(len(every), found.found))
     if batch.interrupted and not course.keeps_interrupts:
         raise KeyboardInterrupt
+
+
+def _chosen(tasks: Sequence[Task], options: RunOptions) -> Choice:
+    """The tasks that are run here."""
+    from hlotool.errors import UsageError
+    from hlotool.fleet.choice import Choice, sample_of, shard_of
+
+    if options.shard is not None and options.sample:
+        raise UsageError("--sample is of all modules, --shard of a part: give one of the two")
+    if options.shard is not None:
+        return shard_of(tasks, *options.shard_number)
+    if options.sample:
+        return sample_of(tasks, options.sample, options.seed)
+    return Choice(list(range(len(tasks))), [])
 
 
 def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -> Journal | None:
@@ -276,12 +310,23 @@ def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -
     return journal_of("run", command_key(paths, options)) if len(tasks) > 1 else None
 
 
-def _replay(tasks: Sequence[Task], executor: Executor, course: Course, known: Known, resume: bool) -> Batch:
+def _replay(
+    tasks: Sequence[Task],
+    executor: Executor,
+    course: Course,
+    known: Known,
+    resume: bool,
+    options: RunOptions,
+) -> Batch:
+    from hlotool.findings.verdict import Answer
     from hlotool.fleet.batch import replay_all
 
+    def fails(row: ModuleRecord) -> bool:
+        return row.verdict.answer is Answer.BAD or row.fails_on(options.fail_on)
+
     course.working()
-    with course.replaying(len(tasks)) as listener:
-        return replay_all(tasks, executor, listener, known, resume)
+    with course.replaying(tasks) as listener:
+        return replay_all(tasks, executor, listener, known, resume, options.max_failures, fails)
 
 
 def _unsafe_updates(
@@ -322,8 +367,21 @@ def record_of(
     end: Ending,
     notes: Sequence[str],
     elapsed: float,
+    found: int = 0,
+    positions: Sequence[int] = (),
 ) -> RunRecord:
-    """What was found in `paths` within `elapsed` seconds."""
+    """What was found in `paths` within `elapsed` seconds.
+
+    Args:
+        paths: as given.
+        options: of the run.
+        rows: that were found.
+        end: why it ended early, if it did.
+        notes: what was passed over, and warnings.
+        elapsed: seconds.
+        found: how many comparisons there were to make; 0 for as many as there are rows.
+        positions: of a shard, among these.
+    """
     import msgspec
 
     from hlotool.report.causes import causes_of_run
@@ -339,6 +397,8 @@ def record_of(
         notes=list(notes),
         error=end.error,
         interrupted=end.interrupted,
+        found=found or len(rows),
+        positions=list(positions),
         exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hlotool.cli.finishing import finish
 
 if TYPE_CHECKING:
     from hlotool.fleet import batch
+    from hlotool.replay.task import Task
     from hlotool.search import steps
 
 
@@ -37,11 +38,11 @@ class TerminalCourse(Course):
         self.keeps_errors = arguments.json
         self.keeps_interrupts = True
 
-    def replaying(self, total: int) -> AbstractContextManager[batch.Listener]:
-        """A progress bar, or a line per module."""
+    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:
+        """A progress bar, a line per module, or a line now and then."""
         from hlotool.report.progress import progress_for
 
-        return progress_for(sys.stderr, total, self._arguments.quiet, self._arguments.verbose)
+        return progress_for(sys.stderr, tasks, self._arguments.quiet, self._arguments.verbose)
 
     def searching(self) -> steps.Listener:
         """A line per step."""

@@ -187,7 +187,7 @@ def _accompany(
 def _replay_rest(session: Session, course: TerminalCourse) -> bool:
     """Replay what is left when the program has ended; whether the user stopped it."""
     tasks = session.tasks_left()
-    with course.replaying(len(tasks)) as listener:
+    with course.replaying(tasks) as listener:
         return session.replay_rest(tasks, listener).interrupted
 
 

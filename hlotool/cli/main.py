@@ -16,12 +16,14 @@ from hlotool.cli import (
     backends,
     baseline,
     bisect,
+    cache,
     check,
     diff,
     exec,
     explain,
     extract,
     inspect,
+    merge,
     mutate,
     opt,
     prove,
@@ -86,6 +88,8 @@ _COMMANDS: tuple[Command, ...] = (
     opt,
     explain,
     backends,
+    cache,
+    merge,
 )
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hlotool.api.given import budget, regex, special_kinds, words
+from hlotool.api.numbers import modules, shard
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
@@ -70,6 +71,13 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     )
     add_backend_options(group)
     add_unknown_options(group)
+    group.add_argument("--shard", metavar="I/N", type=shard, help="one of N parts; `merge` makes them one")
+    group.add_argument(
+        "--sample", metavar="N", type=modules, default=0, help="N modules, spread over functions and sizes"
+    )
+    group.add_argument(
+        "--max-failures", metavar="N", type=modules, default=0, help="begin no more after N that fail"
+    )
 
 
 def add_comparison_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,11 +56,13 @@ class Batch:
         rows: per task in the order given; None for tasks that were not finished.
         programs: per task a key that tasks with the same programs share; empty where it has none.
         interrupted: the user stopped it.
+        left: tasks that were not run because enough others failed.
     """
 
     rows: list[list[ModuleRecord] | None]
     programs: list[str]
     interrupted: bool = False
+    left: int = 0
 
     @property
     def records(self) -> list[ModuleRecord]:
@@ -84,6 +86,8 @@ def replay_all(
     listener: Listener,
     known: Known | None = None,
     resume: bool = True,
+    max_failures: int = 0,
+    fails: Callable[[ModuleRecord], bool] = lambda row: False,
 ) -> Batch:
     """Replay all tasks, each distinct one once; Ctrl-C kills the workers and returns what is finished.
 
@@ -94,17 +98,49 @@ def replay_all(
         known: what need not be run, and what keeps the rows of each finished task. The journal stays: only
             when they are printed can nothing be lost any more.
         resume: take rows from the journal where nothing has changed.
+        max_failures: end after so many tasks that fail; 0 for all tasks.
+        fails: whether a row is a failure.
     """
     known = known or Known()
     if resume:
         known.recall()
-    run = _Run(tasks, executor, listener, known)
+    failures = _Failures(max_failures, fails)
+    run = _Run(tasks, executor, listener, known, failures)
     try:
         run.all()
+    except _Enough:
+        run.batch.left = sum(rows is None for rows in run.batch.rows)
+        executor.close()
     except KeyboardInterrupt:
         run.batch.interrupted = True
         executor.close()
     return run.batch
+
+
+class _Enough(Exception):
+    """So many tasks have failed that the others are of no interest."""
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Counts tasks that fail.
+
+    Attributes:
+        most: raise `_Enough` after so many; 0 for never.
+        fails: whether a row is a failure.
+        count: so far.
+    """
+
+    most: int
+    fails: Callable[[ModuleRecord], bool]
+    count: int = 0
+
+    def look_at(self, rows: Sequence[ModuleRecord]) -> None:
+        """Count a task."""
+        if self.most and any(map(self.fails, rows)):
+            self.count += 1
+            if self.count >= self.most:
+                raise _Enough
 
 
 class _Run:
@@ -115,17 +151,26 @@ class _Run:
         executor: runs them.
         listener: is told.
         known: rows.
+        failures: that end it.
 
     Attributes:
         batch: what is finished.
     """
 
-    def __init__(self, tasks: Sequence[Task], executor: Executor, listener: Listener, known: Known) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        executor: Executor,
+        listener: Listener,
+        known: Known,
+        failures: _Failures,
+    ) -> None:
         self.batch = Batch([None] * len(tasks), [""] * len(tasks))
         self._tasks = tasks
         self._executor = executor
         self._listener = listener
         self._known = known
+        self._failures = failures
         #: What the tasks that run are, by position; and who waits for each of their keys.
         self._running: dict[int, Identity] = {}
         self._waiting: dict[str, list[tuple[int, Identity]]] = {}
@@ -194,6 +239,7 @@ class _Run:
         self.batch.rows[position] = rows
         self.batch.programs[position] = program
         self._listener.finished(self._tasks[position], rows)
+        self._failures.look_at(rows)
 
 
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -55,12 +55,15 @@ class Identity:
         exact: of the bytes; empty where these cannot be read, and no answer can be kept.
         lasts: the answer is a function of what the key holds, and may be kept for later commands.
         paths: of the files that rows name: first those of the texts, the reference first.
+        contents: of the bytes alone, whatever replays them and how.
     """
 
     exact: str
     lasts: bool = False
     paths: tuple[str, ...] = ()
+    contents: str = ""
     _texts: tuple[bytes, ...] = ()
+    _other_texts: tuple[bytes, ...] = ()
     _context: tuple[str, ...] = ()
     _forms: list[NormalForm] = field(default_factory=list)
 
@@ -69,6 +72,13 @@ class Identity:
         """Whether names count: tasks of other names are never the same."""
         return not self._texts
 
+    @cached_property
+    def program(self) -> str:
+        """The key of the programs alone: the same on every machine and with all options."""
+        if self.is_named:
+            return self.contents
+        return digest("program", *(form.key for form in self.forms))
+
     @property
     def forms(self) -> Sequence[NormalForm]:
         """The normal forms of the texts; made when they are first asked for."""
@@ -76,12 +86,13 @@ class Identity:
             self._forms.extend(normal_form(decode(text)) for text in self._texts)
         return self._forms
 
-    @property
+    @cached_property
     def shared(self) -> str:
         """The key of the same programs under other names; empty where names count."""
         if self.is_named:
             return ""
-        return digest("shared", *self._context, *(form.key for form in self.forms))
+        beside = (normal_form(decode(text)) for text in self._other_texts)
+        return digest("shared", *self._context, *(form.key for form in (*self.forms, *beside)))
 
 
 def identity_of(task: Task) -> Identity:
@@ -101,16 +112,19 @@ def _identity(task: Task) -> Identity:
     labels = tuple(f"{stage.kind.value} {stage.label}" for stage in stages)
     context = (_context_of(options), *labels, *_about(task))
     is_whole = len(texts) == len(stages) > 0
-    beside = _beside(task, stages, texts) if is_whole else _every_source(task)
-    contents = (*texts, *beside)
+    other_texts, others = _beside(task, stages, texts if is_whole else None)
+    contents = (*texts, *other_texts, *others)
+    alone = digest(*contents)
     if _is_personal(task):
         # The values, or where they are written, are found by the names of modules and files.
         own = context_key(module, options)
-        return Identity(digest("own", *context, own, module.title, *contents), _lasts(options), paths)
+        return Identity(digest("own", *context, own, module.title, *contents), _lasts(options), paths, alone)
     exact = digest("exact", *context, *contents)
     if not is_whole or any(_ELIDED in text for text in texts):
-        return Identity(exact, _lasts(options), paths)
-    return Identity(exact, _lasts(options), paths, texts, (*context, *map(digest, beside)))
+        return Identity(exact, _lasts(options), paths, alone)
+    return Identity(
+        exact, _lasts(options), paths, alone, texts, other_texts, (*context, *map(digest, others))
+    )
 
 
 def _is_personal(task: Task) -> bool:
@@ -130,28 +144,33 @@ def _lasts(options: ReplayOptions) -> bool:
     return here and not scripts and not saves
 
 
-def _beside(task: Task, stages: Sequence[Stage], texts: Sequence[bytes]) -> tuple[bytes, ...]:
-    """What else a replay reads of the module: of programs for several devices and with elided constants."""
-    reads_more = any(word in text for text in texts for word in (_ELIDED, *_DEVICES))
-    if reads_more or task.options.devices is not None or task.options.save_values:
-        return _every_source(task)
-    first = task.module.stages[:1]
-    flags = tuple(file.source.read_bytes() for file in task.module.artefacts)
-    return (*(stage.source.read_bytes() for stage in first if stage not in stages), *flags)
+def _beside(
+    task: Task, stages: Sequence[Stage], texts: Sequence[bytes] | None
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """What else a replay may read of the module than the texts of its stages: other texts, and other files.
 
-
-def _every_source(task: Task) -> tuple[bytes, ...]:
-    """All files of the module."""
+    Args:
+        task: the module.
+        stages: that are replayed.
+        texts: of all of these; None where some have none.
+    """
     module = task.module
-    stages = (*module.stages, *module.others, *module.companions)
-    sources = [source for stage in stages for source in (stage.text, stage.proto, stage.mlir) if source]
-    sources += [file.source for file in module.artefacts]
-    sources += [module.stablehlo] if module.stablehlo else []
-    return tuple(map(_read, sources))
+    words = (_ELIDED, *_DEVICES)
+    reads_more = texts is None or any(word in text for text in texts for word in words)
+    others = [file.source for file in module.artefacts]
+    if reads_more or task.options.devices is not None:
+        known = [*module.stages, *module.others, *module.companions]
+        others += [source for stage in known for source in (stage.proto, stage.mlir) if source is not None]
+        others += [module.stablehlo] if module.stablehlo is not None else []
+    else:
+        known = list(module.stages[:1])
+        others += [stage.source for stage in known if stage.text is None]
+    besides = [stage.text for stage in known if stage.text is not None and stage not in stages]
+    return _read(besides), _read(others)
 
 
-def _read(source: Source) -> bytes:
-    return source.read_bytes()
+def _read(sources: Iterable[Source]) -> tuple[bytes, ...]:
+    return tuple(source.read_bytes() for source in sources)
 
 
 def _about(task: Task) -> tuple[str, ...]:
@@ -166,7 +185,7 @@ def _context_of(options: ReplayOptions) -> str:
     deciding = options
     if isinstance(options, RunOptions):
         # Which modules, and how many at a time, is not what becomes of one.
-        deciding = msgspec.structs.replace(options, only=None, jobs=0)
+        deciding = msgspec.structs.replace(options, only=None, jobs=0, shard=None, sample=0, max_failures=0)
     backends = tuple(sorted({name.partition(":")[0] for name in options.backends}))
     return digest(encoded(deciding, msgspec.json.encode), made_with(backends))
 

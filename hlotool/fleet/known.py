@@ -28,12 +28,14 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         program: a key that the same programs under other names have, too.
         template: rows; None where they are those kept under `program`.
         told: what stands in the texts of the one module that has the key, for the slots of the template.
+        fits: id of that template.
         is_shared: the template holds for all that have the key `program`.
     """
 
     program: str
     template: Template | None = None
     told: list[str] | None = None
+    fits: str = ""
     is_shared: bool = False
 
 
@@ -74,9 +76,10 @@ class Known:
         if not identity.exact:
             return None
         entry = self._found(identity.exact, identity.lasts)
-        if entry is None and identity.shared:
-            entry = self._of_twin(identity)
-        if entry is None or (template := self._template(entry, identity.lasts)) is None:
+        template = self._template(entry, identity.lasts) if entry is not None else None
+        if template is None and identity.shared and (entry := self._of_twin(identity)) is not None:
+            template = self._template(entry, identity.lasts)
+        if entry is None or template is None:
             return None
         try:
             rows = filled(template, entry.told or [], task.module.title, identity.paths)
@@ -92,6 +95,8 @@ class Known:
             return  # the store may answer the next time
         if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
             return
+        if entry.is_shared and entry.program in self._entries:
+            entry = msgspec.structs.replace(entry, is_shared=False)  # what the first one said stays
         self._keep(identity.exact, entry)
         verdicts = {row.verdict for row in rows}
         if self.journal is not None and not verdicts & OF_THE_MACHINE:
@@ -130,7 +135,9 @@ class Known:
         if entry.template is not None:
             return entry.template
         found = self._found(entry.program, lasts)
-        return found.template if found is not None and found.is_shared else None
+        if found is None or not found.is_shared or found.template is None:
+            return None
+        return found.template if found.template.id == entry.fits else None
 
     def _of_twin(self, identity: Identity) -> Entry | None:
         """What twins under other names say of a task, in its own words."""
@@ -139,7 +146,7 @@ class Known:
             return None
         if (told := told_by(twin.template, identity.forms)) is None:
             return None
-        entry = self._entries[identity.exact] = Entry(identity.shared, None, told)
+        entry = self._entries[identity.exact] = Entry(identity.shared, None, told, twin.template.id)
         if identity.lasts:
             self._store(identity.exact, entry)
         return entry
@@ -148,10 +155,9 @@ class Known:
         if self.store is None:
             return
         if entry.is_shared:
-            self.store.put(
-                entry.program, msgspec.to_builtins(Entry(entry.program, entry.template, None, True))
-            )
-            entry = Entry(entry.program, None, entry.told)
+            of_all = Entry(entry.program, entry.template, is_shared=True)
+            self.store.put(entry.program, msgspec.to_builtins(of_all))
+            entry = Entry(entry.program, None, entry.told, entry.fits)
         self.store.put(key, msgspec.to_builtins(entry))
 
 
@@ -166,7 +172,7 @@ def _entry_of(task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> E
             continue
         names_others = any(path in piece for path in unnamed for piece in template.pieces)
         if not names_others and filled(template, told, title, paths) == list(rows):
-            return Entry(program, template, told, is_shared=bool(forms))
+            return Entry(program, template, told, template.id, is_shared=bool(forms))
     return None
 
 

@@ -132,15 +132,16 @@ def normal_form(text: str) -> NormalForm:
     table = _Table()
     parts[1::2] = map(table.__getitem__, tokens)
     form = "".join(parts)
-    # Which instructions have metadata counts for reports, not for what is computed.
-    marks = digest(form) if table.has_metadata else ""
-    form = form.replace(f", {_METADATA}", "").replace(_METADATA, "")
     form = _SIGNATURE.sub(lambda line: _PARAMETER.sub("", line[0]), form)
     if "channel_id=" in form:
         channels: dict[str, int] = {}
         form = _CHANNEL.sub(lambda m: f"channel_id={channels.setdefault(m[1], len(channels) + 1)}", form)
+    form = " ".join(form.split()).replace(", ", ",")
+    # Which instructions have metadata counts for reports, not for what is computed.
+    marks = digest(form) if table.has_metadata else ""
+    form = form.replace(f",{_METADATA}", "").replace(_METADATA, "")
     return NormalForm(
-        digest(" ".join(form.split()).replace(", ", ","), *table.strings),
+        digest(form, *table.strings),
         whole,
         tuple(table.names),
         tuple(token for token in tokens if token.startswith("metadata")),

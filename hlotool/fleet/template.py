@@ -16,9 +16,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from hlotool.cache.fingerprint import digest
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, FAILED
 from hlotool.fleet.normal_form import NormalForm, Told, likeness
+from hlotool.ir.opcodes import OPCODES
 from hlotool.replay.records import ModuleRecord
 
 #: Where in a module a value stands: what it is, in which text, which one; the last says which of several
@@ -39,9 +41,11 @@ _SOURCE = frozenset(SourceRecord.__struct_fields__)
 _POSITION = ("file", "file_line", "function", "library")
 
 #: Fields that speak of the reference's text.
-_OF_REFERENCE = frozenset({"coverage", "rules", "expected_source", "expected_text", "inside_expected"})
+_OF_REFERENCE = frozenset(
+    {"coverage", "rules", "expected_source", "expected_text", "inside_expected", "expected_neighbours"}
+)
 #: Fields that are names without `%`.
-_BARE_NAMES = frozenset({"instruction", "instructions"})
+_BARE_NAMES = frozenset({"instruction", "instructions", "operands"})
 #: Words of ours, and what a process wrote before it died.
 _AS_IT_IS = frozenset(
     {"verdict", "kind", "opcode", "shape", "log", "finding", "state", "stage_reference", "stage_tested"}
@@ -52,6 +56,7 @@ class Template(msgspec.Struct, frozen=True, array_like=True):
     """Rows with slots.
 
     Attributes:
+        id: what was told for the slots of one template says nothing to another.
         pieces: the JSON of the rows, cut at the slots.
         slots: between two pieces, the number of a value.
         values: where each value stands: all of these places must say the same. None for the title of the
@@ -61,6 +66,7 @@ class Template(msgspec.Struct, frozen=True, array_like=True):
         likeness: see `normal_form.likeness`; empty where nothing had to be located.
     """
 
+    id: str
     pieces: list[str]
     slots: list[int]
     values: list[list[Place] | int | None]
@@ -104,7 +110,8 @@ def template_of(
     slots = [int(number or text) for number, text in zip(found[1::3], found[2::3])]
     marks = [form.marks for form in forms] if maker.names_source else []
     like = likeness(forms) if forms and any(row.verdict not in AGREEING for row in rows) else ""
-    return Template(pieces, slots, maker.values, maker.same, marks, like)
+    made = digest(*pieces, repr((slots, maker.values)))
+    return Template(made, pieces, slots, maker.values, maker.same, marks, like)
 
 
 def filled(template: Template, told: Sequence[str], title: str, paths: Sequence[str]) -> list[ModuleRecord]:
@@ -241,7 +248,7 @@ class _Maker:
             return f"{made} (line {self._line(side, line, bare)})" if line else made
         if line_text := mention["line"]:
             return f"line {self._line(side, int(line_text))}"
-        for word in {text, text.rstrip(".-")}:
+        for word in {text, text.rstrip(".-")} - OPCODES.keys():
             self._need_same(self._names(word, side))
         return text
 

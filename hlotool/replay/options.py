@@ -122,12 +122,24 @@ class RunOptions(ReplayOptions, frozen=True, kw_only=True):
             is free when a module begins.
         jobs: worker processes, 0 for as many as suit the machine.
         only: regular expression that chose modules.
+        shard: which part of the modules, as `2/8`; None for all.
+        sample: how many of the modules, spread over functions and sizes; 0 for all.
+        max_failures: after so many modules that fail no further ones are begun; 0 for no such bound.
     """
 
     timeout: float = 300.0
     memory_limit: int | None = None
     jobs: int = 0
     only: str | None = None
+    shard: str | None = None
+    sample: int = 0
+    max_failures: int = 0
+
+    @property
+    def shard_number(self) -> tuple[int, int]:
+        """Which shard, from 1, and of how many."""
+        number, _, count = (self.shard or "1/1").partition("/")
+        return int(number), int(count)
 
     @property
     def workers(self) -> int:

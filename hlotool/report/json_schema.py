@@ -17,6 +17,7 @@ import msgspec
 from hlotool.findings.records import Record
 from hlotool.report.baseline_records import BaselineRecord
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
+from hlotool.report.cache_records import CacheRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
 from hlotool.report.inspect_records import InspectRecord
@@ -32,6 +33,7 @@ FOLDER = Path(__file__).parent / "schema"
 SCHEMAS: dict[str, type[Record]] = {
     "run-1.json": RunRecord,
     "backends-1.json": BackendsRecord,
+    "cache-1.json": CacheRecord,
     "check-1.json": CheckRecord,
     "rules-1.json": RulesRecord,
     "explain-1.json": ExplainRecord,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.table import Table
@@ -20,6 +21,25 @@ from hlotool.report.words import compared_stages, distance, row_verdict, style_o
 
 #: Names of one group that are listed.
 _LISTED = 4
+
+
+def without_twins(modules: Sequence[ModuleRecord]) -> tuple[list[ModuleRecord], list[Text]]:
+    """Of the same programs under several names the first, called `NAME ×512`, and where the others are."""
+    twins: dict[tuple[str, str | None, str | None], list[ModuleRecord]] = {}
+    for module in modules:
+        twins.setdefault((module.twin_of or module.path, module.stage_tested, module.tested), []).append(
+            module
+        )
+    firsts, where = [], []
+    for first, *others in twins.values():
+        if others:
+            names = [module.name for module in others]
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            counted = f"{first.name} ×{1 + len(others)}"
+            where.append(Text(f"{counted}: also {', '.join(names[:_LISTED])}{more}", "dim"))
+            first = structs.replace(first, name=counted)
+        firsts.append(first)
+    return firsts, where
 
 
 def module_table(modules: Sequence[ModuleRecord]) -> Table:

@@ -137,6 +137,8 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.compare:
         given |= {"reference": "numpy", "backend": "numpy"}
+    if module is not None:
+        given |= {"shard": None, "sample": 0, "max_failures": 0}
     if module is not None and module.inputs is not None and module.inputs.file:
         given["inputs"] = module.inputs.file
     changed = given | changes | {"only": only}

@@ -1,11 +1,13 @@
 """How far a command is, on stderr.
 
-Of a run a live line on a terminal, plain lines if asked for, else nothing; of a search a line for each step.
+Of a run a live line on a terminal, plain lines if asked for, else a line now and then; of a search a line for
+each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
@@ -13,7 +15,8 @@ from hlotool.fleet.batch import Silent
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.report.console import printable
-from hlotool.report.words import row_verdict, seconds
+from hlotool.report.remaining import Remaining
+from hlotool.report.words import is_wrong, row_verdict, seconds
 
 if TYPE_CHECKING:
     from hlotool.report.progress_bar import ProgressBar
@@ -51,13 +54,67 @@ class ProgressLines(Silence):
         )
 
 
-def progress_for(stream: IO[str], total: int, quiet: bool, verbose: bool) -> Silence | ProgressBar:
+class Heartbeat(Silence):
+    """A line now and then, so that nobody who reads a log takes a long run for a dead one.
+
+    Args:
+        stream: gets the lines.
+        tasks: of the run.
+        clock: seconds, from any origin.
+    """
+
+    #: Seconds between two lines.
+    PAUSE = 30.0
+
+    def __init__(
+        self, stream: IO[str], tasks: Sequence[Task], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._total = len(tasks)
+        self._count = 0
+        self._wrong: list[str] = []
+        self._clock = clock
+        self._last = clock()
+        self._remaining = Remaining(tasks, clock)
+
+    def doing(self, task: Task, text: str) -> None:
+        """Something goes on: a reason to say so, if the last line is old."""
+        self._beat()
+
+    def started(self, task: Task) -> None:
+        """Likewise."""
+        self._beat()
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        """Count it."""
+        self._count += 1
+        self._remaining.finished(task)
+        if is_wrong(rows):
+            self._wrong.append(task.module.title)
+        self._beat()
+
+    def _beat(self) -> None:
+        now = self._clock()
+        if now - self._last < self.PAUSE:
+            return
+        self._last = now
+        left = self._remaining.seconds
+        parts = [f"{self._count} of {self._total} modules", f"{len(self._wrong)} wrong"]
+        if self._wrong:
+            parts[1] += f" (the last: {self._wrong[-1]})"
+        parts += [f"about {seconds(left)} left"] if left is not None else []
+        print(printable(f"hlotool: {', '.join(parts)}"), file=self._stream, flush=True)
+
+
+def progress_for(stream: IO[str], tasks: Sequence[Task], quiet: bool, verbose: bool) -> Silence | ProgressBar:
     """What suits `stream` and the user's wish."""
-    if stream.isatty() and not quiet:
+    if quiet:
+        return Silence()
+    if stream.isatty():
         from hlotool.report.progress_bar import ProgressBar
 
-        return ProgressBar(stream, total)
-    return ProgressLines(stream, total) if verbose else Silence()
+        return ProgressBar(stream, tasks)
+    return ProgressLines(stream, len(tasks)) if verbose else Heartbeat(stream, tasks)
 
 
 class StepLines:

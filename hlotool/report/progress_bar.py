@@ -13,21 +13,24 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.report.console import console_for
+from hlotool.report.console import console_for, printable
+from hlotool.report.remaining import Remaining
+from hlotool.report.words import is_wrong, row_verdict, seconds
 
 #: Columns of a module's name.
 _NAME = 40
 
 
 class ProgressBar:
-    """A live line on a terminal; vanishes when the run is over."""
+    """A live line on a terminal, and above it what is wrong; the line vanishes when the run is over."""
 
-    def __init__(self, stream: IO[str], total: int) -> None:
+    def __init__(self, stream: IO[str], tasks: Sequence[Task]) -> None:
+        self._remaining = Remaining(tasks)
         self._running: list[str] = []
         self._doing: dict[str, str] = {}
         self._progress = Progress(
@@ -36,12 +39,11 @@ class ProgressBar:
             MofNCompleteColumn(),
             TextColumn("{task.fields[current]}", style="dim"),
             TimeElapsedColumn(),
-            TextColumn("left", style="dim"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}", style="dim"),
             console=console_for(stream),
             transient=True,
         )
-        self._task = self._progress.add_task("", total=total, current="")
+        self._task = self._progress.add_task("", total=len(tasks), current="", left="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -67,6 +69,11 @@ class ProgressBar:
         if task.module.title in self._running:
             self._running.remove(task.module.title)
         self._doing.pop(task.module.title, None)
+        self._remaining.finished(task)
+        if is_wrong(rows):
+            wrong = max(rows, key=lambda row: row.verdict.rank)
+            name = Text(printable(f"  {task.module.title}  {wrong.reason}"))
+            self._progress.console.print(Text.assemble(row_verdict(wrong), name), soft_wrap=True)
         self._progress.advance(self._task)
         self._show()
 
@@ -75,4 +82,6 @@ class ProgressBar:
         shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
         more = f" +{len(self._running) - 1}" if len(self._running) > 1 else ""
         doing = f": {self._doing[name]}" if name in self._doing else ""
-        self._progress.update(self._task, current=shown + doing + more)
+        seconds_left = self._remaining.seconds
+        left = "" if seconds_left is None else f"about {seconds(seconds_left)} left"
+        self._progress.update(self._task, current=shown + doing + more, left=left)

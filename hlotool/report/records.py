@@ -38,6 +38,9 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; `modules` holds what was finished.
+        found: how many comparisons there were to make: of a shard, a sample, or a run that ended after some
+            failures, more than were made here.
+        positions: of a shard: the place of each entry of `modules` among those of the whole run.
     """
 
     schema: Literal["hlotool.run/1"] = "hlotool.run/1"
@@ -51,6 +54,8 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
     notes: list[str] = []
     error: ErrorRecord | None = None
     interrupted: bool = False
+    found: int = 0
+    positions: list[int] = []
     exit_code: int
     seconds: float = 0.0
 

@@ -27,6 +27,7 @@ _REPORTS = {
     "passes": ("opt", "PassList"),
     "explain": ("explain", "Explanation"),
     "backends": ("backends", "BackendTable"),
+    "cache": ("cache", "CacheReport"),
 }
 
 

@@ -14,7 +14,7 @@ from hlotool.report.baseline import baseline_lines
 from hlotool.report.cause_table import cause_list
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
-from hlotool.report.modules import groups, module_table, worst_last
+from hlotool.report.modules import groups, module_table, without_twins, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord, is_unproved
 from hlotool.report.tables import Report, next_line
@@ -73,7 +73,9 @@ class RunReport(Report[RunRecord]):
             yield from (module_details(module, self.verbose) for module in detailed)
             return
         if listed:
-            yield module_table(listed)
+            distinct, where = (listed, []) if self.verbose else without_twins(listed)
+            yield module_table(distinct)
+            yield from where
         shown = set(map(id, detailed))
         found = groups([module for module in modules if id(module) not in shown])
         if (hidden := len(found) - _GROUPS) > 0 and not self.verbose:
@@ -101,6 +103,7 @@ class RunReport(Report[RunRecord]):
         ordered = worst_last(self.record.modules)
         if self.verbose:
             return ordered
+        ordered = [module for module in ordered if not module.twin_of]
         shown = DIFFERING | {Verdict.DIFFERS}
         return [module for module in ordered if module.verdict in shown][-_DETAILED:]
 
@@ -111,6 +114,8 @@ class RunReport(Report[RunRecord]):
         if empty := sum(bool(module.nothing_but_nan) for module in run.modules):
             counts.append(Text(f"{empty} with an output that is all NaN", "yellow"))
         text.append_text(Text(" · ", "dim").join(counts))
+        if twins := sum(bool(module.twin_of) for module in run.modules):
+            text.append(f" · {len(run.modules) - twins} distinct", "dim")
         text.append(f" · {seconds(run.seconds)}", "dim")
         if run.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")

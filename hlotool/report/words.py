@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from hlotool.findings.outputs import output_name
-from hlotool.findings.verdict import AGREEING, Verdict
+from hlotool.findings.verdict import AGREEING, Answer, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
@@ -46,6 +46,11 @@ def style_of(verdict: Verdict) -> str:
 def verdict_text(verdict: Verdict) -> str:
     """`✗ mismatch`."""
     return f"{LOOKS[verdict][0]} {verdict.value}"
+
+
+def is_wrong(rows: Sequence[ModuleRecord]) -> bool:
+    """Whether some row of a module accuses somebody."""
+    return any(row.verdict.answer is Answer.BAD for row in rows)
 
 
 def row_verdict(module: ModuleRecord) -> tuple[str, str]:

@@ -326,9 +326,9 @@ def test_a_variable_that_is_wrong(
 HARMLESS = """
     arch atol bisect budget call cases confidence context coverage debug elided emit every-module
     every-stage exact explain fail-on fail-regex first-divergence format from further-sets github
-    gpu height input-range jobs json kernels log no-cache no-repro no-resume no-verify only opaque
-    partitions passes precision quiet repeats replicas rtol seed show skip snapshots stages thorough
-    timeout trials values verbose
+    gpu height input-range jobs json kernels log max-failures no-cache no-repro no-resume no-verify
+    only opaque partitions passes precision quiet repeats replicas rtol sample seed shard show skip
+    snapshots stages thorough timeout trials values verbose
 """
 
 

@@ -6,6 +6,7 @@ The expected rows are those of each module replayed by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -13,13 +14,15 @@ import pytest
 from support.renaming import renamed
 
 import hlotool
+from hlotool.api.course import Course
 from hlotool.dump.directory import open_dump
 from hlotool.findings.verdict import Verdict
+from hlotool.fleet.batch import Listener, Silent
 from hlotool.fleet.identity import identity_of
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
-from hlotool.replay.task import find_tasks
+from hlotool.replay.task import Task, find_tasks
 
 #: One that is wrong and located, one with decisions, one with generated indices, one that rounds.
 MODULES = ("jax/int4_product", "jax/int8_dot", "jax/batched_indexing", "jax/pooling_gradient")
@@ -54,13 +57,30 @@ def rows(*paths: Path) -> Sequence[ModuleRecord]:
     ]
 
 
+class Heard(Course, Silent):
+    """Counts what is run, and what is answered."""
+
+    started_count = finished_count = 0
+
+    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[Listener]:
+        return nullcontext(self)
+
+    def started(self, task: Task) -> None:
+        self.started_count += 1
+
+    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
+        self.finished_count += 1
+
+
 def shared_keys(folder: Path) -> set[str]:
     return {identity_of(task).shared for task in find_tasks([str(folder)], RunOptions(), [])}
 
 
 def test_each_twin_is_told_in_its_own_words(hosts: Path) -> None:
-    together = hlotool.replay(str(hosts), further_sets=False, coverage=True, cache=False).rows
+    heard = Heard()
+    together = hlotool.replay(str(hosts), further_sets=False, coverage=True, cache=False, course=heard).rows
     count = len(MODULES)
+    assert (heard.started_count, heard.finished_count) == (count, 2 * count)
     assert [row.twin_of for row in together] == [""] * count + [row.path for row in together[:count]]
     alone = [*rows(hosts / "host0"), *rows(hosts / "host1")]
     assert rows(hosts) == alone
@@ -93,3 +113,23 @@ def test_what_decides_makes_another_identity(hosts: Path) -> None:
     assert identity_of(first).shared != identity_of(seeded).shared
     [parallel, *_] = find_tasks([str(hosts)], RunOptions(jobs=3), [])
     assert identity_of(first).shared == identity_of(parallel).shared
+
+
+def test_a_later_run_remembers(hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
+    options = {"further_sets": False, "coverage": True}
+    first = hlotool.replay(str(hosts / "host0"), **options)
+    heard = Heard()
+    again = hlotool.replay(str(hosts), course=heard, **options)
+    assert heard.started_count == 0
+    assert again.rows[: len(MODULES)] == [
+        msgspec.structs.replace(row, name=f"host0/{row.name}") for row in first.rows
+    ]
+    for path in (tmp_path / "cache" / "verdicts").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            path.write_bytes(content[:-9] + b"0" + content[-8:])
+    heard = Heard()
+    believed = hlotool.replay(str(hosts), course=heard, **options)
+    assert heard.started_count == len(MODULES)
+    assert [row.verdict for row in believed.rows] == [row.verdict for row in again.rows]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
+import msgspec
 import pytest
 from support import run_records as samples
 
 from hlotool.dump.records import DumpModule
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.task import Task
 from hlotool.report.progress import ProgressLines, Silence, progress_for
@@ -23,7 +26,9 @@ def task(name: str) -> Task:
 
 
 def show(stream: io.StringIO, **wishes: bool) -> str:
-    with progress_for(stream, 2, **({"quiet": False, "verbose": False} | wishes)) as progress:
+    with progress_for(
+        stream, [task("jit_f"), task("g")], **({"quiet": False, "verbose": False} | wishes)
+    ) as progress:
         progress.started(task("jit_f"))
         progress.started(task("a_very_long_name_of_a_function_that_does_not_fit"))
         progress.finished(task("jit_f"), [samples.agreeing("jit_f"), samples.alone("jit_f")])
@@ -39,11 +44,22 @@ def test_a_terminal_shows_a_bar_with_counts_and_what_runs(monkeypatch: pytest.Mo
     assert "left" in shown
 
 
-def test_without_a_terminal_there_is_silence() -> None:
+def test_what_is_wrong_appears_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    stream = Terminal()
+    wrong = msgspec.structs.replace(samples.agreeing("jit_f"), verdict=Verdict.WRONG, reason="all of it")
+    with progress_for(stream, [task("jit_f")], quiet=False, verbose=False) as progress:
+        progress.finished(task("jit_f"), [wrong])
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "wrong  module_0000.jit_f  all of it" in plain
+
+
+def test_without_a_terminal_there_is_silence_at_first() -> None:
     assert show(io.StringIO()) == ""
-    assert isinstance(progress_for(Terminal(), 2, quiet=True, verbose=False), Silence)
+    assert isinstance(progress_for(Terminal(), [task("f")], quiet=True, verbose=False), Silence)
 
 
 def test_lines_when_asked_for() -> None:
     assert show(io.StringIO(), verbose=True) == "1/2  ✓ agree, · not compared  module_0000.jit_f  0.42 s\n"
-    assert isinstance(progress_for(io.StringIO(), 2, quiet=False, verbose=True), ProgressLines)
+    assert isinstance(progress_for(io.StringIO(), [task("f")], quiet=False, verbose=True), ProgressLines)
