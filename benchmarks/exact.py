@@ -1,7 +1,8 @@
 """Can the exact arbiter be trusted, and what does it cost?
 
     python benchmarks/exact.py [legal] [faults] [cost] [thresholds] [--only REGEX] [--limit N] [--seed N]
-                               [--other-python PATH] [--ways REGEX] [--faults N] [--again] [--elements N]
+                               [--other-python PATH] [--ways REGEX] [--faults N] [--again] [--seconds N]
+                               [--elements N]
                                [PATH…]
 
 **legal**: programs and what real XLA made of them, which are the same functions: every dump of the corpus and
@@ -50,11 +51,11 @@ from hlotool.replay.exact import Options, compare
 from hlotool.replay.exact.task import programs as sides
 
 PARTS = ("legal", "faults", "cost", "thresholds")
-#: Seconds for one proof.
-_SECONDS = 60.0
 
 
-def legal_records(name: str, folder: Path, other_python: str, seed: int, ways: str) -> list[LegalRecord]:
+def legal_records(
+    name: str, folder: Path, other_python: str, seed: int, ways: str, seconds: float
+) -> list[LegalRecord]:
     """All pairs of one program, proved; the same text made in the same way counts once."""
     subject = subject_named(name, seed)
     found: list[LegalRecord] = []
@@ -67,16 +68,16 @@ def legal_records(name: str, folder: Path, other_python: str, seed: int, ways: s
             elif (pair.way, pair.key) not in seen:
                 seen.add((pair.way, pair.key))
                 if pair.key not in proofs:
-                    proofs[pair.key] = _proof(pair.reference, pair.tested, seed)
+                    proofs[pair.key] = _proof(pair.reference, pair.tested, seed, seconds)
                 found.append(LegalRecord(name, subject.group, pair.way, pair.detail, proofs[pair.key]))
     except (HlotoolError, ImportError) as error:
         found.append(LegalRecord(name, subject.group, "read", "", None, f"{type(error).__name__}: {error}"))
     return found
 
 
-def _proof(reference: Any, tested: Any, seed: int) -> Proof:
+def _proof(reference: Any, tested: Any, seed: int, seconds: float) -> Proof:
     try:
-        return Proof.of(compare(*sides(reference, tested), Options(seed=seed, time_limit=_SECONDS)))
+        return Proof.of(compare(*sides(reference, tested), Options(seed=seed, time_limit=seconds)))
     except HlotoolError as error:
         return Proof("refused", str(error).splitlines()[0])
 
@@ -84,7 +85,7 @@ def _proof(reference: Any, tested: Any, seed: int) -> Proof:
 def _legal(arguments: argparse.Namespace) -> Iterable[str]:
     names = _chosen((s.name for s in subjects(arguments.seed)), arguments)
     how = {"folder": arguments.folder, "other_python": arguments.other_python, "seed": arguments.seed}
-    how["ways"] = arguments.ways
+    how |= {"ways": arguments.ways, "seconds": arguments.seconds}
     part = f"legal {arguments.ways} " if arguments.ways else "legal"
     records = _records(re.sub(r"\W+", "_", part), names, partial(legal_records, **how), arguments)
     return legal_report(r for r in records if isinstance(r, LegalRecord))
@@ -153,6 +154,7 @@ def main() -> None:
     parser.add_argument(
         "--ways", default="", help="regular expression for ways in which legal pairs are made"
     )
+    parser.add_argument("--seconds", type=float, default=60.0, help="for one proof of a legal pair")
     parser.add_argument("--faults", type=int, default=12, help="per kind; five times as many small ones")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-exact")
     parser.add_argument("--processes", type=int, default=2)

@@ -15,10 +15,10 @@ from zlib import crc32
 
 import numpy as np
 from exact_legal import Compilations, signature
-from exact_records import FaultRecord, Proof
+from exact_records import FaultRecord, Proof, Unseen
 from exact_subjects import Subject
 from exact_subjects import subjects as exact_subjects
-from verdicts_faults import Planter, fault_subjects
+from verdicts_faults import PlantedFault, Planter, fault_subjects
 from verdicts_judge import judged
 from verdicts_runs import Leaves, Runs, leaves_of
 from verdicts_truth import FACTOR, legal_spread
@@ -27,6 +27,7 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
 from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
@@ -65,11 +66,34 @@ def catalogue_records(name: str, folder: Path, wanted: int, seed: int) -> list[F
                 min(fault.ratio, 1e300),
                 verdict.verdict,
                 proof,
+                _unseen(fault) if proof.relation == "equal" else None,
             )
         )
         if len(found) == wanted:
             break
     return found
+
+
+def _unseen(fault: PlantedFault) -> Unseen:
+    """What shows a fault whose program is called equal: no residue shows a rounding, a NaN or an infinity."""
+    try:
+        with time_limit(2 * _SECONDS):
+            sides = [_in_f64(module, fault.arguments) for module in (fault.module, fault.planted)]
+    except (HlotoolError, TooSlow):
+        return Unseen.OTHER
+    kinds = {_unseen_in(one, other) for one, other in zip(*sides)}
+    return next(kind for kind in (Unseen.OTHER, Unseen.SPECIALS, Unseen.ROUNDING) if kind in kinds)
+
+
+def _unseen_in(one: Array, other: Array) -> Unseen:
+    """The same of one output."""
+    if one.dtype.kind not in "fc":
+        return Unseen.ROUNDING if np.array_equal(one, other) else Unseen.OTHER
+    both = np.isfinite(one) & np.isfinite(other)
+    if _differ([np.where(both, one, 0)], [np.where(both, other, 0)]):
+        return Unseen.OTHER
+    same = both | (one == other) | (np.isnan(one) & np.isnan(other))
+    return Unseen.ROUNDING if same.all() else Unseen.SPECIALS
 
 
 def small_records(name: str, folder: Path, wanted: int, seed: int) -> list[FaultRecord]:

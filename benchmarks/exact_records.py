@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
 from units import UnitDone
 
@@ -52,6 +54,17 @@ class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
     reason: str = ""
 
 
+class Unseen(enum.Enum):
+    """What two programs that are called equal differ by, on the numbers that show a fault."""
+
+    #: In f64 they return the same.
+    ROUNDING = "rounding"
+    #: In f64 they return the same wherever both return numbers.
+    SPECIALS = "NaN, infinity"
+    #: In f64 they differ, or nothing is known.
+    OTHER = "other"
+
+
 class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
     """A fault that was planted.
 
@@ -65,6 +78,7 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
         ratio: largest change of an output over its legal spread; None where that is not known.
         verdict: of the statistical judge.
         proof: of the arbiter.
+        unseen: of a fault of the catalogue that is called equal: what shows it.
     """
 
     unit: str
@@ -76,6 +90,7 @@ class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):
     ratio: float | None
     verdict: str
     proof: Proof
+    unseen: Unseen | None = None
 
 
 Record = LegalRecord | FaultRecord | UnitDone

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 from typing import Any, TypeVar
 
-from exact_records import FaultRecord, LegalRecord, Proof
+from exact_records import FaultRecord, LegalRecord, Proof, Unseen
 from verdicts_judge import ACCUSING
 
 _T = TypeVar("_T")
 
 _RELATIONS = ("equal", "unequal", "refused")
+#: Of the equal ones: those that no residue shows.
+_HIDDEN = (Unseen.ROUNDING, Unseen.SPECIALS)
 
 
 def legal_report(records: Iterable[LegalRecord]) -> Iterator[str]:
@@ -63,7 +65,14 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
     ):
         if faults:
             yield from _table(
-                [title, "planted", *_RELATIONS, "unequal of decided", "judge accuses"],
+                [
+                    title,
+                    "planted",
+                    *_RELATIONS,
+                    *(f"equal but for {kind.value}" for kind in _HIDDEN),
+                    "unequal of decided",
+                    "judge accuses",
+                ],
                 [
                     _fault_row(name, group)
                     for name, group in [*_grouped(faults, lambda f: f.unit), ("all", faults)]
@@ -71,17 +80,19 @@ def fault_report(records: Iterable[FaultRecord]) -> Iterator[str]:
             )
             verdicts = Counter((f.verdict, f.proof.relation) for f in faults)
             yield from _list("judge's verdict, arbiter's relation", verdicts)
-            equal = [f for f in faults if f.proof.relation == "equal"]
+            equal = [f for f in faults if f.proof.relation == "equal" and f.unseen not in _HIDDEN]
             missed = Counter((f.unit, f"{f.program} {f.stage} {f.site}") for f in equal)
             yield from _list("equal", missed)
 
 
 def _fault_row(name: str, faults: list[FaultRecord]) -> list[Any]:
+    """What residues do not show, roundings and NaNs, is none of what is decided."""
     counts = Counter(f.proof.relation for f in faults)
-    decided = counts["equal"] + counts["unequal"]
+    unseen = [sum(f.unseen is kind for f in faults) for kind in _HIDDEN]
+    decided = counts["equal"] + counts["unequal"] - sum(unseen)
     accused = sum(f.verdict in ACCUSING for f in faults)
-    share = f"{counts['unequal'] / max(1, decided):.1%}"
-    return [name, len(faults), *(counts[r] for r in _RELATIONS), share, accused]
+    share = f"{counts['unequal'] / decided:.1%}" if decided else "–"
+    return [name, len(faults), *(counts[r] for r in _RELATIONS), *unseen, share, accused]
 
 
 def _list(title: str, counts: Counter[Any]) -> Iterator[str]:

@@ -21,10 +21,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """What commands advise is kept: tests/cli/test_next_lines.py, which comes last, does it."""
+    """What commands advise is kept: tests/cli/test_next_lines.py, which comes last, does it.
+
+    Verdicts of earlier sessions are not asked: a test that wants a replay shall have one.
+    """
     from support import next_lines
 
     next_lines.watch()
+    _own_verdicts()
+
+
+def _own_verdicts() -> None:
+    """A cache of this session alone, in which kernels compiled earlier are still found."""
+    from hlotool.cache.folder import cache_folder, passing_folder
+
+    kernels = cache_folder() / "kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    own = passing_folder()
+    (own / "kernels").symlink_to(kernels, target_is_directory=True)
+    os.environ["HLOTOOL_CACHE"] = str(own)
 
 
 #: The working directory at the end of a test, before its fixtures change it back.

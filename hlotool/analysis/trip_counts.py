@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from hlotool.analysis.constants import integer_constant
@@ -34,6 +35,10 @@ _READ = frozenset(
         "reshape", "subtract", "tuple",
     }
 )  # fmt: skip
+
+
+#: Integers in the state of a loop before it runs.
+Starts: TypeAlias = Mapping[ShapeIndex, int]
 
 
 def loop_repetitions(module: Module) -> dict[Computation, int]:
@@ -91,18 +96,26 @@ def most_trips(loop: Instruction) -> int | None:
     return min((end for end in ends if end is not None), default=None)
 
 
-def counter_limits(loop: Instruction) -> dict[ShapeIndex, tuple[int, int]]:
+def counter_limits(
+    loop: Instruction, starts: Starts = MappingProxyType({}), in_body: bool = False
+) -> dict[ShapeIndex, tuple[int, int]]:
     """The least and the greatest value of integers in a loop's state that are counted from a constant.
 
     Args:
-        loop: a `while`. What its state holds before the first iteration and after the last one is included.
+        loop: a `while`.
+        starts: integers that its state holds before the loop, besides those that the program tells around it.
+        in_body: as the body sees them, in iterations that take place; otherwise what the state holds before
+            the first iteration and after the last one is included.
     """
-    return dict(_Loop(loop).limits())
+    return dict(_Loop(loop, starts).limits(last=int(in_body)))
 
 
-def ceilings(loop: Instruction) -> dict[ShapeIndex, int]:
-    """Integers in a loop's state that must be below a constant for it to go on, with that constant."""
-    return dict(_Loop(loop).ceilings())
+def ceilings(loop: Instruction, starts: Starts = MappingProxyType({})) -> dict[ShapeIndex, int]:
+    """Integers in a loop's state that must be below a constant for it to go on, with that constant.
+
+    `starts` are as those of `counter_limits`.
+    """
+    return dict(_Loop(loop, starts).ceilings())
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +224,10 @@ _Known: TypeAlias = "_Term | _Test | tuple[_Known, ...] | None"
 class _Loop:
     """What is known of the integers that a loop carries."""
 
-    def __init__(self, loop: Instruction) -> None:
+    def __init__(self, loop: Instruction, known: Starts = MappingProxyType({})) -> None:
         state = _state(loop.shape)
         starts = dict(_leaves(_Reader((), {}).read(loop.operands[0])))
+        starts.update((leaf, _Term(None, number)) for leaf, number in known.items())
         self._counters: dict[ShapeIndex, tuple[int, int]] = {}
         # What stays is a constant for what changes: first the one, then the other.
         for _ in range(2):
@@ -231,8 +245,8 @@ class _Loop:
         found = _Reader((self._state,), self._counters).read(self._condition.root)
         return found if isinstance(found, _Test) else _Test(is_all=False)
 
-    def limits(self) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
-        """See `counter_limits`."""
+    def limits(self, last: int = 0) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
+        """See `counter_limits`; `last` states are left out."""
         ends = (comparison.first_failure() for comparison in self.test().comparisons)
         trips = min((end for end in ends if end is not None), default=None)
         counted_to_a_limit = {leaf for leaf, _ in self._below_something(self._condition.root)}
@@ -243,10 +257,11 @@ class _Loop:
             if step == 0:
                 yield leaf, (start, start)
             elif trips is not None and low <= start + trips * step <= high:
-                yield leaf, (min(start, start + trips * step), max(start, start + trips * step))
+                end = start + max(0, trips - last) * step
+                yield leaf, (min(start, end), max(start, end))
             elif step == 1 and leaf in counted_to_a_limit:
                 # An iteration takes place only below some number of the same type: adding 1 does not wrap.
-                yield leaf, (start, high)
+                yield leaf, (start, high - last)
 
     def ceilings(self) -> Iterator[tuple[ShapeIndex, int]]:
         """See the function."""

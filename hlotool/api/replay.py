@@ -20,14 +20,17 @@ from hlotool.names import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
+    from hlotool.cache.store import Store
+    from hlotool.dump.records import DumpModule
     from hlotool.findings.verdict import Verdict
     from hlotool.fleet.batch import Batch
+    from hlotool.fleet.known import Known
     from hlotool.ir.dtypes import Array
     from hlotool.replay.options import RunOptions
     from hlotool.replay.records import LeafRecord, ModuleRecord
     from hlotool.replay.task import Task
     from hlotool.report.records import RunRecord
-    from hlotool.workers.pool import Pool
+    from hlotool.workers.executor import Executor
 
 
 class ReplayResult(FindingsResult["ModuleRecord"]):
@@ -119,6 +122,7 @@ def replay(
     jobs: int = 0,
     memory_limit: int | str | None = None,
     resume: bool = True,
+    cache: bool = True,
     course: Course = QUIET,
 ) -> ReplayResult:
     """Replay every module of a dump and compare its stages, as `hlotool run` does.
@@ -165,6 +169,7 @@ def replay(
         jobs: processes; 0 for as many as suit the machine.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
+        cache: take verdicts on the same programs from earlier calls, and keep new ones for later.
         course: is told how it goes on.
 
     Raises:
@@ -185,7 +190,7 @@ def replay(
     found = Replayed()
     with ending(course) as end, Pool(limits, PRELOAD, " or ".join(options.backends)) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume)
+        replay_on(pool, where, options, found, course, resume, cache)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
@@ -212,22 +217,24 @@ class Replayed:
 
 
 def replay_on(
-    pool: Pool,
+    executor: Executor,
     paths: Sequence[str],
     options: RunOptions,
     found: Replayed,
     course: Course = QUIET,
     resume: bool = True,
+    cache: bool = False,
 ) -> None:
-    """Replay the modules under `paths` in the processes of a pool.
+    """Replay the modules under `paths` on an executor.
 
     Args:
-        pool: where; it may have worked before, and may go on afterwards.
+        executor: it may have worked before, and may go on afterwards.
         paths: of dumps.
         options: of the comparisons.
         found: gets what is found, also what was found before an error.
         course: is told how it goes on.
         resume: go on where the same call was interrupted.
+        cache: use the verdicts of earlier calls, and keep new ones.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
@@ -235,17 +242,23 @@ def replay_on(
         BackendUnavailable: something that a backend needs is missing here.
         KeyboardInterrupt: the user stopped it, and `course` does not keep that.
     """
+    from hlotool.cache.store import verdict_store
+    from hlotool.fleet.known import Known
     from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
 
     missing = check_backends(options)
     tasks = for_each_backend(find_tasks(paths, options, found.notes), missing)
     found.journal = _journal(tasks, paths, options)
-    batch = _replay(tasks, pool, course, found.journal, resume, found.notes)
+    known = Known(found.journal, verdict_store() if cache else None)
+    batch = _replay(tasks, executor, course, known, resume)
     found.interrupted = batch.interrupted
+    rows = batch.records
     if not batch.interrupted:
-        found.notes += _unsafe_updates(tasks, batch.records, pool)
-        found.notes += _unknown_outputs(options, batch.records)
-    found.rows = batch.records + [unavailable_row(backend, why) for backend, why in missing.items()]
+        found.notes += _unsafe_updates(tasks, batch, executor, known.store)
+        found.notes += _unknown_outputs(options, rows)
+    known.close()
+    found.notes += [*executor.notes, *known.problems]
+    found.rows = rows + [unavailable_row(backend, why) for backend, why in missing.items()]
     if batch.interrupted and not course.keeps_interrupts:
         raise KeyboardInterrupt
 
@@ -258,36 +271,31 @@ def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -
     return journal_of("run", command_key(paths, options)) if len(tasks) > 1 else None
 
 
-def _replay(
-    tasks: Sequence[Task],
-    pool: Pool,
-    course: Course,
-    journal: Journal | None,
-    resume: bool,
-    notes: list[str],
-) -> Batch:
+def _replay(tasks: Sequence[Task], executor: Executor, course: Course, known: Known, resume: bool) -> Batch:
     from hlotool.fleet.batch import replay_all
 
     course.working()
     with course.replaying(len(tasks)) as listener:
-        batch = replay_all(tasks, pool, listener, journal, resume)
-    notes += pool.notes
-    if journal and journal.problem:
-        notes.append(journal.problem)
-    return batch
+        return replay_all(tasks, executor, listener, known, resume)
 
 
-def _unsafe_updates(tasks: Sequence[Task], rows: Sequence[ModuleRecord], pool: Pool) -> Iterator[str]:
-    """What is known to go wrong behind the last stage, of the modules whose stages agree."""
+def _unsafe_updates(
+    tasks: Sequence[Task], batch: Batch, executor: Executor, store: Store | None
+) -> Iterator[str]:
+    """What is known to go wrong behind the last stage, of the modules whose stages agree.
+
+    Of the same programs under several names one is enough.
+    """
     from hlotool.check.in_place import unsafe_updates
     from hlotool.findings.verdict import AGREEING
+    from hlotool.fleet.identity import made_with
 
-    # Two dumps may have modules of one title: only with the path it is clear which of them agrees.
-    agreeing = {(row.name, row.path) for row in rows if row.verdict in AGREEING}
-    modules = {
-        task.path: task.module for task in tasks if agreeing & {(task.module.title, p) for p in task.paths}
-    }
-    return unsafe_updates(modules.values(), pool)
+    agreeing: dict[str, DumpModule] = {}
+    for task, rows, program in zip(tasks, batch.rows, batch.programs):
+        if any(row.verdict in AGREEING for row in rows or ()):
+            agreeing.setdefault(program or task.path, task.module)
+    modules = dict.fromkeys(agreeing.values())
+    return unsafe_updates(modules, executor, store, made_with())
 
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:

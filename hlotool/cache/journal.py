@@ -9,21 +9,18 @@ When the disk is full the command goes on without keeping its answers, and says 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import logging
 import os
 from pathlib import Path
 from typing import Any
 
-from hlotool._version import __version__
 from hlotool.cache.folder import cache_folder
+from hlotool.cache.sealed import sealed, unsealed
 
 _logger = logging.getLogger(__name__)
 
-_CHECK = 8
-#: Goes into every checksum. The number changes with the form of a line.
-_VERSION = f"hlotool {__version__} journal 1".encode()
+#: The number changes with the form of a line.
+_FORM = "journal 1"
 
 
 class Journal:
@@ -47,7 +44,7 @@ class Journal:
             content = self.path.read_bytes()
         except OSError:
             return {}
-        entries = (_decode(line) for line in content.split(b"\n"))
+        entries = (unsealed(_FORM, line) for line in content.split(b"\n"))
         found = {entry[0]: entry[1] for entry in entries if entry is not None}
         _logger.info("%s: %d answers of an interrupted command", self.path, len(found))
         return found
@@ -58,7 +55,7 @@ class Journal:
             return
         try:
             descriptor = self._opened()
-            _write_all(descriptor, _encode(key, value))
+            _write_all(descriptor, sealed(_FORM, key, value) + b"\n")
             os.fsync(descriptor)
         except OSError as error:
             reason = error.strerror or error
@@ -102,21 +99,3 @@ def _write_all(descriptor: int, content: bytes) -> None:
     """Write everything; a full disk may take a part of a line first."""
     while content:
         content = content[os.write(descriptor, content) :]
-
-
-def _encode(key: str, value: Any) -> bytes:
-    body = json.dumps([key, value], separators=(",", ":")).encode()
-    return _checksum(body) + b" " + body + b"\n"
-
-
-def _decode(line: bytes) -> tuple[str, Any] | None:
-    """The entry in a line; None for a damaged or foreign one."""
-    check, _, body = line.partition(b" ")
-    if len(check) != 2 * _CHECK or check != _checksum(body):
-        return None
-    key, value = json.loads(body)
-    return key, value
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECK, key=_VERSION).hexdigest().encode()

@@ -74,12 +74,12 @@ def check(
 
 def check_stages(
     stages: Iterable[tuple[DumpModule, Stage]], pool: Executor, rules: frozenset[str]
-) -> Iterator[Finding]:
-    """What `rules` say of one stage of each module; nothing of stages that cannot be read."""
+) -> Iterator[CheckResult]:
+    """What `rules` say of one stage of each module, in order."""
     tasks = [CheckTask(module, (stage,), rules, has_program=False) for module, stage in stages]
     ends = pool.call_all("hlotool.check.task:check_module", tasks)
     for task, end in zip(tasks, ends):
-        yield from _result(task, end.value).findings
+        yield _result(task, end.value)
 
 
 def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Iterator[Finding]:

@@ -215,7 +215,7 @@ def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     return group
 
 
-def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True) -> None:
+def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True) -> argparse._ArgumentGroup:
     """`--timeout`, `--jobs`, `--memory-limit`: of commands that execute programs.
 
     `resumes`: those that go on after an interruption take `--no-resume`.
@@ -231,6 +231,17 @@ def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True)
         group.add_argument(
             "--no-resume", dest="resume", action="store_false", help="start anew after an interruption"
         )
+    return group
+
+
+def add_cache_option(group: argparse._ArgumentGroup) -> None:
+    """`--no-cache`, of commands that remember verdicts."""
+    group.add_argument(
+        "--no-cache",
+        dest="cache",
+        action="store_false",
+        help="replay what an earlier run has replayed, and keep nothing for later ones",
+    )
 
 
 def join_signed_values(arguments: Sequence[str]) -> list[str]:

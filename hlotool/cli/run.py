@@ -10,6 +10,7 @@ from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
     add_baseline_option,
+    add_cache_option,
     add_exact_option,
     add_execution_options,
     add_input_options,
@@ -52,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_baseline_option(add_comparison_options(parser))
-    add_execution_options(parser)
+    add_cache_option(add_execution_options(parser))
     add_report_options(parser)
     add_output_options(parser)
 

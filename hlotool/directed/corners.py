@@ -35,6 +35,8 @@ _UNITS: Final = (1.0, 1.0, 1.0, 0.5, 2.0)
 _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
+#: Share of the positions out of range that are next to the range.
+_JUST_BEYOND: Final = 0.4
 #: Share of the elements of an array that get a value such as NaN.
 _SHARE: Final = 0.1
 
@@ -199,27 +201,47 @@ def signed(rng: Rng) -> Chooser:
 
 
 def outside(rng: Rng, above: bool) -> Chooser:
-    """Positions beyond the end, or before the beginning; XLA clamps or skips them."""
+    """Positions beyond the end, or before the beginning; XLA clamps or skips them.
+
+    Many are just beyond, where tests of the range go wrong; some are further off.
+    """
 
     def choose(leaf: Leaf) -> Array | None:
-        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer:
+        if not leaf.is_index or not leaf.element_type.is_integer:
             return None
         wanted = InRange(leaf.constraint.intervals).narrowest
         if not wanted.is_bounded:
             return None
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
-        beyond = wanted.high + steps if above else wanted.low - steps
-        if leaf.plain.ndim:
+        steps = np.where(rng.random(leaf.plain.shape) < _JUST_BEYOND, 1, steps)
+        if leaf.needs_order:
+            beyond = _at_one_end(leaf, wanted.high + span + 1 if above else wanted.low - span - 1, above)
+            if beyond is None:
+                return None
+        else:
+            beyond = wanted.high + steps if above else wanted.low - steps
+        if leaf.plain.ndim and not leaf.needs_order:
             # Some stay where they are: what others write there must survive.
             beyond = np.where(rng.random(leaf.plain.shape) < 0.5, beyond, leaf.plain)
         if not all(
-            _allows(leaf, v, InRange(leaf.required.intervals).narrowest) for v in np.ravel(beyond)[:4]
+            _allows(leaf, int(v), InRange(leaf.required.intervals).narrowest) for v in np.ravel(beyond)[:4]
         ):
             return None
         return _cast(leaf, beyond)
 
     return choose
+
+
+def _at_one_end(leaf: Leaf, position: float, above: bool) -> npt.NDArray[Any] | None:
+    """The plain positions with the last one replaced, or the first, so that they stay in order."""
+    order, axis = leaf.constraint.order, leaf.constraint.axis
+    is_vector = axis is not None and leaf.plain.shape[axis] > 1
+    if order is None or not order.ascending or is_vector:
+        return None
+    beyond = np.array(leaf.plain, np.int64)
+    beyond.reshape(-1)[-1 if above else 0] = position
+    return beyond
 
 
 def far_outside(above: bool) -> Chooser:
@@ -238,11 +260,18 @@ def far_outside(above: bool) -> Chooser:
 
 
 def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
-    """`value` (NaN, an infinity, -0) in some elements of a float array."""
+    """`value` (NaN, an infinity, -0) in some elements of a float array, in some parts of complex numbers."""
 
     def choose(leaf: Leaf) -> Array | None:
-        if not leaf.element_type.is_floating or leaf.needs_order:
+        if leaf.needs_order or not (leaf.element_type.is_floating or leaf.element_type.is_complex):
             return None
+        if leaf.element_type.is_complex:
+            parts = np.array(leaf.plain)
+            flat = parts.view(parts.real.dtype).reshape(-1)
+            is_hit = rng.random(flat.shape) < (1.0 if all_elements else _SHARE)
+            is_hit[int(rng.integers(is_hit.size))] = True
+            flat[is_hit] = value
+            return parts
         dtype = leaf.plain.dtype
         held = np.asarray(value).astype(dtype)
         if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):
@@ -295,6 +324,9 @@ def _any_integers(leaf: Leaf, rng: Rng) -> Array | None:
 
 def _kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
     """The values that are allowed, the plain ones elsewhere; None where none is."""
+    if leaf.element_type.is_complex and not np.iscomplexobj(values):
+        # Each part is one of the numbers, in turn: ties of real and imaginary parts among them.
+        values = values + 1j * np.roll(values, 1) if np.ndim(values) else values * (1 + 1j)
     cast = _cast(leaf, values)
     if leaf.element_type.is_complex:
         return cast

@@ -1,17 +1,17 @@
-"""Many modules through an executor, with a journal, whatever happens to single ones."""
+"""Many modules through an executor, each distinct one once, whatever happens to single ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
+from msgspec import structs
 
-from hlotool.cache.journal import Journal
 from hlotool.errors import BackendFailed
-from hlotool.findings.verdict import OF_THE_MACHINE
-from hlotool.replay.keys import task_key
+from hlotool.fleet.identity import Identity, identity_of
+from hlotool.fleet.known import Known
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, failed_row
 from hlotool.workers.executor import Done, Executor, Started
@@ -54,89 +54,146 @@ class Batch:
 
     Attributes:
         rows: per task in the order given; None for tasks that were not finished.
+        programs: per task a key that tasks with the same programs share; empty where it has none.
         interrupted: the user stopped it.
     """
 
     rows: list[list[ModuleRecord] | None]
+    programs: list[str]
     interrupted: bool = False
-    _keys: dict[int, str] = field(default_factory=dict)
 
     @property
     def records(self) -> list[ModuleRecord]:
-        """All rows in order."""
-        return [record for rows in self.rows if rows is not None for record in rows]
+        """All rows in order, those of twins with the path of the first one."""
+        first: dict[str, list[ModuleRecord]] = {}
+        found: list[ModuleRecord] = []
+        for rows, program in zip(self.rows, self.programs):
+            if rows is None:
+                continue
+            twin = first.setdefault(program, rows) if program else rows
+            if twin is rows or len(twin) != len(rows):
+                found += rows
+            else:
+                found += [structs.replace(row, twin_of=like.path) for row, like in zip(rows, twin)]
+        return found
 
 
 def replay_all(
     tasks: Sequence[Task],
     executor: Executor,
     listener: Listener,
-    journal: Journal | None = None,
+    known: Known | None = None,
     resume: bool = True,
 ) -> Batch:
-    """Replay all tasks; Ctrl-C kills the workers and returns what is finished.
+    """Replay all tasks, each distinct one once; Ctrl-C kills the workers and returns what is finished.
 
     Args:
         tasks: what to replay.
         executor: runs them.
         listener: is told about each task.
-        journal: gets the rows of each finished task. It is closed, and stays: only when they are printed can
-            nothing be lost any more.
+        known: what need not be run, and what keeps the rows of each finished task. The journal stays: only
+            when they are printed can nothing be lost any more.
         resume: take rows from the journal where nothing has changed.
     """
-    batch = Batch([None] * len(tasks))
-    known = journal.read() if journal and resume else {}
+    known = known or Known()
+    if resume:
+        known.recall()
+    run = _Run(tasks, executor, listener, known)
     try:
-        _run(batch, tasks, executor, listener, journal, known)
+        run.all()
     except KeyboardInterrupt:
-        batch.interrupted = True
+        run.batch.interrupted = True
         executor.close()
-    if journal is not None:
-        journal.close()
-    return batch
+    return run.batch
 
 
-def _run(
-    batch: Batch,
-    tasks: Sequence[Task],
-    executor: Executor,
-    listener: Listener,
-    journal: Journal | None,
-    known: dict[str, Any],
-) -> None:
-    positions: list[int] = []
+class _Run:
+    """A batch on its way.
 
-    def open_tasks() -> Iterator[Task]:
-        for position, task in enumerate(tasks):
-            key = batch._keys[position] = task_key(task) if journal else ""
-            if (rows := _recalled(known.get(key))) is not None:
-                batch.rows[position] = rows
-                listener.finished(task, rows)
+    Args:
+        tasks: as for `replay_all`, like all others.
+        executor: runs them.
+        listener: is told.
+        known: rows.
+
+    Attributes:
+        batch: what is finished.
+    """
+
+    def __init__(self, tasks: Sequence[Task], executor: Executor, listener: Listener, known: Known) -> None:
+        self.batch = Batch([None] * len(tasks), [""] * len(tasks))
+        self._tasks = tasks
+        self._executor = executor
+        self._listener = listener
+        self._known = known
+        #: What the tasks that run are, by position; and who waits for each of their keys.
+        self._running: dict[int, Identity] = {}
+        self._waiting: dict[str, list[tuple[int, Identity]]] = {}
+        self._left: list[int] = []
+
+    def all(self) -> None:
+        """Run until nothing is left: a twin whose rows cannot be told from the first one's is run itself."""
+        positions: Iterable[int] = range(len(self._tasks))
+        while positions:
+            self._left = []
+            self._some(positions)
+            positions = self._left
+
+    def _some(self, positions: Iterable[int]) -> None:
+        handed_out: list[int] = []
+
+        def open_tasks() -> Iterator[Task]:
+            for position in positions:
+                if self._must_run(position):
+                    handed_out.append(position)
+                    yield self._tasks[position]
+
+        self._executor.listener = lambda index, text: self._listener.doing(
+            self._tasks[handed_out[index]], text
+        )
+        for event in self._executor.run(_FUNCTION, open_tasks()):
+            position = handed_out[event.index]
+            if isinstance(event, Started):
+                self._listener.started(self._tasks[position])
             else:
-                positions.append(position)
-                yield task
+                self._done(position, rows_of(self._tasks[position], event))
 
-    executor.listener = lambda index, text: listener.doing(tasks[positions[index]], text)
-    for event in executor.run(_FUNCTION, open_tasks()):
-        position = positions[event.index]
-        task = tasks[position]
-        if isinstance(event, Started):
-            listener.started(task)
-            continue
-        rows = rows_of(task, event)
-        batch.rows[position] = rows
-        lasts = all(row.verdict not in OF_THE_MACHINE for row in rows)
-        if lasts and journal is not None and batch._keys[position]:
-            journal.add(batch._keys[position], msgspec.to_builtins(rows))
-        listener.finished(task, rows)
+    def _must_run(self, position: int) -> bool:
+        """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
+        task = self._tasks[position]
+        identity = identity_of(task)
+        if self._is_known(position, identity):
+            return False
+        for key in filter(None, (identity.exact, identity.shared)):
+            if key in self._waiting:
+                self._waiting[key].append((position, identity))
+                return False
+        self._running[position] = identity
+        self._waiting.update({key: [] for key in (identity.exact, identity.shared) if key})
+        return True
 
+    def _is_known(self, position: int, identity: Identity) -> bool:
+        task = self._tasks[position]
+        answer = self._known.answer(task, identity)
+        if answer is None:
+            return False
+        self._finish(position, answer.rows, answer.program)
+        return True
 
-def _recalled(value: Any) -> list[ModuleRecord] | None:
-    """The rows that a journal has kept; None where it has none, or what no longer are rows."""
-    try:
-        return None if value is None else msgspec.convert(value, list[ModuleRecord])
-    except msgspec.ValidationError:
-        return None
+    def _done(self, position: int, rows: list[ModuleRecord]) -> None:
+        """A task was run; those that waited for it are answered, or left for later."""
+        identity = self._running.pop(position)
+        self._known.add(self._tasks[position], identity, rows)
+        self._finish(position, rows, identity.shared or identity.exact)
+        for key in (identity.exact, identity.shared):
+            for waiting, other in self._waiting.pop(key, ()):
+                if not self._is_known(waiting, other):
+                    self._left.append(waiting)
+
+    def _finish(self, position: int, rows: list[ModuleRecord], program: str) -> None:
+        self.batch.rows[position] = rows
+        self.batch.programs[position] = program
+        self._listener.finished(self._tasks[position], rows)
 
 
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:

@@ -188,11 +188,16 @@ def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:
     return Trial(one.values, inputs)
 
 
+def set_file(task: Task) -> Path:
+    """Where a set goes that shows a difference in a module."""
+    return Path(FOLDER, f"{task.module.title.replace('/', '_')}.npz")
+
+
 def _saved(task: Task, trial: Trial) -> str:
     """The file that gets the arguments; empty where it cannot be written."""
+    path = set_file(task)
     try:
-        folder = output_folder(FOLDER)
-        path = Path(folder, f"{task.module.title.replace('/', '_')}.npz")
+        output_folder(FOLDER)
         path.write_bytes(npz_bytes(trial.arguments))
     except (OSError, UsageError):
         return ""

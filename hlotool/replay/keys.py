@@ -14,10 +14,7 @@ from hlotool.cache.fingerprint import digest, path_fingerprint
 from hlotool.dump.files import Stamp, stamp
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.dump.source import Source
-from hlotool.errors import HlotoolError
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.stages import select_stages
-from hlotool.replay.task import Task
 from hlotool.stores.urls import is_url
 from hlotool.workers.plain import encoded
 
@@ -26,17 +23,6 @@ def command_key(paths: Sequence[str], options: ReplayOptions) -> str:
     """What names the journal of a command: the same paths and options find it again."""
     absolute = [os.path.abspath(path) if os.path.exists(path) else path for path in paths]
     return digest(__version__, *(encoded(part, msgspec.json.encode) for part in (options, absolute)))
-
-
-def task_key(task: Task) -> str:
-    """What the answer of a task depends on; empty when that cannot be read (the worker will say why)."""
-    try:
-        selection = select_stages(task.module, task.options.stages)
-        stages = [*([selection.reference] if selection.reference else []), *selection.tested]
-        contents = [_stage_key(stage) for stage in stages]
-        return digest(__version__, "module", context_key(task.module, task.options), *contents)
-    except HlotoolError:
-        return ""
 
 
 def stage_key(module: DumpModule, number: int) -> str:

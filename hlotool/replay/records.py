@@ -223,6 +223,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         coverage_missing: why that was not looked at.
         error: why it came to nothing.
         notes: how the values of several devices became one result.
+        twin_of: path of the first module that has the same programs under other names, whose answer this is;
+            empty for the first one.
         seconds: wall time.
     """
 
@@ -249,6 +251,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     coverage_missing: str = ""
     error: ErrorRecord | None = None
     notes: list[str] = []
+    twin_of: str = ""
     seconds: float = 0.0
 
     @property

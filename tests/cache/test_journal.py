@@ -132,7 +132,7 @@ def test_a_torn_last_line_is_dropped_and_written_past(tmp_path: Path) -> None:
 def test_answers_of_another_version_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older = Journal(tmp_path / "j")
     with monkeypatch.context() as patch:
-        patch.setattr("hlotool.cache.journal._VERSION", b"hlotool 0.0.1 journal 1")
+        patch.setattr("hlotool.cache.sealed.__version__", "0.0.0")
         older.add("old", 1)
         older.close()
         assert older.read() == {"old": 1}

@@ -15,7 +15,8 @@ from hlotool.backends.registry import split_specs
 from hlotool.cli.main import build_parser, main
 from hlotool.dump.directory import open_dump
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
-from hlotool.replay.keys import command_key, task_key
+from hlotool.fleet.identity import identity_of
+from hlotool.replay.keys import command_key
 from hlotool.replay.options import RunOptions
 from hlotool.replay.task import Task, for_each_backend
 
@@ -148,7 +149,7 @@ def test_the_journal_tells_backends_apart(dump: Path) -> None:
     )
     tasks = for_each_backend([Task(module, options) for module in open_dump(dump).modules])
     assert [task.options.backend for task in tasks] == ["numpy:wide", "numpy:flush"] * 2
-    assert len({task_key(task) for task in tasks}) == 4
+    assert len({identity_of(task).exact for task in tasks}) == 4
     assert command_key([str(dump)], options) != command_key([str(dump)], RunOptions(backend="numpy:wide"))
 
 

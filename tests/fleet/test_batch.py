@@ -14,7 +14,9 @@ from hlotool.dump.source import Source
 from hlotool.findings.verdict import Verdict
 from hlotool.fleet import batch
 from hlotool.fleet.batch import Batch, replay_all
-from hlotool.replay.keys import command_key, task_key
+from hlotool.fleet.identity import identity_of
+from hlotool.fleet.known import Known
+from hlotool.replay.keys import command_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
@@ -61,7 +63,7 @@ def run(
 ) -> Batch:
     resume = bool(settings.pop("resume", True))
     with Pool(Limits(**{"jobs": 1, "timeout": 20.0, "memory": 4 << 30} | settings), backend="numpy") as pool:
-        return replay_all(work, pool, listener or Recorder(), journal, resume)
+        return replay_all(work, pool, listener or Recorder(), Known(journal), resume)
 
 
 def test_rows_keep_the_order_of_the_tasks_and_failures_are_rows(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_what_ran_out_of_memory_is_tried_again(misdeed: str, tmp_path: Path) -> 
 def test_rows_of_another_form_are_not_believed(tmp_path: Path) -> None:
     work = tasks(tmp_path, "a")
     journal = Journal(tmp_path / "k")
-    journal.add(task_key(work[0]), [{"verdict": "identical"}])
+    journal.add(identity_of(work[0]).exact, [{"verdict": "identical"}])
     assert run(work, journal=journal).records[0].verdict is Verdict.AGREE
 
 
@@ -156,20 +158,20 @@ def test_a_changed_module_is_run_again(tmp_path: Path) -> None:
 
 def test_a_task_whose_files_are_gone_is_not_kept(tmp_path: Path) -> None:
     [work] = tasks(tmp_path, "a")
-    assert task_key(work)
+    assert identity_of(work).exact
     Path(work.path).unlink()
-    assert task_key(work) == ""
+    assert identity_of(work).exact == ""
 
 
 def test_keys_depend_on_what_decides(tmp_path: Path) -> None:
     inputs = tmp_path / "in.npz"
     inputs.write_bytes(b"1")
-    keys = {task_key(task(tmp_path, 0, "a")), task_key(task(tmp_path, 0, "a", seed=1))}
-    keys.add(task_key(task(tmp_path, 0, "a", inputs=str(inputs))))
+    keys = {identity_of(task(tmp_path, 0, "a")).exact, identity_of(task(tmp_path, 0, "a", seed=1)).exact}
+    keys.add(identity_of(task(tmp_path, 0, "a", inputs=str(inputs))).exact)
     inputs.write_bytes(b"22")
-    keys.add(task_key(task(tmp_path, 0, "a", inputs=str(inputs))))
+    keys.add(identity_of(task(tmp_path, 0, "a", inputs=str(inputs))).exact)
     assert len(keys) == 4
-    assert task_key(task(tmp_path, 0, "a")) in keys
+    assert identity_of(task(tmp_path, 0, "a")).exact in keys
 
 
 def test_a_command_is_its_paths_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

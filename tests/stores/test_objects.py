@@ -12,6 +12,7 @@ import pytest
 from hlotool.stores.objects import Stored, _stored
 
 LONG_AGO = 1_700_000_000.0
+NOW = 1_800_000_000.0
 
 
 def stored(**info: Any) -> Stored:
@@ -43,11 +44,12 @@ def test_a_version_lasts(info: dict[str, Any]) -> None:
         # The same page may have other bytes (RFC 9110, 8.8.1).
         {"ETag": 'W/"abc"', "size": 3},
         # Clocks tick in seconds: a second change may follow.
-        {"Last-Modified": formatdate(time.time(), usegmt=True), "size": 3},
+        {"Last-Modified": formatdate(NOW, usegmt=True), "size": 3},
         {"mtime": "yesterday", "size": 3},
     ],
 )
-def test_a_version_of_one_listing(info: dict[str, Any]) -> None:
+def test_a_version_of_one_listing(info: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
     one, other = stored(**info), stored(**info)
     assert one.version != other.version
     assert not one.lasts

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.backends.field import complex_matrices
 from hlotool.backends.field import words as w
-from hlotool.backends.field.held import is_complex
+from hlotool.backends.field.complexes import Pair
+from hlotool.backends.field.held import is_complex, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.numbers import Numbers
 from hlotool.backends.field.products import matmul
@@ -26,10 +28,15 @@ _TRANSPOSES = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
 @means("cholesky")
 def cholesky(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The factor of a symmetric matrix, of which one triangle is read; the other one of the result is 0."""
-    if is_complex(instruction.shape):
-        raise lowering.unsupported(instruction, "no meaning on complex numbers in the field")
     lower, trial = instruction.flag("lower"), lowering.trial
+    if is_complex(instruction.shape):
+        return lambda a: pair(*_complex_factor(parts(a), lower, trial))
     return lambda a: _in_triangle(a, lower, trial)
+
+
+def _complex_factor(a: Pair, lower: bool, trial: Trial) -> Pair:
+    factor = complex_matrices.factor(a if lower else complex_matrices.adjoint(a), trial)
+    return factor if lower else complex_matrices.adjoint(factor)
 
 
 def _in_triangle(a: Words, lower: bool, trial: Trial) -> Words:
@@ -67,11 +74,11 @@ def potrf(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 @means("triangular-solve")
 def triangular_solve(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The solution of a triangular system."""
+    transpose, unit = instruction.text("transpose_a", "NO_TRANSPOSE"), instruction.flag("unit_diagonal")
+    left, lower = instruction.flag("left_side"), instruction.flag("lower")
     if is_complex(instruction.shape):
-        raise lowering.unsupported(instruction, "no meaning on complex numbers in the field")
-    transpose = instruction.text("transpose_a", "NO_TRANSPOSE")
-    flags = (instruction.flag("left_side"), instruction.flag("lower"))
-    return _solution(lowering, *flags, transpose, instruction.flag("unit_diagonal"))
+        return lambda a, b: pair(*complex_matrices.solution(parts(a), parts(b), left, lower, transpose, unit))
+    return _solution(lowering, left, lower, transpose, unit)
 
 
 @call_means("lapack_strsm_ffi", "lapack_dtrsm_ffi")

@@ -25,6 +25,7 @@ from hlotool.replay.exact.rounded import excused
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
+from hlotool.workers.work_limit import TooMuchWork
 
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.
 _FOR_NUMBERS: Final = 0.2
@@ -45,8 +46,10 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     result = _attempt(reference, tested, options, least, deadline, first)
     doubt = ""
     for assumed in others:
-        if result.relation is not Relation.UNEQUAL or result.structural:
+        if result.relation is Relation.EQUAL or result.refused or result.structural:
             break
+        if assumed.roots and result.relation is not Relation.UNEQUAL:
+            continue  # it takes long, and what is refused for an unknown function hardly ever needs it
         # Few points serve roots; to ask for all integers as well leaves none.
         further = _attempt(
             reference, tested, for_roots if assumed.roots else options, least, deadline, assumed
@@ -91,7 +94,7 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
     """Leaves that are equal by either attempt are equal: each is a proof."""
     proved = {leaf.index: leaf for leaf in other.leaves if leaf.relation is Relation.EQUAL}
     leaves = [
-        proved.get(leaf.index, leaf) if leaf.relation is Relation.UNEQUAL else leaf for leaf in result.leaves
+        leaf if leaf.relation is Relation.EQUAL else proved.get(leaf.index, leaf) for leaf in result.leaves
     ]
     if leaves == list(result.leaves):
         return result
@@ -172,10 +175,10 @@ def _at_points(
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
     inputs = InputGenerator(module)
     for number in range(tried):
-        arguments = point_arguments(inputs, reference, options, number)
         try:
+            arguments = point_arguments(inputs, reference, options, number)
             leaves = at_point(reference, tested, arguments, trial, options.seed + number)
-        except BackendTimeout:
+        except (BackendTimeout, TooMuchWork):
             if assumed.roots or len(found) < least:
                 raise
             return found

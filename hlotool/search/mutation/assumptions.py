@@ -7,24 +7,29 @@ way, and a select takes of each side the case in which it reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.search.mutation.hashing import Symbols, of_values, whole
-from hlotool.search.mutation.terms import Term, equality
+from hlotool.search.mutation import predicates
+from hlotool.search.mutation.hashing import Symbols, whole
+from hlotool.search.mutation.integer_laws import zero
+from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
+from hlotool.search.mutation.terms import Case, Term, of_predicate
 
-_FALSE, _TRUE = of_values(np.array(False)), of_values(np.array(True))
-#: Masks that a term remembers: each costs two more symbols per element.
+#: Masks that a term remembers, besides its own: each costs two more terms.
 _MOST_MASKS: Final = 6
+#: Choices within choices that one mask decides.
+_DEEPEST: Final = 8
 
 
 def is_elementwise(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -33,49 +38,97 @@ def is_elementwise(instruction: Instruction, operands: Sequence[Term]) -> bool:
     return is_one and all(o.symbols.shape in (instruction.dims, ()) for o in operands)
 
 
-def assumed(instruction: Instruction, operands: Sequence[Term]) -> Sequence[Term]:
-    """The operands as they are where they are read: of a select each side in its case of the mask."""
+def assumed(
+    instruction: Instruction, operands: Sequence[Term], reads_signs: Callable[[Instruction], bool]
+) -> Sequence[Term]:
+    """The operands as they are where they are read: of a select each side in its case of the mask.
+
+    Args:
+        instruction: of the program.
+        operands: its operands.
+        reads_signs: whether something tells zeros by their signs that an instruction returns.
+    """
     if instruction.opcode != "select" or not is_elementwise(instruction, operands):
         return operands
     mask, chosen, otherwise = operands
-    key = _key(mask)
-    is_general = key not in chosen.cases and key not in otherwise.cases
-    if not instruction.element_type.is_inexact and is_general:
-        # Which of two equal numbers is taken does not matter.
-        mask = _in_case(mask, equality(chosen.symbols, otherwise.symbols), 1)
-    chosen = _without_nan(mask, chosen)
-    return mask, _in_case(chosen, key, 0), _in_case(otherwise, key, 1)
+    says = mask.as_predicate
+    kind = instruction.element_type
+    chosen = _narrowed(in_case(_without_nan(mask, chosen), says, True), kind, says, True)
+    otherwise = _narrowed(in_case(otherwise, says, False), kind, says, False)
+    matters = _where_it_matters(says, instruction, chosen, otherwise, reads_signs)
+    if matters is not says:
+        mask = replace(of_predicate(matters, mask.symbols.shape), cases=mask.cases)
+    return mask, chosen, otherwise
 
 
-def with_cases(
-    term: Term,
-    instruction: Instruction,
-    operands: Sequence[Term],
-    symbols_of: Callable[[Sequence[Symbols]], Symbols],
-) -> Term:
-    """The term of an operation on elements, with what it is in each case of the masks of its operands.
+def _where_it_matters(
+    says: Predicate,
+    select: Instruction,
+    chosen: Term,
+    otherwise: Term,
+    reads_signs: Callable[[Instruction], bool],
+) -> Predicate:
+    """The mask of a select: of two equal numbers either may be taken."""
+    kind = select.element_type
+    if kind is ElementType.PRED or kind.is_complex:
+        return says
+    # 0 is its own negative.
+    for one, other in ((chosen, otherwise), (otherwise, chosen)):
+        if one.negated is not None and np.array_equal(one.negated, other.symbols):
+            compared, _ = predicates.order(other.side, zero(other.symbols.shape).side)
+            says = predicates.without(says, compared, EQUAL)
+    compared, _ = predicates.order(chosen.side, otherwise.side)
+    if all(variable.key != compared.key for variable in says.variables):
+        return says
+    has_signs = chosen.bounds.negative_zero or otherwise.bounds.negative_zero
+    return says if has_signs and reads_signs(select) else predicates.without(says, compared, EQUAL)
+
+
+#: Gives the term of an operation, and its operands as they are where it reads them.
+Apply: TypeAlias = Callable[[Instruction, Sequence[Term]], tuple[Term, Sequence[Term]]]
+
+
+def with_cases(instruction: Instruction, operands: Sequence[Term], apply: Apply) -> Term:
+    """The term of an operation, with what it is in each case of the masks of its operands.
 
     Args:
-        term: what it is in general.
         instruction: the operation.
         operands: of it.
-        symbols_of: gives the symbols of the operation for others of its operands.
+        apply: gives the term for these and for others of its operands.
     """
     if not is_elementwise(instruction, operands):
-        return term
-    masks = list(dict.fromkeys(key for operand in operands for key in operand.cases))[:_MOST_MASKS]
+        return apply(instruction, operands)[0]
+    masks = {key: case for operand in operands for key, case in operand.cases.items()}
+    term = _chosen(instruction, operands, apply)
+    cases = dict(term.cases)
+    for key, case in _asked_first(masks)[:_MOST_MASKS]:
+        if key in cases and not case.is_asked:
+            continue
 
-    def case(key: int, number: int) -> Symbols:
-        parts = [_in_case(operand, key, number).symbols for operand in operands]
-        return _decided(instruction, parts, symbols_of(parts))
+        def side(holds: bool, mask: Predicate = case.mask) -> Term:
+            parts = [in_case(operand, mask, holds) for operand in operands]
+            return _restricted(_chosen(instruction, parts, apply), mask, holds)
 
-    cases = {key: (case(key, 0), case(key, 1)) for key in masks}
-    if instruction.opcode == "select":
-        chosen, otherwise = (np.broadcast_to(o.symbols, instruction.dims) for o in operands[1:])
-        cases[_key(operands[0])] = chosen, otherwise
+        cases[key] = Case(case.mask, side(True), side(False), case.is_asked)
     if instruction.opcode == "is-finite":
         return replace(term, cases=cases, finite=operands[0].symbols)
     return replace(term, cases=cases)
+
+
+def _chosen(instruction: Instruction, operands: Sequence[Term], apply: Apply) -> Term:
+    """The term of an operation; of a select with its own two cases, which another mask may decide."""
+    term, operands = apply(instruction, operands)
+    cases = dict(_choice(instruction, operands))
+    return replace(term, cases=cases) if cases or term.cases else term
+
+
+def _choice(instruction: Instruction, operands: Sequence[Term]) -> Iterator[tuple[int, Case]]:
+    """The cases of what a select decides itself."""
+    if instruction.opcode == "select":
+        mask, *sides = operands
+        says = mask.as_predicate
+        holds, fails = (_broadcast(side, instruction.dims) for side in sides)
+        yield int(whole(says.symbols(mask.symbols.shape))), Case(says, holds, fails)
 
 
 def nan_source(instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
@@ -108,26 +161,65 @@ def _without_nan(mask: Term, chosen: Term) -> Term:
     return replace(chosen, bounds=replace(chosen.bounds, nan=False))
 
 
-def _key(mask: Term) -> int:
-    return int(whole(mask.symbols))
+def _broadcast(term: Term, dims: tuple[int, ...]) -> Term:
+    return term if term.symbols.shape == dims else Term(np.broadcast_to(term.symbols, dims), term.bounds)
 
 
-def _in_case(term: Term, key: int, case: int) -> Term:
-    found = term.cases.get(key)
-    # What else is known of the term is about its symbols in general.
-    return term if found is None else Term(found[case], term.bounds)
+def in_case(term: Term, given: Predicate, holds: bool) -> Term:
+    """The term where a mask holds, or where it does not."""
+    for _ in range(_DEEPEST):
+        found = next(_decided_cases(term, given, holds), None)
+        if found is None:
+            break
+        term = found
+    return _restricted(term, given, holds)
 
 
-def _decided(instruction: Instruction, parts: Sequence[Symbols], symbols: Symbols) -> Symbols:
-    """The symbols of an operation some of whose operands are true or false in this case."""
-    parts = [np.broadcast_to(part, instruction.dims) for part in parts]
-    if instruction.opcode == "select":
-        mask, chosen, otherwise = parts
-        symbols = np.where(chosen == otherwise, chosen, symbols)
-        return np.where(mask == _TRUE, chosen, np.where(mask == _FALSE, otherwise, symbols))
-    if instruction.element_type is ElementType.PRED and instruction.opcode in ("and", "or"):
-        decisive, neutral = (_FALSE, _TRUE) if instruction.opcode == "and" else (_TRUE, _FALSE)
-        one, other = parts
-        symbols = np.where(one == neutral, other, np.where(other == neutral, one, symbols))
-        return np.where((one == decisive) | (other == decisive), decisive, symbols)
-    return symbols
+def _restricted(term: Term, given: Predicate, holds: bool) -> Term:
+    """What a pred says where a mask holds, or where it does not."""
+    if term.predicate is None:
+        return term
+    return of_predicate(predicates.where(term.predicate, given, holds), term.symbols.shape)
+
+
+def _asked_first(cases: Mapping[int, Case]) -> list[tuple[int, Case]]:
+    return sorted(cases.items(), key=lambda item: not item[1].is_asked)
+
+
+def _decided_cases(term: Term, given: Predicate, holds: bool) -> Iterator[Term]:
+    for _, case in _asked_first(term.cases):
+        decided = predicates.implied(given, holds, case.mask)
+        if decided is not None:
+            yield case.holds if decided else case.fails
+
+
+def _narrowed(term: Term, kind: ElementType, given: Predicate, holds: bool) -> Term:
+    """An integer that is compared with a constant, or its sum with another one, in the bounds that follow."""
+    base, offset = term.sum_of if term.sum_of is not None else (term, 0)
+    if not kind.is_integer:
+        return term
+    for variable in given.variables:
+        for place, side in enumerate(variable.sides):
+            other = variable.sides[1 - place].bounds
+            if not other.is_point or not np.array_equal(side.symbols, base.symbols):
+                continue
+            may = predicates.outcomes(given, holds, variable)
+            low, high = _ends(base.bounds, int(other.low), may[2::-1] if place else may[:3])
+            limits = of_type(kind)
+            # Within the type the sum is what it is, however its bounds were found.
+            if low <= high and limits.low <= low + offset and high + offset <= limits.high:
+                within = of_integers(low + offset, high + offset)
+                term = replace(term, bounds=term.bounds.intersection(within))
+    return term
+
+
+def _ends(bounds: MachineRange, number: int, may: Sequence[bool]) -> tuple[float, float]:
+    """The ends of integers that may be less than a number, equal to it, or greater."""
+    low, high = bounds.low, bounds.high
+    if not may[LESS]:
+        low = max(low, number)
+    if not may[GREATER]:
+        high = min(high, number)
+    if not may[EQUAL]:
+        low, high = low + (low == number), high - (high == number)
+    return low, high

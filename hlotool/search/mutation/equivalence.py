@@ -15,12 +15,14 @@ from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
-from hlotool.search.mutation.symbols import result_symbols
-from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
+from hlotool.search.mutation.split import Split, splits
+from hlotool.search.mutation.symbols import compared_at, result_symbols
 
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.
 _TRIALS: Final = 8
 _SECONDS: Final = 10.0
+#: Faults of comparisons that show where both sides are equal.
+_AT_TIES: Final = frozenset({"tie decided the other way", "loop bound off by one"})
 #: What the field does not see: equality there proves nothing of these.
 _UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
 
@@ -28,12 +30,15 @@ _UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the othe
 def same_to_the_bit(mutant: Mutant) -> str:
     """The proof in words that a mutant returns what the program returns that it was made from; empty without.
 
-    Signs of zeros that nothing reads do not count.
+    Signs of zeros that nothing reads do not count: XLA does not keep them either.
     """
-    if _has_same_terms(mutant):
-        return "the same terms"
-    if mutant.kind.name == "negative zero lost" and not _is_read(mutant):
-        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
+    try:
+        if _has_same_terms(mutant):
+            return "the same terms, but for signs of zeros that nothing reads"
+        if mutant.kind.name in _AT_TIES and any(_has_same_terms(mutant, split) for split in _splits(mutant)):
+            return "the same terms where two numbers are equal, and where they are not"
+    except Unsupported:
+        return ""
     return ""
 
 
@@ -52,18 +57,14 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
     return ""
 
 
-def _has_same_terms(mutant: Mutant) -> bool:
-    try:
-        sides = [result_symbols(module, LAWS) for module in (mutant.right, mutant.module)]
-    except Unsupported:
-        return False
+def _splits(mutant: Mutant) -> list[Split]:
+    _, comparison = find(mutant.right, mutant.site)
+    return splits(compared_at(mutant.right, LAWS, comparison))
+
+
+def _has_same_terms(mutant: Mutant, split: Split | None = None) -> bool:
+    sides = [result_symbols(module, LAWS, split) for module in (mutant.right, mutant.module)]
     return all(np.array_equal(one, other) for one, other in zip(*sides))
-
-
-def _is_read(mutant: Mutant) -> bool:
-    """Whether the sign that is lost decides about more than a sign of a zero."""
-    _, place = find(mutant.right, mutant.site)
-    return sign_of_zero_is_read(mutant.right, lambda instruction: instruction is place)
 
 
 def _is_of_floats(program: Program) -> bool:

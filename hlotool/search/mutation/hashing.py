@@ -68,6 +68,12 @@ def set_along(symbols: Symbols, axes: tuple[int, ...]) -> Symbols:
         return mixed(np.where(is_new, mixed(ordered), np.uint64(0)).sum(-1, dtype=np.uint64))
 
 
+def bag_along(symbols: Symbols, axis: int) -> Symbols:
+    """One symbol for all elements along an axis, in whatever order, with how often each is there."""
+    with np.errstate(over="ignore"):
+        return mixed(mixed(symbols).sum(axis, dtype=np.uint64) + np.uint64(symbols.shape[axis]))
+
+
 def bag(symbols: Symbols) -> Symbols:
     """One symbol for all elements, in whatever order, with how often each is there."""
     with np.errstate(over="ignore"):

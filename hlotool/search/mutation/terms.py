@@ -8,11 +8,13 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.machine_range import MachineRange
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.search.mutation.hashing import Symbols, combined, key_of, unordered, whole
+from hlotool.search.mutation import predicates
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, unordered
+from hlotool.search.mutation.predicates import Predicate
 
 _COMMUTATIVE: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
@@ -26,26 +28,78 @@ class Term:
         bounds: what holds for all its elements.
         known: the elements, where they depend on constants alone.
         divisor: of a remainder, where that is one positive number everywhere.
+        divided_by: of a remainder: the symbols of its divisor.
         zero_like: symbols of an array that is 0 at the same places, where another one is.
-        compared: of a comparison with 0: symbols of what is compared, and the direction.
+        predicate: what a pred says, where more is known than its symbols.
         negated: symbols of what an integer is the negative of.
-        cases: by the symbol of a mask: the symbols where it holds, and where it does not.
+        cases: what it is where a mask holds, and where not, by the symbol of the mask.
         finite: of an `is-finite`: symbols of what it asks about.
         nan_of: symbols of an array outside of whose infinities and NaNs no element is NaN.
         clamped: what an integer was before it was clamped, and the bounds.
+        sum_of: of an integer sum, up to a multiple of what its type holds: a term and a constant.
+        truncated: of a product with a constant: what was divided by it before.
+        at_most: symbols of an array that no element exceeds.
     """
 
     symbols: Symbols
     bounds: MachineRange
     known: Array | None = None
     divisor: int | None = None
+    divided_by: Symbols | None = None
     zero_like: Symbols | None = None
-    compared: tuple[Symbols, str] | None = None
+    predicate: Predicate | None = None
     negated: Symbols | None = None
-    cases: Mapping[int, tuple[Symbols, Symbols]] = field(default_factory=dict)
+    cases: Mapping[int, Case] = field(default_factory=dict)
     finite: Symbols | None = None
     nan_of: Symbols | None = None
     clamped: tuple[Term, int, int] | None = None
+    sum_of: tuple[Term, int] | None = None
+    truncated: Truncated | None = None
+    at_most: Symbols | None = None
+
+    @property
+    def side(self) -> predicates.Side:
+        """As it is compared."""
+        return predicates.Side(self.symbols, self.bounds, self.at_most)
+
+    @property
+    def as_predicate(self) -> Predicate:
+        """What a pred says."""
+        if self.predicate is not None:
+            return self.predicate
+        return predicates.mask(self.symbols, self.bounds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What a term is where a mask holds, and where it does not.
+
+    Attributes:
+        mask: the predicate.
+        holds: the term where it is true …
+        fails: … and where it is false.
+        is_asked: whether a proof goes by these two cases: they are kept, however many there are.
+    """
+
+    mask: Predicate
+    holds: Term
+    fails: Term
+    is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truncated:
+    """An integer that was divided, and perhaps multiplied by the divisor again.
+
+    Attributes:
+        value: what was divided.
+        divisor: a constant, not 0.
+        is_multiple: whether it was multiplied again.
+    """
+
+    value: Term
+    divisor: int
+    is_multiple: bool
 
 
 #: A term per array shape, a tuple per tuple shape.
@@ -69,9 +123,22 @@ def elementwise(
     return unordered(key, *operands) if opcode in _COMMUTATIVE else combined(key, *operands)
 
 
-def equality(one: Symbols, other: Symbols) -> int:
-    """The symbol of the mask that holds where two arrays of integers are equal, in either order."""
-    return int(whole(np.asarray(unordered(key_of("equal"), one, other))))
+def constant(value: Array) -> Term:
+    """The term of a known array."""
+    value = np.asarray(value)
+    return Term(of_values(value), of_value(value), value)
+
+
+def of_predicate(predicate: Predicate, dims: tuple[int, ...]) -> Term:
+    """The term of a pred.
+
+    Args:
+        predicate: what it says.
+        dims: of the array.
+    """
+    if predicate.constant is not None:
+        return constant(np.full(dims, predicate.constant))
+    return Term(predicate.symbols(dims), of_integers(0, 1), predicate=predicate)
 
 
 def flat(terms: Terms) -> list[Term]:

@@ -35,6 +35,8 @@ OTHERWISE = {
     "cholesky: the lower factor": "modulo Q a root has either sign",
     "cholesky: the upper factor": "modulo Q a root has either sign",
     "cholesky: batches": "modulo Q a root has either sign",
+    "cholesky: complex": "modulo Q a root has either sign",
+    "cholesky: imaginary parts of the diagonal are ignored": "modulo Q a root has either sign",
     "convert: s32 to f4e2m1fn": "nothing saturates",
     "convert: u8 to f8e8m0fnu": "nothing is rounded",
     "convert: f64 to bf16 goes through f32": "nothing is rounded",

@@ -255,3 +255,21 @@ def test_unequal(title: str) -> None:
     [leaf] = result.leaves
     assert leaf.witness is not None
     assert leaf.witness.expected != leaf.witness.actual
+
+
+def test_the_logarithm_of_a_complex_number_by_its_parts() -> None:
+    """As XLA writes it: log(max) + log1p((min / max)²) / 2, of the absolute parts.
+
+    Where that is not equal nothing follows: only one of the programs has the function, which may need laws
+    that are not known.
+    """
+    one = f"c = c64[4,6] complex(x, y); l = c64[4,6] log(c); r = {F} real(l)"
+    parts = (
+        f"a = {F} abs(x); b = {F} abs(y); m = {F} maximum(a, b); n = {F} minimum(a, b); q = {F} divide(n, m);"
+        f" s = {F} multiply(q, q); g = {F} log-plus-one(s); f = {F} log(m);"
+    )
+    halved = half("0.5").replace("b =", "halves =")
+    result = prove(one, f"{parts} {halved} k = {F} multiply(g, halves); r = {F} add(f, k)")
+    assert result.relation is Relation.EQUAL
+    assert result.laws == ["log(a b) = log(a) + log(b)"]
+    assert prove(one, f"{parts} r = {F} add(f, g)").relation is Relation.REFUSED

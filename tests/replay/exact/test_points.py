@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import hlotool
-from hlotool.replay.exact import Relation
+from hlotool.replay.exact import Options, Relation, compare
 from hlotool.replay.exact.points import points_for, points_for_integers
-from hlotool.replay.exact.task import compare_modules
+from hlotool.replay.exact.task import compare_modules, programs
+from hlotool.workers.work_limit import TooMuchWork, work_done, work_limit
 
 PROGRAM = """HloModule m
 largest {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }}
@@ -101,3 +102,21 @@ def test_a_lost_integer_is_seen() -> None:
         for root in ("add(x, y)", "copy(x)")
     ]
     assert compare_modules(*map(hlotool.parse, texts)).relation is Relation.UNEQUAL
+
+
+def test_what_work_is_left_decides_about_further_points() -> None:
+    """The points that were asked for must fit; those for integers may."""
+    module = hlotool.parse(LABELS.replace("NUMBER", "1"))
+    sides = programs(module, module)
+    counts = []
+    for points in (1, None):
+        before = work_done()
+        assert compare(*sides, Options(most_points=points)).trials == (2 if points else 8)
+        counts.append(work_done() - before)
+    two, eight = counts
+    with work_limit((two + eight) / 2):
+        result = compare(*sides)
+    assert result.relation is Relation.EQUAL
+    assert 2 <= result.trials < 8
+    with pytest.raises(TooMuchWork), work_limit(two - 1):
+        compare(*sides)

@@ -1,0 +1,197 @@
+"""What is known of the tasks of a batch: from twins in it, from an interrupted command, from earlier ones."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hlotool.cache.journal import Journal
+from hlotool.cache.store import Store
+from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
+from hlotool.fleet.identity import Identity
+from hlotool.fleet.template import Template, filled, template_of, told_by
+from hlotool.replay.further_sets import set_file
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.task import Task
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept under a key.
+
+    Attributes:
+        program: a key that the same programs under other names have, too.
+        template: rows; None where they are those kept under `program`.
+        told: what stands in the texts of the one module that has the key, for the slots of the template.
+        is_shared: the template holds for all that have the key `program`.
+    """
+
+    program: str
+    template: Template | None = None
+    told: list[str] | None = None
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What becomes of a task that need not be run.
+
+    Attributes:
+        rows: of the task.
+        program: a key that its twins have, too.
+    """
+
+    rows: list[ModuleRecord]
+    program: str
+
+
+@dataclass(slots=True)
+class Known:
+    """Rows by the identity of tasks.
+
+    Attributes:
+        journal: of the command; None: nothing is kept for when it is interrupted.
+        store: of verdicts; None: nothing is kept for later commands.
+    """
+
+    journal: Journal | None = None
+    store: Store | None = None
+    _entries: dict[str, Entry] = field(default_factory=dict)
+
+    def recall(self) -> None:
+        """Take what the journal has of an interrupted command."""
+        for key, value in self.journal.read().items() if self.journal else ():
+            if (entry := _entry(value)) is not None:
+                self._keep(key, entry)
+
+    def answer(self, task: Task, identity: Identity) -> Answer | None:
+        """The rows of a task, where they are known; its program is not looked at if its bytes are."""
+        if not identity.exact:
+            return None
+        entry = self._found(identity.exact, identity.lasts)
+        if entry is None and identity.shared:
+            entry = self._of_twin(identity)
+        if entry is None or (template := self._template(entry, identity.lasts)) is None:
+            return None
+        try:
+            rows = filled(template, entry.told or [], task.module.title, identity.paths)
+        except (ValueError, IndexError, msgspec.DecodeError):
+            return None  # of another form: it is made anew
+        own = [_with_own_file(row, task) for row in rows]
+        complete = [row for row in own if row is not None]
+        return Answer(complete, entry.program) if len(complete) == len(own) else None
+
+    def add(self, task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> None:
+        """Keep the rows of a task that was run."""
+        if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
+            return
+        self._keep(identity.exact, entry)
+        verdicts = {row.verdict for row in rows}
+        if self.journal is not None and not verdicts & OF_THE_MACHINE:
+            self.journal.add(identity.exact, msgspec.to_builtins(entry))
+        # A saved set of inputs is a file that others remove; a process that died may live the next time.
+        if identity.lasts and not verdicts & FAILED and not any(_file(row) for row in rows):
+            self._store(identity.exact, entry)
+
+    def close(self) -> None:
+        """Nothing more is added."""
+        if self.journal is not None:
+            self.journal.close()
+        if self.store is not None:
+            self.store.close()
+
+    @property
+    def problems(self) -> list[str]:
+        """Why something could not be kept."""
+        return [kept.problem for kept in (self.journal, self.store) if kept is not None and kept.problem]
+
+    def _keep(self, key: str, entry: Entry) -> None:
+        self._entries[key] = entry
+        if entry.is_shared:
+            self._entries.setdefault(entry.program, entry)
+
+    def _found(self, key: str, lasts: bool) -> Entry | None:
+        """What is kept under a key."""
+        if key not in self._entries:
+            value = self.store.get(key) if self.store is not None and lasts else None
+            if (entry := _entry(value)) is None:
+                return None
+            self._entries[key] = entry
+        return self._entries[key]
+
+    def _template(self, entry: Entry, lasts: bool) -> Template | None:
+        if entry.template is not None:
+            return entry.template
+        found = self._found(entry.program, lasts)
+        return found.template if found is not None and found.is_shared else None
+
+    def _of_twin(self, identity: Identity) -> Entry | None:
+        """What twins under other names say of a task, in its own words."""
+        twin = self._found(identity.shared, identity.lasts)
+        if twin is None or twin.template is None or not twin.is_shared:
+            return None
+        if (told := told_by(twin.template, identity.forms)) is None:
+            return None
+        entry = self._entries[identity.exact] = Entry(identity.shared, None, told)
+        if identity.lasts:
+            self._store(identity.exact, entry)
+        return entry
+
+    def _store(self, key: str, entry: Entry) -> None:
+        if self.store is None:
+            return
+        if entry.is_shared:
+            self.store.put(
+                entry.program, msgspec.to_builtins(Entry(entry.program, entry.template, None, True))
+            )
+            entry = Entry(entry.program, None, entry.told)
+        self.store.put(key, msgspec.to_builtins(entry))
+
+
+def _entry_of(task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> Entry | None:
+    """Rows as an entry; None where they would not come back from it as they are."""
+    title, paths = task.module.title, identity.paths
+    unnamed = task.paths - set(paths)
+    program = identity.shared or identity.exact
+    for forms in (identity.forms, ()) if identity.shared else ((),):
+        template = template_of(rows, title, paths, forms)
+        if template is None or (told := told_by(template, forms)) is None:
+            continue
+        names_others = any(path in piece for path in unnamed for piece in template.pieces)
+        if not names_others and filled(template, told, title, paths) == list(rows):
+            return Entry(program, template, told, is_shared=bool(forms))
+    return None
+
+
+def _entry(value: Any) -> Entry | None:
+    """What a journal or a store has kept; None for what is no entry."""
+    try:
+        return None if value is None else msgspec.convert(value, Entry)
+    except msgspec.ValidationError:
+        return None
+
+
+def _file(row: ModuleRecord) -> str:
+    return row.inputs.file if row.inputs is not None else ""
+
+
+def _with_own_file(row: ModuleRecord, task: Task) -> ModuleRecord | None:
+    """The row, with a file of its own of the inputs that show a difference; None where these are gone."""
+    if row.inputs is None or not row.inputs.file:
+        return row
+    source, own = Path(row.inputs.file), set_file(task)
+    try:
+        if source != own:
+            own.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, own)
+        return (
+            msgspec.structs.replace(row, inputs=msgspec.structs.replace(row.inputs, file=str(own)))
+            if own.is_file()
+            else None
+        )
+    except OSError:
+        return None

@@ -1,0 +1,121 @@
+"""Laws of integer arithmetic, which wraps: sums with constants, quotients and remainders of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hlotool.analysis.machine_range import of_integers, of_type
+from hlotool.analysis.machine_rules import range_of
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.search.mutation.terms import Term, Truncated, constant, elementwise
+
+
+def is_integer(instruction: Instruction) -> bool:
+    """Whether its result holds integers or preds."""
+    shape = instruction.shape
+    return isinstance(shape, ArrayShape) and (
+        shape.element_type.is_integer or shape.element_type is ElementType.PRED
+    )
+
+
+def is_number(term: Term, number: int) -> bool:
+    """Whether all elements are this number."""
+    return term.bounds.is_point and term.bounds.low == number
+
+
+def zero(dims: tuple[int, ...]) -> Term:
+    """The term of zeros."""
+    return constant(np.zeros(dims, np.int64))
+
+
+def plus(kind: ElementType, term: Term, number: int) -> Term:
+    """A term and a constant, one after the other added up, as the type wraps."""
+    base, before = term.sum_of if term.sum_of is not None else (term, 0)
+    total = (before + number) % (1 << kind.bits)
+    if total == 0:
+        return base
+    symbols = elementwise("plus", kind, (total,), (base.symbols,))
+    limits = of_type(kind)
+    # Of the two numbers that are the same to the type one may never wrap.
+    for step in (total, total - (1 << kind.bits)):
+        low, high = base.bounds.low + step, base.bounds.high + step
+        if limits.low <= low and high <= limits.high:
+            return Term(symbols, of_integers(low, high), sum_of=(base, step))
+    return Term(symbols, limits, sum_of=(base, total))
+
+
+def sums(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Sums and differences of integers, one of them a constant."""
+    if instruction.opcode not in ("add", "subtract") or not is_integer(instruction):
+        return None
+    kind, (a, b) = instruction.element_type, operands
+    if kind is ElementType.PRED or a.symbols.shape != b.symbols.shape:
+        return None
+    if b.bounds.is_point:
+        number = int(b.bounds.low)
+        return plus(kind, a, number if instruction.opcode == "add" else -number)
+    if a.bounds.is_point and instruction.opcode == "add":
+        return plus(kind, b, int(a.bounds.low))
+    return None
+
+
+def quotients(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Quotients and remainders by a constant, and what is multiplied by the divisor again."""
+    if len(operands) != 2 or not is_integer(instruction) or instruction.element_type is ElementType.PRED:
+        return None
+    value, divisor = operands
+    match instruction.opcode:
+        case "remainder":
+            return _remainder(instruction, value, divisor)
+        case "divide" if divisor.bounds.is_point and divisor.bounds.low not in (0, 1):
+            return _remembered(instruction, operands, Truncated(value, int(divisor.bounds.low), False))
+        case "multiply":
+            for part, factor in ((value, divisor), (divisor, value)):
+                was = part.truncated
+                if was is not None and not was.is_multiple and is_number(factor, was.divisor):
+                    return _remembered(instruction, operands, replace(was, is_multiple=True))
+    return None
+
+
+def inexact(one: Term, other: Term) -> Term | None:
+    """The remainder that is 0 where two integers are equal, one of them the other truncated to a multiple."""
+    was = one.truncated
+    if was is None or not was.is_multiple or not np.array_equal(was.value.symbols, other.symbols):
+        return None
+    return _rest(was.value, was.divisor)
+
+
+def _remembered(instruction: Instruction, operands: Sequence[Term], truncated: Truncated) -> Term:
+    found = elementwise(instruction.opcode, instruction.element_type, (), [o.symbols for o in operands])
+    symbols = np.broadcast_to(found, instruction.dims)
+    return Term(symbols, range_of(instruction, [o.bounds for o in operands]), truncated=truncated)
+
+
+def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term:
+    if not divisor.bounds.is_point or divisor.bounds.low == 0:
+        parts = value.symbols, divisor.symbols
+        symbols = np.broadcast_to(
+            elementwise("remainder", instruction.element_type, (), parts), instruction.dims
+        )
+        bounds = range_of(instruction, [value.bounds, divisor.bounds])
+        return Term(symbols, bounds, divided_by=divisor.symbols)
+    size = int(divisor.bounds.low)
+    if size > 0 and value.bounds.low >= 0:
+        # All within one multiple of the divisor and the next: what is left is a difference.
+        times = int(value.bounds.low) // size
+        if value.bounds.high < (times + 1) * size:
+            return plus(instruction.element_type, value, -times * size)
+    found = _rest(value, size)
+    bounds = range_of(instruction, [value.bounds, divisor.bounds])
+    symbols = np.broadcast_to(found.symbols, instruction.dims)
+    return Term(symbols, bounds, divisor=size if size > 0 else None, divided_by=divisor.symbols)
+
+
+def _rest(value: Term, divisor: int) -> Term:
+    """What is left of a division; its sign is that of the dividend, whatever that of the divisor."""
+    symbols = elementwise("remainder", ElementType.S64, (abs(divisor),), (value.symbols,))
+    return Term(symbols, of_type(ElementType.S64))

@@ -1,0 +1,95 @@
+"""Programs that are the same under other names: replayed once, reported each in its own words.
+
+The expected rows are those of each module replayed by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.renaming import renamed
+
+import hlotool
+from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import Verdict
+from hlotool.fleet.identity import identity_of
+from hlotool.replay.options import RunOptions
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.stages import select_stages
+from hlotool.replay.task import find_tasks
+
+#: One that is wrong and located, one with decisions, one with generated indices, one that rounds.
+MODULES = ("jax/int4_product", "jax/int8_dot", "jax/batched_indexing", "jax/pooling_gradient")
+
+
+@pytest.fixture
+def hosts(corpus: Path, tmp_path: Path) -> Path:
+    """The modules as two hosts dumped them."""
+    for host in ("host0", "host1"):
+        folder = tmp_path / "hosts" / host
+        folder.mkdir(parents=True)
+        for number, name in enumerate(MODULES):
+            [module] = open_dump(corpus / name).modules
+            selection = select_stages(module)
+            assert selection.reference is not None
+            for stage in (selection.reference, *selection.tested):
+                assert stage.text is not None
+                text = stage.text.read_text()
+                path = (
+                    tmp_path / "hosts" / host / f"module_{number:04d}.{module.name}_{host}.{stage.label}.txt"
+                )
+                path.write_text(text if host == "host0" else renamed(text, host, number), encoding="utf-8")
+    return tmp_path / "hosts"
+
+
+def rows(*paths: Path) -> Sequence[ModuleRecord]:
+    """What a replay says, apart from what depends on the clock and on the folder that was named."""
+    found = hlotool.replay([str(path) for path in paths], further_sets=False, coverage=True, cache=False).rows
+    return [
+        msgspec.structs.replace(row, seconds=0.0, name=row.name.rpartition("/")[2], twin_of="")
+        for row in found
+    ]
+
+
+def shared_keys(folder: Path) -> set[str]:
+    return {identity_of(task).shared for task in find_tasks([str(folder)], RunOptions(), [])}
+
+
+def test_each_twin_is_told_in_its_own_words(hosts: Path) -> None:
+    together = hlotool.replay(str(hosts), further_sets=False, coverage=True, cache=False).rows
+    count = len(MODULES)
+    assert [row.twin_of for row in together] == [""] * count + [row.path for row in together[:count]]
+    alone = [*rows(hosts / "host0"), *rows(hosts / "host1")]
+    assert rows(hosts) == alone
+    wrong = alone[count]
+    assert wrong.verdict is Verdict.WRONG
+    assert wrong.divergence is not None
+    assert wrong.divergence.source.file == "host1/corpus/generate/jax_numbers.py"
+
+
+def test_what_decides_makes_another_identity(hosts: Path) -> None:
+    keys = {
+        task.module.title: identity_of(task).shared for task in find_tasks([str(hosts)], RunOptions(), [])
+    }
+    assert len(set(keys.values())) == len(MODULES)
+    path = next((hosts / "host1").glob("*int8_dot*.cpu_after*"))
+    text = path.read_text()
+    for old, new in [
+        ("constant(-127)", "constant(-126)"),
+        ("lhs_contracting_dims={1}", "lhs_contracting_dims={0}"),
+        ("s8[12,5]{1,0} parameter(1)", "s8[12,5]{0,1} parameter(1)"),
+        ('"kind":"__ynn_fusion"', '"kind":"__other_fusion"'),
+        ("dimensions={0}", "dimensions={0}, operand_precision={highest,highest}"),
+    ]:
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        assert len(shared_keys(hosts)) == len(MODULES) + 1, old
+    path.write_text(text)
+    [first, *_] = find_tasks([str(hosts)], RunOptions(), [])
+    [seeded, *_] = find_tasks([str(hosts)], RunOptions(seed=1), [])
+    assert identity_of(first).shared != identity_of(seeded).shared
+    [parallel, *_] = find_tasks([str(hosts)], RunOptions(jobs=3), [])
+    assert identity_of(first).shared == identity_of(parallel).shared
