@@ -87,7 +87,7 @@ _ELSEWHERE = {
     "verify": "hlotool.api.repro",
 }
 #: Packages for programs of a framework, which is imported when they are used.
-_FRAMEWORKS = ("jax", "tf")
+_FRAMEWORKS = ("jax", "tf", "torch_xla")
 _HOME = {name: _ELSEWHERE.get(name, f"hlotool.api.{name}") for name in __all__ if name != "__version__"}
 
 

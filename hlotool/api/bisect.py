@@ -100,6 +100,7 @@ def bisect(
     try_on: str | None = None,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
     course: Course = QUIET,
@@ -134,6 +135,8 @@ def bisect(
             and `xla` where bundles are written.
         timeout: seconds per comparison.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
         course: is told how it goes on.
@@ -152,7 +155,8 @@ def bisect(
     folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)
     known = known_before(baseline)
-    search = _Search(paths_of(paths), options, backend or "", repeats, confidence, try_on or "", course)
+    where = paths_of(paths)
+    search = _Search(where, options, backend or "", repeats, confidence, try_on or "", cluster, course)
     journal = journal_of("bisect", command_key(search.paths, options))
     if not resume:
         _forget(journal)
@@ -179,6 +183,7 @@ class _Search:
         repeats: int,
         confidence: float,
         try_on: str,
+        cluster: str | None,
         course: Course,
     ) -> None:
         self.paths = paths
@@ -187,6 +192,7 @@ class _Search:
         self._repeats = repeats
         self._confidence = confidence
         self._try_on = try_on
+        self._cluster = cluster
         self._course = course
 
     def run(
@@ -201,6 +207,7 @@ class _Search:
         """Search; `findings` and `notes` get what is found, as it is found."""
         from hlotool.backends.registry import get_backend
         from hlotool.check.in_place import unsafe_updates
+        from hlotool.fleet.executors import executor_of
         from hlotool.replay.options import PRELOAD
         from hlotool.replay.task import find_tasks
         from hlotool.search.bisection.compiling import Compiler
@@ -208,14 +215,13 @@ class _Search:
         from hlotool.search.bisection.stage_oracle import StageOracle
         from hlotool.search.steps import Steps
         from hlotool.workers.executor import Limits
-        from hlotool.workers.pool import Pool
 
         for name in {self._backend, self._try_on} - {"", NOBODY}:
             get_backend(name)
         options = self._options
         limits = Limits(options.workers, options.timeout, options.memory_limit)
         steps = Steps(journal, self._course.searching())
-        with Pool(limits, PRELOAD, options.reference) as pool:
+        with executor_of(self._cluster, limits, PRELOAD, options.reference) as pool:
             pool.start()
             oracle = StageOracle(pool, steps)
             tasks = find_tasks(self.paths, options, notes)

@@ -73,6 +73,7 @@ def check(
     baseline: str | os.PathLike[str] | None = None,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
 ) -> CheckResult:
     """Find what is wrong in programs without running them.
 
@@ -92,6 +93,8 @@ def check(
         baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
 
     Raises:
         DumpError: a path cannot be read.
@@ -105,9 +108,9 @@ def check(
     from hlotool.check.run import PRELOAD
     from hlotool.check.run import check as check_dumps
     from hlotool.dump.directory import open_dumps
+    from hlotool.fleet.executors import executor_of
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
-    from hlotool.workers.pool import Pool
 
     known = known_before(baseline)
     where = paths_of(paths)
@@ -115,7 +118,7 @@ def check(
         raise UsageError("nothing to check: give a dump directory or an HLO file")
     accepting = ignored(ignore)
     rules = choose_rules(several(only), several(skip))
-    with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
+    with executor_of(cluster, Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
         report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
     report.findings, report.ignored = accepted(report.findings, accepting)

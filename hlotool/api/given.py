@@ -105,6 +105,17 @@ def value_range(text: str) -> tuple[float, float]:
     return bounds
 
 
+def cluster(text: str) -> str:
+    """A cluster of Dask: `tcp://HOST:8786`, `local:N`, `slurm:…`, `k8s:…`."""
+    from hlotool.fleet.clusters import cluster_spec
+
+    try:
+        cluster_spec(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 def architecture(text: str) -> str:
     """An architecture of NVIDIA's GPUs, such as `sm_90`."""
     if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):

@@ -120,6 +120,7 @@ def replay(
     further_sets: bool = True,
     timeout: float = 300.0,
     jobs: int = 0,
+    cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
     cache: bool = True,
@@ -167,9 +168,12 @@ def replay(
         further_sets: after the plain generated inputs others that reach more of the program.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
+        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
+            `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
-        cache: take verdicts on the same programs from earlier calls, and keep new ones for later.
+        cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not with
+            a cluster, whose processors may be others.
         course: is told how it goes on.
 
     Raises:
@@ -179,18 +183,19 @@ def replay(
     """
     given = dict(locals())
     start = time.perf_counter()
+    from hlotool.fleet.executors import executor_of, is_here
     from hlotool.replay.options import PRELOAD
     from hlotool.workers.executor import Limits
-    from hlotool.workers.pool import Pool
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
     known = known_before(baseline)
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
-    with ending(course) as end, Pool(limits, PRELOAD, " or ".join(options.backends)) as pool:
+    backends = " or ".join(options.backends)
+    with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume, cache)
+        replay_on(pool, where, options, found, course, resume, cache and is_here(cluster))
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)

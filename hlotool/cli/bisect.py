@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="compiler on which they are tried and made small [xla, or --backend]; none: do not",
     )
-    add_execution_options(parser)
+    add_execution_options(parser, on_clusters=True)
     add_report_options(parser)
     add_output_options(parser)
 

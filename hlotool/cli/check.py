@@ -12,6 +12,7 @@ from hlotool.cli.calling import keywords
 from hlotool.cli.finishing import finish
 from hlotool.cli.options import (
     add_baseline_option,
+    add_cluster_option,
     add_output_options,
     add_paths,
     add_stages_option,
@@ -58,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("mending")
     group.add_argument("--fix", choices=FIXES, help=_FIX)
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")
-    add_worker_options(parser)
+    add_cluster_option(add_worker_options(parser))
     add_report_options(parser)
     add_output_options(parser)
 

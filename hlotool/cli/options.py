@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from hlotool.api.given import CHOICES, regex, script_function, value_range, values_file, words
+from hlotool.api.given import CHOICES, cluster, regex, script_function, value_range, values_file, words
 from hlotool.api.numbers import (
     byte_size,
     confidence,
@@ -215,12 +215,26 @@ def add_worker_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     return group
 
 
-def add_execution_options(parser: argparse.ArgumentParser, resumes: bool = True) -> argparse._ArgumentGroup:
+def add_cluster_option(group: argparse._ActionsContainer) -> None:
+    """`--cluster`: of commands whose tasks other machines can do."""
+    group.add_argument(
+        "--cluster",
+        metavar="ADDRESS|local:N",
+        type=cluster,
+        help="on a Dask cluster: tcp://HOST:8786, local:N, slurm:jobs=N,… or k8s:n_workers=N,…",
+    )
+
+
+def add_execution_options(
+    parser: argparse.ArgumentParser, resumes: bool = True, on_clusters: bool = False
+) -> argparse._ArgumentGroup:
     """`--timeout`, `--jobs`, `--memory-limit`: of commands that execute programs.
 
-    `resumes`: those that go on after an interruption take `--no-resume`.
+    `resumes`: those that go on after an interruption take `--no-resume`; `on_clusters`: `--cluster`.
     """
     group = add_worker_options(parser)
+    if on_clusters:
+        add_cluster_option(group)
     group.add_argument(
         "--memory-limit",
         metavar="SIZE",

@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_baseline_option(add_comparison_options(parser))
-    add_cache_option(add_execution_options(parser))
+    add_cache_option(add_execution_options(parser, on_clusters=True))
     add_report_options(parser)
     add_output_options(parser)
 

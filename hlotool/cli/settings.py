@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from hlotool.api.given import script_function, values_file
+from hlotool.api.given import cluster, script_function, values_file
 from hlotool.api.numbers import byte_size
 from hlotool.cli.configuration import Configuration
 from hlotool.cli.parser import Parser, is_opposable, visible_names
@@ -23,8 +23,8 @@ from hlotool.names import did_you_mean
 #: Options that say what a command does this time, or whom it trusts: no defaults.
 _ONCE = ("explain_fusion", "fix", "list", "list_passes", "list_rules", "output")
 _NOT_SETTINGS = frozenset({"help", "config", "no_config", "trust", *_ONCE})
-#: Values that run code, name a compiler or a backend, or lift a limit that protects the machine.
-_GRAVE_TYPES = (values_file, script_function, byte_size)
+#: Values that run code, name a compiler, a backend or other machines, or lift a limit that protects this one.
+_GRAVE_TYPES = (values_file, script_function, byte_size, cluster)
 #: Metavars of paths, which are relative to the file that they stand in.
 _PATHS = ("FILE", "DIR", "SCRIPT.py:FUNCTION")
 #: Keys of a command's table that are no options: with the type of their value, by module and name.

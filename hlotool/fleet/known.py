@@ -12,11 +12,12 @@ import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.cache.store import Store
+from hlotool.errors import StoreError
 from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
 from hlotool.fleet.identity import Identity
 from hlotool.fleet.template import Template, filled, template_of, told_by
-from hlotool.replay.further_sets import set_file
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.saved_inputs import inputs_file
 from hlotool.replay.task import Task
 
 
@@ -87,6 +88,8 @@ class Known:
 
     def add(self, task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> None:
         """Keep the rows of a task that was run."""
+        if any(row.error is not None and row.error.kind == StoreError.__name__ for row in rows):
+            return  # the store may answer the next time
         if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
             return
         self._keep(identity.exact, entry)
@@ -183,7 +186,7 @@ def _with_own_file(row: ModuleRecord, task: Task) -> ModuleRecord | None:
     """The row, with a file of its own of the inputs that show a difference; None where these are gone."""
     if row.inputs is None or not row.inputs.file:
         return row
-    source, own = Path(row.inputs.file), set_file(task)
+    source, own = Path(row.inputs.file), inputs_file(task.module.title)
     try:
         if source != own:
             own.parent.mkdir(parents=True, exist_ok=True)

@@ -248,10 +248,13 @@ def _fault(leaf: LeafRecord | None) -> str:
     return pattern or leaf.fault
 
 
-def _badness(row: ModuleRecord) -> tuple[float, float]:
-    """The worst example is that with most of its elements wrong; of these the quickest to look at."""
+def _badness(row: ModuleRecord) -> tuple[float, int]:
+    """The worst example is that with most of its elements wrong; of these the one with the fewest elements.
+
+    Times do not decide: the record of a run is the same on any machine.
+    """
     leaf = worst_leaf(row)
-    return (_wrong_share(leaf) if leaf is not None else 0.0, -row.seconds)
+    return (_wrong_share(leaf), -leaf.total) if leaf is not None else (0.0, 0)
 
 
 def _wrong_share(leaf: LeafRecord) -> float:

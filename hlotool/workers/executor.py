@@ -48,12 +48,14 @@ class Limits:
         memory: bytes of address space per worker, 0 for no limit; None for a share of what is free when a
             task begins, the same for each task that runs beside it.
         niceness: how much the workers give way to other processes, as for `nice`.
+        beside: tasks that others run on the same machine at the same time.
     """
 
     jobs: int = 1
     timeout: float | None = None
     memory: int | None = None
     niceness: int = 0
+    beside: int = 0
 
 
 class Executor(Protocol):

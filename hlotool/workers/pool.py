@@ -63,7 +63,8 @@ class Pool(Executor):
         self.listener: Callable[[int, str], None] | None = None
         self._limits = limits
         self._backend = backend
-        self._environment = worker_environment(limits.jobs) if environment is None else environment
+        own = worker_environment(limits.jobs + limits.beside)
+        self._environment = own if environment is None else environment
         self._interpreter = interpreter
         self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target(), limits.niceness)
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
@@ -127,7 +128,7 @@ class Pool(Executor):
         if self._limits.memory is not None:
             return 0
         busy = sum(w.task is not None for w in self._workers)
-        return share_of_free(max(1, tasks.at_least(self._limits.jobs - busy)))
+        return share_of_free(max(1, tasks.at_least(self._limits.jobs - busy)) + self._limits.beside)
 
     def _next_answer(self) -> tuple[WorkerProcess, Answer | None]:
         """Wait for an answer, and meanwhile kill the workers whose time is over."""

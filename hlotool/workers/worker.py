@@ -128,7 +128,7 @@ def execute(call: Call) -> Answer:
     """Run one call; every exception becomes an answer."""
     start = time.perf_counter()
     try:
-        value = _resolve(call.function)(pickle.loads(call.argument))
+        value = resolve(call.function)(pickle.loads(call.argument))
         return Returned(encoded(value, msgspec.msgpack.encode), time.perf_counter() - start)
     except MemoryError as error:
         return _raised("memory", str(error), start)
@@ -171,7 +171,8 @@ def _trace_crashes() -> None:
     faulthandler.enable(sys.stderr)
 
 
-def _resolve(function: str) -> Callable[[Any], Any]:
+def resolve(function: str) -> Callable[[Any], Any]:
+    """The function that `package.module:name` names."""
     module, _, name = function.partition(":")
     found: Callable[[Any], Any] = getattr(import_module(module), name)
     return found

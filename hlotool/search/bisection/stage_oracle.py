@@ -17,8 +17,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import failed_row
 from hlotool.search.bisection.stage_worker import FUNCTION, RESULT, Question
 from hlotool.search.steps import Steps
-from hlotool.workers.executor import Done
-from hlotool.workers.pool import Pool
+from hlotool.workers.executor import Done, Executor
 
 
 class StageOracle:
@@ -33,7 +32,7 @@ class StageOracle:
         unanswered: keys of the steps that gave no answer: what crashed, and what cannot be judged.
     """
 
-    def __init__(self, pool: Pool, steps: Steps) -> None:
+    def __init__(self, pool: Executor, steps: Steps) -> None:
         self.steps = steps
         self.questions = 0
         self.unanswered: set[str] = set()
