@@ -1,7 +1,8 @@
 """Baselines: what is known fails no more, and nothing else is let through.
 
 A finding is known by its identity (`Outcome.identity`): program, sides, verdict, cause and every output that
-does not agree, with what is wrong about it. Each of them counts as often as it was found: one more is new.
+does not agree, with what is wrong about it. Each of them counts as often as it was found: one more is new,
+unless its programs are the same under other names.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def baseline_of(record: CommandRecord) -> BaselineRecord:
         if outcome.is_passed:
             continue
         before = found.get(_key(outcome))
+        if before and outcome.is_twin:
+            continue
         found[_key(outcome)] = KnownRecord(
             command=outcome.command,
             identity=list(outcome.identity),
@@ -110,11 +113,17 @@ def compared_with(record: _R, baseline: BaselineRecord, file: str) -> _R:
     """
     outcomes = outcomes_of(record)
     left = Counter({(one.command, tuple(one.identity)): one.count for one in baseline.known})
-    known = []
+    known: list[int] = []
+    found: set[_Key] = set()
     for position, outcome in enumerate(outcomes):
-        if not outcome.is_passed and left[_key(outcome)] > 0:
-            left[_key(outcome)] -= 1
-            known.append(position)
+        key = _key(outcome)
+        is_repeated = outcome.is_twin and key in found
+        if outcome.is_passed or not (is_repeated or left[key]):
+            continue
+        if not is_repeated:
+            left[key] -= 1
+        found.add(key)
+        known.append(position)
     is_known = set(known)
     new = [o for n, o in enumerate(outcomes) if not o.is_passed and n not in is_known]
     commands, looked_at = {outcome.command for outcome in outcomes}, _looked_at(outcomes)

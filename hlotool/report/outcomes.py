@@ -72,6 +72,7 @@ class Outcome:
         tested: stage and backend that were judged.
         difference: how far it is off, in a few words.
         is_known: a baseline has it.
+        is_twin: its programs are those of an earlier one under other names.
     """
 
     command: str
@@ -90,6 +91,7 @@ class Outcome:
     tested: str = ""
     difference: str = ""
     is_known: bool = False
+    is_twin: bool = False
 
     @property
     def folder(self) -> str:
@@ -142,6 +144,7 @@ def _of_run(record: RunRecord) -> Iterator[Outcome]:
             seconds=row.seconds,
             tested=compared_stages(row),
             difference=distance(row),
+            is_twin=bool(row.twin_of),
         )
 
 

@@ -109,6 +109,16 @@ def test_one_more_of_a_known_kind_is_new() -> None:
     assert "module_0004" in command_after_run(record, verbose=False)
 
 
+def test_the_same_programs_on_one_more_host_are_not_new() -> None:
+    twin = wrong("host2/module_0003.jit_g", twin_of="host1/x.txt")
+    assert judged(run_of(wrong(), twin, twin), wrong()).exit_code == ExitCode.AGREE
+    assert judged(run_of(twin), samples.crashed("c")).exit_code == ExitCode.MISMATCH
+    assert baseline_of(run_of(wrong(), twin)).known == baseline_of(run_of(wrong())).known
+    # Programs that are not the same count, whatever stands beside them.
+    record = judged(run_of(wrong(), twin, wrong("host3/module_0003.jit_g")), wrong())
+    assert record.exit_code == ExitCode.MISMATCH
+
+
 def test_a_new_crash_beside_a_known_fault() -> None:
     record = judged(run_of(wrong(), samples.crashed("c")), wrong())
     assert record.exit_code == ExitCode.BACKEND_FAILED
