@@ -113,7 +113,7 @@ def catalogue(cases: int, seed: int) -> dict[str, Setting]:
                 continue
             done += 1
             for one in asked(case):
-                options = Options(arguments=one.trial.arguments)
+                options = Options(given=(one.trial.arguments,))
                 result = compare(*one.sides, options)
                 if result.relation is Relation.UNEQUAL and not result.structural:
                     outputs = [leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL]

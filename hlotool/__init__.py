@@ -17,6 +17,7 @@ from hlotool._version import __version__
 
 if TYPE_CHECKING:
     from hlotool.api.backends import list_backends
+    from hlotool.api.baseline import update_baseline
     from hlotool.api.bisect import bisect
     from hlotool.api.check import check, explain_fusion, list_rules, mend
     from hlotool.api.compare import compare
@@ -59,6 +60,7 @@ __all__ = [
     "reduce",
     "replay",
     "run",
+    "update_baseline",
     "verify",
 ]
 
@@ -81,10 +83,11 @@ _ELSEWHERE = {
     "mend": "hlotool.api.check",
     "parse": "hlotool.api.programs",
     "run": "hlotool.api.programs",
+    "update_baseline": "hlotool.api.baseline",
     "verify": "hlotool.api.repro",
 }
 #: Packages for programs of a framework, which is imported when they are used.
-_FRAMEWORKS = ("jax", "tf")
+_FRAMEWORKS = ("jax", "tf", "torch_xla")
 _HOME = {name: _ELSEWHERE.get(name, f"hlotool.api.{name}") for name in __all__ if name != "__version__"}
 
 

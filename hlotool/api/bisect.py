@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlotool.api.baseline import known_before
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import options_from
 from hlotool.api.results import FindingsResult
@@ -94,6 +95,7 @@ def bisect(
     input_range: tuple[float, float] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     repro: str | os.PathLike[str] | None = None,
     try_on: str | None = None,
     timeout: float = 300.0,
@@ -127,6 +129,7 @@ def bisect(
         input_range: lowest and highest value of generated inputs.
         rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
         atol: absolute tolerance.
+        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         repro: folder for bundles that fail on any machine; None writes none.
         try_on: compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,
             and `xla` where bundles are written.
@@ -151,6 +154,7 @@ def bisect(
 
     folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)
+    known = known_before(baseline)
     where = paths_of(paths)
     search = _Search(where, options, backend or "", repeats, confidence, try_on or "", cluster, course)
     journal = journal_of("bisect", command_key(search.paths, options))
@@ -165,7 +169,7 @@ def bisect(
         journal.close()
     else:
         course.forget(lambda: _forget(journal))
-    return BisectResult(record)
+    return BisectResult(known.judge(record) if known else record)
 
 
 class _Search:

@@ -14,6 +14,7 @@ from hlotool.api.course import Ending
 from hlotool.api.options import options_from
 from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
 from hlotool.api.spool import values_path
+from hlotool.errors import Unsupported
 from hlotool.replay.records import REALITY
 
 if TYPE_CHECKING:
@@ -34,20 +35,22 @@ class CheckedCall(ReplayResult):
     Args:
         record: as `hlotool run` prints it.
         value: what the function returned.
-        program: the HLO as it was lowered, and as it was compiled, as protos.
+        program: the HLO as it was lowered, and as it was compiled, as protos; None where that is not known.
 
     Attributes:
         value: see above.
     """
 
-    def __init__(self, record: RunRecord, value: Any, program: tuple[bytes, bytes]) -> None:
+    def __init__(self, record: RunRecord, value: Any, program: tuple[bytes, bytes | None]) -> None:
         super().__init__(record)
         self.value = value
         self._program = program
 
     @property
     def compiled(self) -> ModuleRecord | None:
-        """The program that XLA made, executed on the reference."""
+        """The program that XLA made, executed on the reference; None where it is not known."""
+        if self._program[1] is None:
+            return None
         return next((row for row in self.rows if row.stage_tested != REALITY), None)
 
     @property
@@ -67,7 +70,13 @@ class CheckedCall(ReplayResult):
 
     @property
     def compiled_module(self) -> Module:
-        """The program as XLA compiled it."""
+        """The program as XLA compiled it.
+
+        Raises:
+            Unsupported: the framework does not give it.
+        """
+        if self._program[1] is None:
+            raise Unsupported("the program that XLA compiled is not known: the notes say why")
         return _module(self._program[1])
 
 
@@ -77,19 +86,21 @@ class Called:
 
     Attributes:
         lowered: the program as the frontend made it, as a binary proto.
-        compiled: as XLA compiled it.
+        compiled: as XLA compiled it; None where that cannot be had.
         platform: that it was compiled for: `cpu`, `gpu`, ….
         arguments: of the program, in the order of its parameters.
         value: what the function returned.
         results: the same as the program's outputs, in their order.
+        notes: about what is missing.
     """
 
     lowered: bytes
-    compiled: bytes
+    compiled: bytes | None
     platform: str
     arguments: Sequence[Array]
     value: Any
     results: Sequence[Array]
+    notes: Sequence[str] = ()
 
 
 def judge(
@@ -103,7 +114,7 @@ def judge(
         options: of the judgement, as `hlotool.replay` has them.
         start: `time.perf_counter()` when the call began.
     """
-    notes: list[str] = []
+    notes = list(made.notes)
     # The arguments are a file that all replays of the call read.
     given = {**_devices(made), **options, "inputs": values_path(list(made.arguments) or None)}
     chosen = _returning(given, ())
@@ -132,7 +143,7 @@ def _results(alone: Callable[[], Sequence[Array]] | None, notes: list[str]) -> S
 
 def _devices(made: Called) -> dict[str, int]:
     """For how many devices the program is, where it is for several: as it was lowered it does not say."""
-    compiled = _module(made.compiled)
+    compiled = _module(made.compiled or made.lowered)
     devices = {"replicas": compiled.replica_count, "partitions": compiled.num_partitions}
     return {} if max(devices.values()) == 1 else devices
 
@@ -153,13 +164,14 @@ def _pool(options: RunOptions) -> Pool:
 def _write(folder: Path, made: Called) -> Path:
     """Write a dump of both stages; returns the path of the first."""
     title = re.sub(r"[^\w-]", "_", _module(made.lowered).name)[:100] or "program"
-    paths = [
+    before, after = (
         folder / f"module_0000.{title}.{stage}.hlo.pb"
         for stage in ("before_optimizations", f"{made.platform}_after_optimizations")
-    ]
-    for path, content in zip(paths, (made.lowered, made.compiled)):
-        path.write_bytes(content)
-    return paths[0]
+    )
+    before.write_bytes(made.lowered)
+    if made.compiled is not None:
+        after.write_bytes(made.compiled)
+    return before
 
 
 def _replay(pool: Pool, path: str, options: RunOptions, origin: str) -> Replayed:

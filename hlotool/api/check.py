@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hlotool.api.baseline import known_before
 from hlotool.api.given import checked, several
 from hlotool.api.results import FindingsResult, Result
 from hlotool.api.spool import Program, paths_of
@@ -68,6 +70,7 @@ def check(
     gpu: str | None = None,
     show: str = "note",
     fail_on: str = "warning",
+    baseline: str | os.PathLike[str] | None = None,
     timeout: float = 300.0,
     jobs: int = 0,
     cluster: str | None = None,
@@ -87,6 +90,7 @@ def check(
         gpu: whose shared memory fusions must do with.
         show: least severity of findings in the result: `error`, `warning` or `note`.
         fail_on: least severity for which `exit_code` is 1.
+        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
         cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
@@ -108,6 +112,7 @@ def check(
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
 
+    known = known_before(baseline)
     where = paths_of(paths)
     if not where:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
@@ -117,7 +122,8 @@ def check(
         pool.start()
         report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
     report.findings, report.ignored = accepted(report.findings, accepting)
-    return CheckResult(_record(where, report, show, fail_on))
+    record = _record(where, report, show, fail_on)
+    return CheckResult(known.judge(record) if known else record)
 
 
 def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckRecord:
@@ -141,6 +147,7 @@ def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckR
         modules=report.modules,
         files=report.stages,
         ignored=report.ignored,
+        fail_on=fail_on,
         exit_code=code,
     )
 

@@ -56,6 +56,7 @@ def prove(
     trials: int = 2,
     seed: int = 0,
     inputs: Values | None = None,
+    further_sets: bool = True,
     explain: bool = False,
     timeout: float = 300.0,
     jobs: int = 0,
@@ -75,6 +76,7 @@ def prove(
         trials: random points.
         seed: of the first one.
         inputs: integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn.
+        further_sets: programs that are equal are compared at integers and preds of further sets, too.
         explain: the report lists laws, constants and unknown functions.
         timeout: seconds per pair.
         jobs: processes; 0 for as many as suit the machine.
@@ -110,7 +112,7 @@ def prove(
         left=paths[0],
         right=paths[1] if len(paths) > 1 else "",
         explain=explain,
-        pairs=_proved(pairing, trials, seed, timeout, values, jobs),
+        pairs=_proved(pairing, trials, seed, timeout, values, further_sets, jobs),
         only_left=list(pairing.only_left),
         only_right=list(pairing.only_right),
         notes=notes,
@@ -141,7 +143,13 @@ def _pairing(paths: Sequence[str], options: RunOptions, notes: list[str]) -> Pai
 
 
 def _proved(
-    pairing: Pairing, trials: int, seed: int, timeout: float, inputs: str | None, jobs: int
+    pairing: Pairing,
+    trials: int,
+    seed: int,
+    timeout: float,
+    inputs: str | None,
+    further_sets: bool,
+    jobs: int,
 ) -> list[ProvedRecord]:
     """Each pair in a worker process."""
     import msgspec
@@ -154,7 +162,17 @@ def _proved(
     from hlotool.workers.pool import Pool
 
     tasks = [
-        ProveTask(pair.name, pair.owners, pair.left, pair.right, trials, seed, timeout, inputs)
+        ProveTask(
+            name=pair.name,
+            owners=pair.owners,
+            reference=pair.left,
+            tested=pair.right,
+            trials=trials,
+            seed=seed,
+            time_limit=timeout,
+            inputs=inputs,
+            further_sets=further_sets,
+        )
         for pair in pairing.pairs
     ]
     with Pool(Limits(worker_count(jobs), timeout), ("hlotool.replay.exact.task",), "field") as pool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hlotool.api.baseline import known_before
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.options import check_backends, chosen_backends, options_from
 from hlotool.api.results import FindingsResult
@@ -112,6 +113,7 @@ def replay(
     values: str = "",
     first_divergence: bool | None = None,
     fail_on: Sequence[str] = (),
+    baseline: str | os.PathLike[str] | None = None,
     coverage: bool | None = None,
     thorough: bool = False,
     budget: str | None = None,
@@ -158,6 +160,7 @@ def replay(
         first_divergence: name the instruction at which a wrong program goes wrong; None: where that takes
             seconds.
         fail_on: `nan`, `inf`: such a value in a result is a finding.
+        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
         thorough: explain every wrong output; run all further sets of inputs.
         budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
@@ -185,6 +188,7 @@ def replay(
     from hlotool.workers.executor import Limits
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
+    known = known_before(baseline)
     where = paths_of(paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
@@ -196,7 +200,8 @@ def replay(
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
     elapsed = time.perf_counter() - start
-    return ReplayResult(record_of(where, options, found.rows, end, found.notes, elapsed))
+    record = record_of(where, options, found.rows, end, found.notes, elapsed)
+    return ReplayResult(known.judge(record) if known else record)
 
 
 @dataclass(slots=True)

@@ -119,6 +119,16 @@ class Result(Generic[Row]):
 class FindingsResult(Result[Row]):
     """What a call found, which other tools may want to know, too."""
 
+    def to_page(self) -> str:
+        """Everything in one page of HTML that needs nobody else: for a browser, to be sent or kept.
+
+        Raises:
+            UsageError: there is no jinja2.
+        """
+        from hlotool.report.html.page import page
+
+        return page(self.record)
+
     def to_sarif(self) -> dict[str, Any]:
         """The findings as SARIF 2.1.0, for code review tools."""
         from hlotool.report.sarif import sarif_of

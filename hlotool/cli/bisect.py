@@ -6,6 +6,7 @@ import argparse
 
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
+    add_baseline_option,
     add_exact_option,
     add_execution_options,
     add_input_options,
@@ -50,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_exact_option(group)
     add_unknown_options(group)
+    add_baseline_option(group)
     add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)
     add_tolerance_options(parser)

@@ -11,6 +11,7 @@ from hlotool.check.gpus import GPUS
 from hlotool.cli.calling import keywords
 from hlotool.cli.finishing import finish
 from hlotool.cli.options import (
+    add_baseline_option,
     add_cluster_option,
     add_output_options,
     add_paths,
@@ -54,6 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("result")
     group.add_argument("--show", choices=SEVERITIES, default="note", help="least severity shown [note]")
     group.add_argument("--fail-on", choices=SEVERITIES, default="warning", help="exit 1 from here [warning]")
+    add_baseline_option(group)
     group = parser.add_argument_group("mending")
     group.add_argument("--fix", choices=FIXES, help=_FIX)
     group.add_argument("-o", "--output", metavar="FILE", help="where the mended module goes [stdout]")

@@ -14,6 +14,7 @@ from typing import Protocol
 from hlotool._version import __version__
 from hlotool.cli import (
     backends,
+    baseline,
     bisect,
     check,
     diff,
@@ -28,6 +29,7 @@ from hlotool.cli import (
     repro,
     run,
 )
+from hlotool.cli.completion import SHELLS, PrintCompletion
 from hlotool.cli.configured import tell_configuration, with_configuration
 from hlotool.cli.interrupts import was_interrupted
 from hlotool.cli.options import add_configuration_options, exit_code_text, join_signed_values
@@ -78,6 +80,7 @@ _COMMANDS: tuple[Command, ...] = (
     check,
     diff,
     prove,
+    baseline,
     mutate,
     inspect,
     opt,
@@ -131,6 +134,12 @@ def build_parser(pretty: bool = False) -> Parser:
         prog="hlotool", description=_DESCRIPTION, epilog=exit_code_text(), formatter_class=formatter
     )
     parser.add_argument("--version", action="version", version=f"hlotool {__version__}")
+    parser.add_argument(
+        "--print-completion",
+        choices=tuple(SHELLS),
+        action=PrintCompletion,
+        help="print what lets this shell complete commands, options and files",
+    )
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command_name", required=True, prog="hlotool"
     )

@@ -190,6 +190,13 @@ def add_exact_option(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_baseline_option(group: argparse._ArgumentGroup) -> None:
+    """`--baseline`, of commands of which only what is new is to fail."""
+    group.add_argument(
+        "--baseline", metavar="FILE", help="what is known (see hlotool baseline): only what is new fails"
+    )
+
+
 def add_repetition_options(group: argparse._ArgumentGroup, repeats: int, what: str) -> None:
     """`--repeats`, `--confidence`: of searches for what may fail only sometimes."""
     group.add_argument(

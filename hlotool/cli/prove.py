@@ -42,6 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=values_file,
         help=".npz or SCRIPT.py:FUNCTION: integers and preds, as indices; floats are drawn all the same",
     )
+    group.add_argument(
+        "--further-sets",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare what is equal at integers and preds that reach more of the programs, too [yes]",
+    )
     group.add_argument("--explain", action="store_true", help="laws, constants and unknown functions")
     add_worker_options(parser)
     add_report_options(parser)

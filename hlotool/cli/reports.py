@@ -11,13 +11,14 @@ from hlotool.cli.output import emit_bytes, emit_json, tell
 from hlotool.errors import UsageError
 
 #: Options that name a file; `-` is stdout, in the place of the report.
-_FILES = ("junit", "sarif")
+_FILES = ("html", "junit", "sarif")
 _FORMATS = ("json", "jsonl", "csv")
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """`--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
+    """`--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
     group = parser.add_argument_group("reports for others", "FILE may be -, in the place of the report")
+    group.add_argument("--html", metavar="FILE", help="write one page with everything, for a browser")
     group.add_argument("--junit", metavar="FILE", help="write JUnit XML, for build servers")
     group.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0, for code review tools")
     group.add_argument(
@@ -48,16 +49,24 @@ class _Format(argparse.Action):
 
 
 def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
-    """Say before a long run that what was asked for cannot be written; raises UsageError."""
+    """Say before a long run that what was asked for cannot be written.
+
+    Raises:
+        UsageError: two want stdout, there is no such folder, or what makes pages is not installed.
+    """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
     if getattr(arguments, "format", None) or (printed and arguments.json):
         printed.append(f"--format {arguments.format or 'json'}")
     if len(printed) > 1:
         raise UsageError(f"stdout can take one of them: {', '.join(printed)}")
+    if getattr(arguments, "html", None):
+        from hlotool.report.html.installed import need_jinja
+
+        need_jinja()
     for name, path in asked:
         folder = os.path.dirname(path) or "."
-        if path != "-" and not os.path.isdir(folder):
+        if path != "-" and not _is_url(path) and not os.path.isdir(folder):
             raise UsageError(f"--{name} {path}: there is no folder {folder}")
 
 
@@ -97,15 +106,31 @@ def write_reports(record: Any, arguments: argparse.Namespace) -> None:
         path = getattr(arguments, name, None)
         if path and path != "-":
             content = _writer(name)(record)
+            if _is_url(path):
+                from hlotool.stores.writing import upload
+
+                upload(path, content)
+                continue
             with writing(path), open(path, "wb") as file:
                 file.write(content)
     if getattr(arguments, "github", False):
         _tell_github(record)
 
 
+def _is_url(path: str) -> bool:
+    # What knows URLs takes a while to import, and few reports go to one.
+    return "://" in path
+
+
 def _writer(name: str) -> Callable[[Any], bytes]:
     """What makes the content of a file."""
-    return {"junit": _junit, "sarif": _sarif}[name]
+    return {"html": _html, "junit": _junit, "sarif": _sarif}[name]
+
+
+def _html(record: Any) -> bytes:
+    from hlotool.report.html.page import page
+
+    return _encoded(page(record))
 
 
 def _junit(record: Any) -> bytes:

@@ -9,6 +9,7 @@ from hlotool.api.given import budget, regex, special_kinds, words
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
     add_backend_options,
+    add_baseline_option,
     add_cache_option,
     add_exact_option,
     add_execution_options,
@@ -51,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     _add_choice_options(parser)
     add_input_options(parser)
-    add_comparison_options(parser)
+    add_baseline_option(add_comparison_options(parser))
     add_cache_option(add_execution_options(parser, on_clusters=True))
     add_report_options(parser)
     add_output_options(parser)
@@ -71,8 +72,8 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     add_unknown_options(group)
 
 
-def add_comparison_options(parser: argparse.ArgumentParser) -> None:
-    """Tolerances, and what is looked for."""
+def add_comparison_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Tolerances, and what is looked for; returns the group of the latter."""
     add_tolerance_options(parser, by_output=True)
     group = parser.add_argument_group("what is found")
     add_exact_option(group)
@@ -116,6 +117,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="after the plain generated inputs, others that reach more of the program [yes]",
     )
+    return group
 
 
 def execute(arguments: argparse.Namespace) -> int:

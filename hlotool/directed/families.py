@@ -16,7 +16,7 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.constants import scalar_constants
-from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
@@ -37,7 +37,7 @@ class _Family:
     is_hard: bool = False
 
 
-def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+def quick_sets(module: Module, plain: Sequence[Value], seed: int, within: Range = None) -> Iterator[InputSet]:
     """The sets that show most of what the plain one does not, odd ones among them; equal seeds give equal
     sets.
 
@@ -45,36 +45,37 @@ def quick_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[In
         module: the program.
         plain: its plain arguments.
         seed: of what is drawn.
+        within: bounds of floats that no use bounds.
     """
-    yield from _sets(module, plain, seed, _QUICK)
+    yield from _sets(module, plain, seed, _QUICK, within)
 
 
 def ordinary_sets(
-    module: Module, plain: Sequence[Value], seed: int, generator: InputGenerator
+    module: Module, plain: Sequence[Value], seed: int, generator: InputGenerator, within: Range = None
 ) -> Iterator[InputSet]:
     """Further sets, almost all of values that any framework may pass; see `quick_sets`."""
     yield from _seeds(generator, plain, seed, 1)
-    yield from _sets(module, plain, seed, _PLAIN_TO_SEE)
+    yield from _sets(module, plain, seed, _PLAIN_TO_SEE, within)
     yield from _seeds(generator, plain, seed, 2)
-    yield from _sets(module, plain, seed, _ordinary(scalar_constants(module)))
+    yield from _sets(module, plain, seed, _ordinary(scalar_constants(module)), within)
 
 
-def odd_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+def odd_sets(module: Module, plain: Sequence[Value], seed: int, within: Range = None) -> Iterator[InputSet]:
     """Further sets of what is legal and yet may never be passed; see `quick_sets`."""
-    yield from _sets(module, plain, seed, _ODD)
+    yield from _sets(module, plain, seed, _ODD, within)
 
 
 def _seeds(generator: InputGenerator, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
     if plain:
         other: tuple[Any, ...] = generator.draw(seed + step).values
-        yield InputSet(f"seed {seed + step}", other)
+        yield InputSet(f"seed +{step}", other)
 
 
 def _sets(
-    module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family]
+    module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family], within: Range
 ) -> Iterator[InputSet]:
-    leaves = leaves_of(module, plain)
-    banned = left_open(module)
+    leaves = leaves_of(module, plain, within)
+    banned = left_open(module, within is not None)
     for family in families:
         if not banned.isdisjoint(family.odd):
             continue

@@ -79,27 +79,36 @@ class Leaf:
         return self.plain.size > vector
 
 
+#: `(low, high)` of floats that no use bounds, where the user gave one (`--input-range`).
+Range: TypeAlias = "tuple[float, float] | None"
 _Constraints: TypeAlias = dict[tuple[int, ShapeIndex], Constraint]
 #: New values for a leaf; None leaves it as it is in the plain set.
 Chooser: TypeAlias = Callable[[Leaf], "Array | None"]
 
 
-def leaves_of(module: Module, plain: Sequence[Value]) -> list[Leaf]:
+def leaves_of(module: Module, plain: Sequence[Value], within: Range = None) -> list[Leaf]:
     """All array leaves of the parameters, in order.
 
     Args:
         module: the program.
         plain: its plain arguments.
+        within: bounds of floats that no use bounds.
     """
     everything, required, positions = _asked(module)
+
+    def bounded(constraint: Constraint, element_type: ElementType) -> Constraint:
+        if within is None or constraint.is_bounded or not element_type.is_inexact:
+            return constraint
+        return replace(constraint, intervals=(Interval(*within),))
+
     return [
         Leaf(
             parameter,
             index,
             shape.element_type,
             np.asarray(value),
-            everything.get((number, index), Constraint()),
-            required.get((number, index), Constraint()),
+            bounded(everything.get((number, index), Constraint()), shape.element_type),
+            bounded(required.get((number, index), Constraint()), shape.element_type),
             (number, index) in positions,
         )
         for number, parameter in enumerate(module.entry.parameters)

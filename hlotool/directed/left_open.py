@@ -9,12 +9,14 @@ from hlotool.ir.opcodes import Class
 _NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
 
 
-def left_open(module: Module) -> frozenset[str]:
+def left_open(module: Module, is_bounded: bool = False) -> frozenset[str]:
     """What is odd about sets, and nobody says what becomes of it.
 
-    Linear algebra is a library's affair; and whether a convolution multiplies by the zeros of its padding,
-    which makes NaN of infinity, is up to the compiler.
+    Bounds of the user (`is_bounded`) leave none of it. Linear algebra is a library's affair; and whether a
+    convolution multiplies by the zeros of its padding, which makes NaN of infinity, is up to the compiler.
     """
+    if is_bounded:
+        return _NO_NUMBERS | {"negative zeros"}
     for instruction in module.instructions():
         if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
             return _NO_NUMBERS

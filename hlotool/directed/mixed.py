@@ -13,7 +13,7 @@ import numpy as np
 
 from hlotool.directed import corners
 from hlotool.directed.constants import scalar_constants
-from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.dtypes import Array
@@ -31,7 +31,9 @@ _PLACES: Final = 16
 _COINCIDENT: Final = 4
 
 
-def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) -> Iterator[InputSet]:
+def mixed_sets(
+    module: Module, generator: InputGenerator, seed: int, odd: bool, within: Range = None
+) -> Iterator[InputSet]:
     """Sets of values of other seeds, some arrays of which are replaced; equal seeds give equal sets.
 
     Args:
@@ -39,13 +41,14 @@ def mixed_sets(module: Module, generator: InputGenerator, seed: int, odd: bool) 
         generator: of plain arguments for it.
         seed: of what is drawn.
         odd: whether values that frameworks may never pass are among them.
+        within: bounds of floats that no use bounds.
     """
-    banned = left_open(module)
+    banned = left_open(module, within is not None)
     constants = scalar_constants(module)
     for number in range(1, _COUNT + 1):
         rng = np.random.default_rng([seed, 5 + odd, number])
         base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
-        leaves = leaves_of(module, base)
+        leaves = leaves_of(module, base, within)
         # Odd ones are for numbers that positions are made of, and come later than what is odd by itself.
         is_alike = number % _COINCIDENT == (0 if odd else 1)
         has_use = not odd or any(leaf.is_index and leaf.is_free for leaf in leaves)

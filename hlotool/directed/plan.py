@@ -12,7 +12,7 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
-from hlotool.directed.leaves import leaves_of, with_chosen
+from hlotool.directed.leaves import Range, leaves_of, with_chosen
 from hlotool.directed.mixed import mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
@@ -28,7 +28,9 @@ _BEFORE_SOLVED: Final = 15
 T = TypeVar("T")
 
 
-def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator[InputSet]:
+def directed_sets(
+    module: Module, plain: Sequence[Value], seed: int, within: Range = None
+) -> Iterator[InputSet]:
     """Every set but the plain one, made when it is asked for; equal seeds give equal sets.
 
     After the few that show most, sets of mixed values, odd and ordinary ones, take turns with those of one
@@ -41,49 +43,53 @@ def directed_sets(module: Module, plain: Sequence[Value], seed: int) -> Iterator
         module: a program for one device.
         plain: its plain arguments.
         seed: of what is drawn.
+        within: bounds of floats that no use bounds; no set has NaN, infinity or extreme numbers then.
     """
     if not plain:
         return
 
     @cache
     def solved() -> Sequence[InputSet]:
-        return _solved(module, plain, seed)
+        return _solved(module, plain, seed, within)
 
     @cache
     def ties() -> Sequence[InputSet]:
         # Where nothing came of plain numbers, another search would only take as long again.
-        return _solved(module, _whole(module, plain, seed), seed, only_ties=True) if solved() else ()
+        whole = _whole(module, plain, seed, within)
+        return _solved(module, whole, seed, within, only_ties=True) if solved() else ()
 
-    generator = InputGenerator(module)
+    generator = InputGenerator(module, within)
     cheap = _in_turn(
-        mixed_sets(module, generator, seed, odd=True),
-        mixed_sets(module, generator, seed, odd=False),
-        ordinary_sets(module, plain, seed, generator),
+        mixed_sets(module, generator, seed, odd=True, within=within),
+        mixed_sets(module, generator, seed, odd=False, within=within),
+        ordinary_sets(module, plain, seed, generator, within),
     )
     known: list[InputSet] = []
     for one in chain(
-        quick_sets(module, plain, seed),
+        quick_sets(module, plain, seed, within),
         islice(cheap, _BEFORE_SOLVED),
         _in_turn(cheap, (s for s in _later(solved, ties) if not s.odd)),
     ):
         known += [] if one.odd else [one]
         yield one
-    yield from searched_sets(module, plain, known, seed)
-    yield from _in_turn(odd_sets(module, plain, seed), (s for s in _later(solved, ties) if s.odd))
+    yield from searched_sets(module, plain, known, seed, within)
+    yield from _in_turn(odd_sets(module, plain, seed, within), (s for s in _later(solved, ties) if s.odd))
 
 
-def _solved(module: Module, start: Sequence[Value], seed: int, only_ties: bool = False) -> Sequence[InputSet]:
+def _solved(
+    module: Module, start: Sequence[Value], seed: int, within: Range, only_ties: bool = False
+) -> Sequence[InputSet]:
     """None where the program cannot be run on the arguments to start from: the replay will say why."""
     try:
-        return list(solved_sets(module, start, seed, only_ties))
+        return list(solved_sets(module, start, seed, only_ties, within))
     except HlotoolError:
         return []
 
 
-def _whole(module: Module, plain: Sequence[Value], seed: int) -> Sequence[Value]:
+def _whole(module: Module, plain: Sequence[Value], seed: int, within: Range) -> Sequence[Value]:
     """Arguments from which inverse arithmetic is mostly exact, so that a tie is one to the last bit."""
     choose = corners.coincident(np.random.default_rng([seed, 7]))
-    return with_chosen(module, plain, leaves_of(module, plain), choose)[0]
+    return with_chosen(module, plain, leaves_of(module, plain, within), choose)[0]
 
 
 def _later(*makers: Callable[[], Sequence[InputSet]]) -> Iterator[InputSet]:

@@ -11,7 +11,7 @@ from hlotool.backends.base import Value
 from hlotool.coverage.coverage import Coverage
 from hlotool.coverage.observer import Instrumented
 from hlotool.directed import corners
-from hlotool.directed.leaves import Chooser, Leaf, leaves_of, with_chosen
+from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.sets import InputSet
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
@@ -23,7 +23,7 @@ _PATIENCE: Final = 20
 
 
 def searched_sets(
-    module: Module, plain: Sequence[Value], known: Sequence[InputSet], seed: int
+    module: Module, plain: Sequence[Value], known: Sequence[InputSet], seed: int, within: Range = None
 ) -> Iterator[InputSet]:
     """Sets that have outcomes which neither the plain one nor `known` ones have; equal seeds give equal sets.
 
@@ -34,18 +34,19 @@ def searched_sets(
         plain: its plain arguments.
         known: sets of ordinary values.
         seed: of what is drawn.
+        within: bounds of floats that no use bounds.
     """
     search = _Search(module, seed)
     for values in (plain, *(one.values for one in known)):
         search.gain(values)
-    leaves = [leaf for leaf in leaves_of(module, plain) if leaf.is_free]
+    leaves = [leaf for leaf in leaves_of(module, plain, within) if leaf.is_free]
     kept: list[Sequence[Value]] = [plain]
     found = idle = 0
     for _ in range(_MOST_DRAWS):
         if not leaves or not search.is_open or idle >= _PATIENCE:
             return
         base = kept[int(search.rng.integers(len(kept)))]
-        values, changed = with_chosen(module, base, leaves_of(module, base), search.chooser(leaves))
+        values, changed = with_chosen(module, base, leaves_of(module, base, within), search.chooser(leaves))
         gained = search.gain(values) if changed else ()
         idle = 0 if gained else idle + 1
         if gained:

@@ -41,3 +41,10 @@ class InputSet:
     def is_plain(self) -> bool:
         """Whether it is the set that every replay takes."""
         return self.name == PLAIN
+
+
+def in_words(one: InputSet) -> str:
+    """A set as reports name it: what it was made for, and what is odd about it."""
+    odd = f", with {' and '.join(one.odd)}" if one.odd else ""
+    aims = f" ({', '.join(one.aims)})" if one.aims else ""
+    return f"set `{one.name}`{aims}{odd}"

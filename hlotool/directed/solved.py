@@ -15,7 +15,7 @@ import numpy as np
 from hlotool.analysis.interval import Interval
 from hlotool.backends.base import Value
 from hlotool.directed.backwards import Assignment, Backwards
-from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
+from hlotool.directed.leaves import Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.record import first_values
 from hlotool.directed.sets import InputSet
 from hlotool.directed.wishes import Wish, wishes
@@ -56,7 +56,7 @@ class _Plan:
 
 
 def solved_sets(
-    module: Module, plain: Sequence[Value], seed: int, only_ties: bool = False
+    module: Module, plain: Sequence[Value], seed: int, only_ties: bool = False, within: Range = None
 ) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
 
@@ -66,13 +66,14 @@ def solved_sets(
         seed: chooses elements.
         only_ties: leave out all but ties, each of which has a set for itself: one that is exact lasts as long
             as nothing else moves.
+        within: bounds of floats that no use bounds.
 
     Raises:
         as `Executable.run`.
     """
     values = first_values(module, plain)
     backwards = Backwards(module, values)
-    leaves = leaves_of(module, plain)
+    leaves = leaves_of(module, plain, within)
     by_place = {(leaf.parameter.parameter_number or 0, leaf.index): leaf for leaf in leaves}
     rng = np.random.default_rng([seed, 2])
     plans: list[_Plan] = []

@@ -16,8 +16,8 @@ from hlotool.errors import StoreError
 from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
 from hlotool.fleet.identity import Identity
 from hlotool.fleet.template import Template, filled, template_of, told_by
-from hlotool.replay.further_sets import set_file
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.saved_inputs import inputs_file
 from hlotool.replay.task import Task
 
 
@@ -186,7 +186,7 @@ def _with_own_file(row: ModuleRecord, task: Task) -> ModuleRecord | None:
     """The row, with a file of its own of the inputs that show a difference; None where these are gone."""
     if row.inputs is None or not row.inputs.file:
         return row
-    source, own = Path(row.inputs.file), set_file(task)
+    source, own = Path(row.inputs.file), inputs_file(task.module.title)
     try:
         if source != own:
             own.parent.mkdir(parents=True, exist_ok=True)

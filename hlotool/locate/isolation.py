@@ -26,6 +26,7 @@ from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.execution import Execution, execute, on_one_device
 from hlotool.locate.frames import Frame, Node, resolve, value_in
 from hlotool.locate.locator import NotFound
+from hlotool.locate.neighbourhood import neighbourhood
 from hlotool.locate.records import DivergenceRecord, OperandRecord
 from hlotool.locate.report import first_divergence
 from hlotool.locate.store import Budget
@@ -134,6 +135,7 @@ def _record(
         outputs=outputs,
         notes=[note],
         instructions=[source.instruction],
+        neighbours=neighbourhood(execution, node),
     )
 
 

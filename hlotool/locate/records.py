@@ -79,6 +79,27 @@ class NonFiniteRecord(Record, frozen=True, kw_only=True):
     operands: list[OperandRecord] = []
 
 
+class NeighbourRecord(Record, frozen=True, kw_only=True):
+    """An instruction on the way to, or from, one that is accused.
+
+    Attributes:
+        instruction: its HLO name.
+        opcode: its opcode.
+        text: the instruction as HLO.
+        operands: names of the neighbours that it reads.
+        distance: operations between its result and the accused one; 0 for that itself, -1 for what reads it.
+        state: `agrees`, `differs` or `unknown`, compared with what the reference has there; empty where that
+            was not asked.
+    """
+
+    instruction: str
+    opcode: str
+    text: str
+    operands: list[str] = []
+    distance: int = 0
+    state: str = ""
+
+
 class DivergenceRecord(Record, frozen=True, kw_only=True):
     """The first instruction at which the tested program parts from the reference.
 
@@ -104,6 +125,8 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
         notes: what was not looked at.
         instructions: all that is to blame in the tested program, operands first; `source` is one of them.
         device: the first device on which the value is wrong; None in a program for one device.
+        neighbours: what stands around it in the tested program, nearest first.
+        expected_neighbours: what stands around what stands for it in the reference.
     """
 
     finding: str
@@ -125,3 +148,5 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
     notes: list[str] = []
     instructions: list[str] = []
     device: int | None = None
+    neighbours: list[NeighbourRecord] = []
+    expected_neighbours: list[NeighbourRecord] = []

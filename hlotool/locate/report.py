@@ -13,6 +13,7 @@ from hlotool.locate.evaluation import Evaluator, fitted, part_of
 from hlotool.locate.execution import Subject
 from hlotool.locate.frames import FORMS, Node, made, operand_nodes, operand_uses
 from hlotool.locate.locator import Found, Search
+from hlotool.locate.neighbourhood import neighbourhood
 from hlotool.locate.nonfinite import births
 from hlotool.locate.pairing import Pairing
 from hlotool.locate.records import DivergenceRecord, OperandRecord
@@ -81,6 +82,8 @@ def divergence_record(search: Search, found: Found, outputs: Sequence[ShapeIndex
         notes=list(search.notes()),
         instructions=to_blame(found),
         device=found.device,
+        neighbours=neighbourhood(tested, place, lambda use: _state(found, use)),
+        expected_neighbours=neighbourhood(found.reference, shown),
     )
 
 

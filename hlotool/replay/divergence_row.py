@@ -123,8 +123,8 @@ def open_exact_search(
 
     unequal = [leaf for leaf in row.leaves if leaf.is_unequal]
     trials = max((leaf.exact.trials for leaf in unequal if leaf.exact is not None), default=1)
-    given = trial.arguments if reference.runner.copies == 1 else None
-    points = Options(trials, options.seed, arguments=given)
+    given = (trial.arguments,) if reference.runner.copies == 1 else ()
+    points = Options(trials, options.seed, given=given)
     return open_search(reference, tested, [tuple(leaf.index) for leaf in unequal], points, budget)
 
 

@@ -9,30 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import msgspec
 
 from hlotool.backends.base import Value
-from hlotool.directed.plan import directed_sets
-from hlotool.directed.sets import InputSet
-from hlotool.errors import BackendFailed, HlotoolError, UsageError
+from hlotool.directed.sets import InputSet, in_words
+from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.replay.devices.runners import OneDevice, Outcome
+from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
-from hlotool.replay.saved_outputs import output_folder, same_bits
+from hlotool.replay.saved_inputs import save_inputs
+from hlotool.replay.saved_outputs import same_bits
 from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
-from hlotool.values.npz import npz_bytes
 from hlotool.workers.time_limit import TooSlow
 from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
-
-#: The folder that gets the sets which show a difference.
-FOLDER = "hlotool-inputs"
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
 Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
@@ -66,7 +62,7 @@ def on_further_sets(
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    if not is_wanted(task.options, reference, program, trial) or row.verdict.answer is Answer.BAD:
+    if not is_wanted(task.options, trial) or row.verdict.answer is Answer.BAD:
         return row, trial
     limits = Limits(allowed_for_sets(task.options, spent, programs))
     tried: list[SetRecord] = []
@@ -75,7 +71,7 @@ def on_further_sets(
         tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
         if found is not None and found[0].verdict.answer is Answer.BAD:
             wrong, its_trial = found
-            file = _saved(task, its_trial)
+            file = save_inputs(task.module.title, its_trial.arguments, reference.runner.copies)
             inputs = msgspec.structs.replace(its_trial.inputs, file=file, sets=tried)
             return msgspec.structs.replace(wrong, inputs=inputs), its_trial
     if row.inputs is None:
@@ -97,7 +93,7 @@ def inputs_that_show(
         allowed: what it may cost.
         judge: says what a difference means.
     """
-    if not is_wanted(task.options, reference, program, trial):
+    if not is_wanted(task.options, trial):
         return ""
 
     def ignored(_: Trial, __: int) -> None:
@@ -106,18 +102,17 @@ def inputs_that_show(
     limits = Limits(allowed)
     for _, _, found in _tried(reference, program, trial, task.options, limits, judge, ignored, False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
-            return _saved(task, found[1])
+            return save_inputs(task.module.title, found[1].arguments, reference.runner.copies)
     return ""
 
 
-def is_wanted(options: ReplayOptions, reference: Program, program: Program, trial: Trial) -> bool:
-    """Whether further sets say something: of generated inputs, for programs on one device."""
-    one_device = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
-    is_generated = trial.inputs.origin == GENERATED and options.input_range is None
+def is_wanted(options: ReplayOptions, trial: Trial) -> bool:
+    """Whether further sets say something: of generated inputs, judged as we judge."""
+    is_generated = trial.inputs.origin == GENERATED
     # Tolerances and comparisons of the user suit the plain values.
     by_user = options.output_rtol or options.output_atol or options.compare_with
     is_judged = options.rtol is None and options.atol is None and not by_user
-    return options.further_sets and is_generated and is_judged and one_device and trial.result is None
+    return options.further_sets and is_generated and is_judged and trial.result is None
 
 
 def _tried(
@@ -145,7 +140,9 @@ def _tried(
     tell("further inputs")
     # Waiting for another process must not be interrupted.
     is_here = program.backend == reference.backend
-    sets = directed_sets(reference.module, trial.arguments, options.seed)
+    copies, whole = reference.runner.copies, reference.whole
+    module = (whole or reference).module
+    sets = further_sets(module, trial.arguments, options.seed, options.input_range, copies)
     while not limits.are_reached():
         try:
             with limits.hold():
@@ -160,7 +157,8 @@ def _tried(
         try:
             with limits.hold() if is_here else nullcontext():
                 before = work_done()
-                expected = reference.runner.run(one.values).value
+                global_value = None if whole is None else whole.runner.run(one.values).value
+                expected = reference.runner.run(one.values, global_value).value
                 if not one.odd:
                     ran(other, work_done() - before)
                 outcome = program.runner.run(one.values, expected)
@@ -180,25 +178,6 @@ def _tried(
 
 def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:
     """A set as a trial of the module."""
-    odd = f", with {' and '.join(one.odd)}" if one.odd else ""
-    aims = f" ({', '.join(one.aims)})" if one.aims else ""
-    inputs = msgspec.structs.replace(
-        plain.inputs, description=f"set `{one.name}`{aims}{odd}, generated with seed {options.seed}", rules=[]
-    )
+    description = f"{in_words(one)}, generated with seed {options.seed}"
+    inputs = msgspec.structs.replace(plain.inputs, description=description, rules=[])
     return Trial(one.values, inputs)
-
-
-def set_file(task: Task) -> Path:
-    """Where a set goes that shows a difference in a module."""
-    return Path(FOLDER, f"{task.module.title.replace('/', '_')}.npz")
-
-
-def _saved(task: Task, trial: Trial) -> str:
-    """The file that gets the arguments; empty where it cannot be written."""
-    path = set_file(task)
-    try:
-        output_folder(FOLDER)
-        path.write_bytes(npz_bytes(trial.arguments))
-    except (OSError, UsageError):
-        return ""
-    return str(path)

@@ -9,6 +9,7 @@ from hlotool.errors import ExitCode
 from hlotool.findings.records import CommandRecord, ErrorRecord
 from hlotool.findings.verdict import DIFFERING, Verdict, exit_code_of
 from hlotool.replay.options import RunOptions
+from hlotool.report.baseline_records import ComparedRecord
 from hlotool.report.cause_records import CauseRecord
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
@@ -22,6 +23,7 @@ class BisectRecord(CommandRecord, frozen=True, kw_only=True):
         options: that decide about the results.
         culprits: what was found, one entry per fault.
         causes: culprits that are the same fault, the most frequent last.
+        baseline: how they compare with what was known before; null without a baseline.
         modules: those that were searched, and those that could not be judged.
         healthy: names of the modules that agree from end to end.
         comparisons: stages judged, those known from an interrupted run included.
@@ -38,6 +40,7 @@ class BisectRecord(CommandRecord, frozen=True, kw_only=True):
     options: RunOptions
     culprits: list[CulpritRecord] = []
     causes: list[CauseRecord] = []
+    baseline: ComparedRecord | None = None
     modules: list[BisectedModule] = []
     healthy: list[str] = []
     comparisons: int = 0

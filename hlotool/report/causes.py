@@ -31,6 +31,8 @@ _K = TypeVar("_K", bound=Hashable)
 
 #: Hexadecimal digits of an id: two causes of a million share one with a probability below one in 10^8.
 _DIGITS = 16
+#: What the message of an error in a file begins with.
+_PLACE = re.compile(r"^\S+?:\d+(?::\d+)?: ")
 #: What is data in a message: positions, names, numbers.
 _DATA = re.compile(r"\S*:\d+(?::\d+)?:|%[\w.-]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -158,6 +160,11 @@ def _worst_leaves(row: ModuleRecord) -> list[LeafRecord]:
     return sorted(leaves, key=_wrong_share, reverse=True)
 
 
+def without_place(message: str) -> str:
+    """An error's message without the `FILE:LINE:COLUMN: ` that it begins with."""
+    return _PLACE.sub("", message, count=1)
+
+
 def blamed(culprit: CulpritRecord) -> str:
     """Who did it: `pass algsimp`, `codegen`."""
     return f"{culprit.level} {culprit.pass_name}".rstrip()
@@ -212,7 +219,7 @@ def _grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]
 def _what(row: ModuleRecord) -> str:
     """The cause of a row in one line."""
     if row.error is not None:
-        return row.error.message
+        return without_place(row.error.message)
     found = row.divergence
     leaf = worst_leaf(row)
     # That values are wrong goes without saying.

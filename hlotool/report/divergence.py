@@ -32,11 +32,16 @@ def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> R
         divergence: what was found.
         is_accused: False where the programs are known to mean different things, and no more.
     """
-    finding = _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
+    finding = finding_text(divergence, is_accused)
     yield Text.assemble((finding, "bold"), "  ", _headline(divergence.source))
-    yield Padding(facts(_facts(divergence)), (0, 0, 0, 2))
+    yield Padding(facts(divergence_facts(divergence)), (0, 0, 0, 2))
     for made in divergence.not_finite:
         yield first_not_finite(made)
+
+
+def finding_text(divergence: DivergenceRecord, is_accused: bool = True) -> str:
+    """What is said of the instruction, before its place."""
+    return _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
 
 
 @group()
@@ -53,7 +58,8 @@ def _headline(source: SourceRecord) -> Text:
     return Text(source.op_name or f"{source.opcode} %{source.instruction}", _PLACE)
 
 
-def _facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+def divergence_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+    """What is known of it, by name."""
     if divergence.source.file and divergence.source.op_name:
         yield "operation", divergence.source.op_name
     if divergence.expected_source == divergence.source:

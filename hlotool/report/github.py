@@ -31,7 +31,11 @@ def annotation_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     known: set[tuple[str, str]] = set()
     counts: Counter[Severity] = Counter()
     for outcome in sorted(outcomes, key=lambda outcome: order.index(outcome.severity)):
-        if outcome.state not in (State.FAILED, State.ERROR) or counts[outcome.severity] == _SHOWN:
+        if (
+            outcome.is_known
+            or outcome.state not in (State.FAILED, State.ERROR)
+            or counts[outcome.severity] == _SHOWN
+        ):
             continue
         key = (outcome.cause, "" if outcome.cause else f"{outcome.file}:{outcome.line} {outcome.message}")
         if key not in known:

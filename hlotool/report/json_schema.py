@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from hlotool.findings.records import Record
+from hlotool.report.baseline_records import BaselineRecord
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
@@ -43,6 +44,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "diff-1.json": DiffRecord,
     "prove-1.json": ProveRecord,
     "mutate-1.json": MutateRecord,
+    "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,
 }

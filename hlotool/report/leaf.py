@@ -50,7 +50,7 @@ def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> Render
         f"  {leaf.shape}  ",
         (verdict_text(leaf.verdict), style_of(leaf.verdict)),
     )
-    yield Padding(facts(_leaf_facts(leaf)), (0, 0, 0, 2))
+    yield Padding(facts(leaf_facts(leaf)), (0, 0, 0, 2))
     if leaf.verdict is Verdict.ROUNDING:
         return
     if leaf.top:
@@ -65,10 +65,11 @@ def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> Render
 def output_summary(output: OutputRecord) -> RenderResult:
     """What one output holds."""
     yield Text.assemble((output_name(output.index), "bold"), f"  {output.shape}")
-    yield Padding(facts(_output_facts(output)), (0, 0, 0, 2))
+    yield Padding(facts(output_facts(output)), (0, 0, 0, 2))
 
 
-def _leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
+def leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
+    """Why the verdict on an output is what it is, and how far it is off, by name."""
     if leaf.evidence is not None:
         yield from _evidence_facts(leaf, leaf.evidence)
     elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
@@ -171,7 +172,7 @@ def _histogram(buckets: Sequence[BucketRecord]) -> Table:
     table.add_column("mismatched", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, style="red")
     for bucket in buckets:
-        table.add_row(_range(bucket), f"{bucket.mismatched} of {bucket.total}", _bar(bucket))
+        table.add_row(magnitudes(bucket), f"{bucket.mismatched} of {bucket.total}", _bar(bucket))
     return table
 
 
@@ -193,7 +194,8 @@ def _shade(error: float | None, worst: float) -> str:
     return "█" if error >= worst / 10 else "▓" if error >= worst / 100 else "░"
 
 
-def _range(bucket: BucketRecord) -> str:
+def magnitudes(bucket: BucketRecord) -> str:
+    """The range of a bucket, in words."""
     if bucket.high == 0:
         return "0"
     if bucket.high is None:
@@ -208,7 +210,8 @@ def _bar(bucket: BucketRecord) -> str:
     return "█" * max(1, round(_BAR * bucket.mismatched / bucket.total))
 
 
-def _output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
+def output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
+    """What an array holds, by name."""
     if output.minimum is not None:
         bounds = f"min {number(output.minimum, 6)}, max {number(output.maximum, 6)}"
         yield "values", f"{bounds}, mean {number(output.mean, 6)}"

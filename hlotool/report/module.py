@@ -35,7 +35,7 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
         (module.name, "bold"),
         (f"  {seconds(module.seconds)}", "dim"),
     )
-    yield Padding(facts(_module_facts(module, verbose)), (0, 0, 0, 2))
+    yield Padding(facts(module_facts(module, verbose)), (0, 0, 0, 2))
     if module.error is not None:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
@@ -108,7 +108,8 @@ def _actual(module: ModuleRecord) -> str:
     return f"{stage} {module.tested}" if stage == REALITY else f"{stage} on {module.tested}"
 
 
-def _module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
+def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
+    """What was compared, on which inputs, and what that rests on, by name."""
     yield from _sides(module)
     if module.inputs is not None:
         yield "inputs", module.inputs.description

@@ -36,7 +36,10 @@ _NOT_BISECTED: dict[str, object] = {
 
 def command_after_run(run: RunRecord, verbose: bool) -> str:
     """A complete command line that looks closer at the worst record; empty when nothing failed."""
-    return command_line(run) if run.interrupted else _closest_look(run, run.modules, verbose)
+    if run.interrupted:
+        return command_line(run)
+    known = set(run.baseline.known) if run.baseline is not None else ()
+    return _closest_look(run, [row for n, row in enumerate(run.modules) if n not in known], verbose)
 
 
 def command_after_row(run: RunRecord, row: ModuleRecord) -> str:

@@ -10,7 +10,7 @@ import enum
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.check.findings import Finding, Severity
@@ -46,7 +46,8 @@ class State(enum.Enum):
     FAILED = "failed"
     #: It could not be looked at: broken input, a dead process.
     ERROR = "error"
-    #: Nothing is known: it cannot be compared, or nobody is to blame.
+    #: Nothing is claimed: it cannot be compared, nobody is to blame, or only the user can say whether it
+    #: counts (other functions of real numbers without `--exact`).
     SKIPPED = "skipped"
 
 
@@ -70,6 +71,7 @@ class Outcome:
         seconds: wall time.
         tested: stage and backend that were judged.
         difference: how far it is off, in a few words.
+        is_known: a baseline has it.
     """
 
     command: str
@@ -87,6 +89,7 @@ class Outcome:
     seconds: float = 0.0
     tested: str = ""
     difference: str = ""
+    is_known: bool = False
 
     @property
     def folder(self) -> str:
@@ -107,7 +110,9 @@ def outcomes_of(record: Any) -> list[Outcome]:
     """
     for kind, outcomes in _KINDS.items():
         if isinstance(record, kind):
-            return list(outcomes(record))
+            baseline = getattr(record, "baseline", None)
+            known = set(baseline.known) if baseline is not None else ()
+            return [replace(o, is_known=n in known) for n, o in enumerate(outcomes(record))]
     raise ValueError(f"{record.schema} holds no findings")
 
 
@@ -321,8 +326,7 @@ _RELATIONS = {"equal": State.PASSED, "unequal": State.FAILED, "refused": State.S
 
 
 def _state(verdict: Verdict) -> State:
-    # What differs without being wrong is a finding where the user says so: with --exact it is UNEQUAL.
-    if verdict in AGREEING or verdict is Verdict.DIFFERS:
+    if verdict in AGREEING:
         return State.PASSED
     if verdict in DIFFERING:
         return State.FAILED
@@ -336,6 +340,12 @@ _SEVERITIES = {
     State.ERROR: Severity.ERROR,
     State.SKIPPED: Severity.NOTE,
 }
+
+
+def state_of_kind(kind: str) -> State:
+    """What the kind of a cause means: a verdict's own state; every other kind is a finding."""
+    known = {verdict.value: state for verdict, state in _STATES.items()}
+    return known.get(kind, State.FAILED)
 
 
 def program_name(name: str) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 from hlotool.findings.outputs import output_name
 from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
 from hlotool.report.divergence import first_divergence
+from hlotool.report.links import path_text
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.tables import Report, facts, plain_table
 from hlotool.report.words import at, plural, share
@@ -49,6 +50,10 @@ class ProveReport(Report[ProveRecord]):
         rows: list[tuple[str, str | Text]] = [("first", pair.left), ("second", pair.right)]
         if pair.reason:
             rows.append(("because", pair.reason))
+        if pair.shown_by:
+            rows.append(("integers", f"of {pair.shown_by}"))
+        if pair.inputs:
+            rows.append(("saved", path_text(pair.inputs)))
         wanted = [leaf for leaf in pair.leaves if self.verbose or leaf.relation != "equal"]
         shown = wanted if self.verbose else wanted[:_SHOWN]
         rows += [(output_name(leaf.index), _leaf_text(leaf)) for leaf in shown]
@@ -122,5 +127,14 @@ def _rests_on(pairs: list[ProvedRecord]) -> str:
     return (
         f"evaluated at {plural(worst.trials, 'random point')} of a finite field: an element of another"
         f" rational function of degree {worst.degree} passes for equal with probability"
-        f" {worst.error_probability:.1g}{unknown}"
+        f" {worst.error_probability:.1g}{_sampled(found)}{unknown}"
     )
+
+
+def _sampled(found: list[ProvedRecord]) -> str:
+    """On how many further sets integers and preds were sampled."""
+    counts = [pair.further_sets for pair in found]
+    if not any(counts):
+        return ""
+    number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
+    return f"; integers and preds are sampled, {number} further sets of them"

@@ -21,6 +21,7 @@ from hlotool.findings.records import CommandRecord, ErrorRecord, Record
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.report.baseline_records import ComparedRecord
 from hlotool.report.cause_records import CauseRecord
 
 
@@ -33,6 +34,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
         modules: one entry per comparison, in the order of the dump.
         summary: how many entries have each verdict.
         causes: what the entries that do not agree come from, the gravest last.
+        baseline: how they compare with what was known before; null without a baseline.
         notes: what was passed over, and warnings.
         error: why the whole command came to nothing.
         interrupted: the user stopped it; `modules` holds what was finished.
@@ -45,6 +47,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
     modules: list[ModuleRecord] = []
     summary: dict[str, int] = {}
     causes: list[CauseRecord] = []
+    baseline: ComparedRecord | None = None
     notes: list[str] = []
     error: ErrorRecord | None = None
     interrupted: bool = False
@@ -103,6 +106,8 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
         paths: as given.
         findings: in the order of the dump; those about several modules last.
         causes: findings of one rule that say the same of the same line, the gravest last.
+        baseline: how they compare with what was known before; null without a baseline.
+        fail_on: least severity for which the exit code is 1.
         failures: files that could not be checked.
         modules: how many were looked at.
         files: how many files were looked at.
@@ -114,6 +119,8 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
     paths: list[str]
     findings: list[Finding]
     causes: list[CauseRecord] = []
+    baseline: ComparedRecord | None = None
+    fail_on: str = "warning"
     failures: list[FailedFile] = []
     modules: int = 0
     files: int = 0

@@ -22,12 +22,15 @@ _BASE = "SRCROOT"
 _FINGERPRINT = "hlotoolIdentity/v1"
 
 
-def sarif(outcomes: Sequence[Outcome], findings: Sequence[Finding] = ()) -> dict[str, Any]:
+def sarif(
+    outcomes: Sequence[Outcome], findings: Sequence[Finding] = (), has_baseline: bool = False
+) -> dict[str, Any]:
     """The document: one run with the rules that have results; what agrees is no result.
 
     Args:
         outcomes: of a command.
         findings: of `check`, in the order of the outcomes that they became: their paths become code flows.
+        has_baseline: results are compared with what was known.
     """
     shown = [(number, outcome) for number, outcome in enumerate(outcomes) if not outcome.is_passed]
     rules = rules_for(outcome.rule for _, outcome in shown)
@@ -35,7 +38,7 @@ def sarif(outcomes: Sequence[Outcome], findings: Sequence[Finding] = ()) -> dict
     results = []
     seen: Counter[str] = Counter()
     for number, outcome in shown:
-        result = _result(outcome, places[outcome.rule], seen)
+        result = _result(outcome, places[outcome.rule], seen, has_baseline)
         if number < len(findings) and findings[number].path:
             result["codeFlows"] = [_flow(findings[number])]
         results.append(result)
@@ -72,10 +75,10 @@ def sarif(outcomes: Sequence[Outcome], findings: Sequence[Finding] = ()) -> dict
 def sarif_of(record: Any) -> dict[str, Any]:
     """The document for the record of a command with findings."""
     findings = record.findings if isinstance(record, CheckRecord) else ()
-    return sarif(outcomes_of(record), findings)
+    return sarif(outcomes_of(record), findings, getattr(record, "baseline", None) is not None)
 
 
-def _result(outcome: Outcome, rule: int, seen: Counter[str]) -> dict[str, Any]:
+def _result(outcome: Outcome, rule: int, seen: Counter[str], has_baseline: bool) -> dict[str, Any]:
     """The user's own line comes first where it is known; the HLO is a related location."""
     hlo = _location(outcome.file, outcome.line) if outcome.file else None
     source = outcome.source
@@ -90,6 +93,8 @@ def _result(outcome: Outcome, rule: int, seen: Counter[str]) -> dict[str, Any]:
         "partialFingerprints": {_FINGERPRINT: f"{key}:{seen[key]}"},
     }
     seen[key] += 1
+    if has_baseline:
+        result["baselineState"] = "unchanged" if outcome.is_known else "new"
     if outcome.state is State.SKIPPED:
         # Nothing is known, which is no finding.
         result |= {"kind": "open", "level": "none"}

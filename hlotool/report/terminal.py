@@ -10,6 +10,7 @@ from rich.text import Text
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
+from hlotool.report.baseline import baseline_lines
 from hlotool.report.cause_table import cause_list
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
 from hlotool.report.module import module_details
@@ -53,8 +54,10 @@ class RunReport(Report[RunRecord]):
             yield AnnotatedSource(coverages_of(self.record.modules))
             yield Text("")
         yield self._totals()
+        if self.record.baseline is not None:
+            yield from (Text(line) for line in baseline_lines(self.record.baseline))
         if not self.quiet:
-            yield from (Text(line, "dim") for line in _basis(self.record))
+            yield from (Text(line, "dim") for line in basis_lines(self.record))
 
     def _parts(self) -> Iterator[RenderableType]:
         modules = self.record.modules
@@ -114,7 +117,7 @@ class RunReport(Report[RunRecord]):
         return text
 
 
-def _basis(run: RunRecord) -> Iterator[str]:
+def basis_lines(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
     yield from _exactness(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]

@@ -70,21 +70,26 @@ class GeneratedInputs:
 class InputGenerator:
     """Draws arguments for one program, which must not change meanwhile; its uses are followed once.
 
+    Args:
+        module: the program.
+        value_range: see `generate_inputs`, as for what is raised.
+
     Attributes:
         module: the program.
     """
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
-
-    def draw(self, seed: int = 0, value_range: tuple[float, float] | None = None) -> GeneratedInputs:
-        """Arguments that make sense to the program; see `generate_inputs`."""
+    def __init__(self, module: Module, value_range: tuple[float, float] | None = None) -> None:
         if value_range is not None and not value_range[0] <= value_range[1]:
             raise InputDataError(f"the input range {value_range[0]}:{value_range[1]} is empty")
+        self.module = module
+        self._range = value_range
+
+    def draw(self, seed: int = 0) -> GeneratedInputs:
+        """Arguments that make sense to the program; see `generate_inputs`."""
         descriptions: list[LeafDescription] = []
         values = []
         for parameter in self.module.entry.parameters:
-            arrays = _parameter_leaves(parameter, self._constraints, seed, value_range, descriptions)
+            arrays = _parameter_leaves(parameter, self._constraints, seed, self._range, descriptions)
             values.append(unflatten(parameter.shape, arrays))
         return GeneratedInputs(tuple(values), tuple(descriptions), seed)
 
@@ -112,7 +117,7 @@ def generate_inputs(
         InputDataError: a parameter is of a type that has no values (`opaque[]`, a buffer), or the range is
             empty.
     """
-    return InputGenerator(module).draw(seed, value_range)
+    return InputGenerator(module, value_range).draw(seed)
 
 
 def _parameter_leaves(

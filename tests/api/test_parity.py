@@ -15,7 +15,7 @@ from hlotool.cli.main import build_parser
 
 #: Commands whose functions are called otherwise: `hlotool.run` has always executed a module, and plug-ins
 #: import from the packages `hlotool.backends` and `hlotool.repro`.
-FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends"}
+FUNCTIONS = {"run": "replay", "repro": "verify", "backends": "list_backends", "baseline": "update_baseline"}
 
 #: Commands without a function, and why.
 WITHOUT = {"exec": "it gives the terminal and the signals to another program, and ends as that does"}
@@ -24,7 +24,7 @@ WITHOUT = {"exec": "it gives the terminal and the signals to another program, an
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
 
 #: They say who else is told: `FindingsResult` has a method for each; annotations are for a command's stderr.
-TOLD = {"format": "to_csv", "junit": "to_junit", "sarif": "to_sarif", "github": ""}
+TOLD = {"format": "to_csv", "html": "to_page", "junit": "to_junit", "sarif": "to_sarif", "github": ""}
 
 #: They say where the defaults of a command line come from; a function has its own.
 CONFIGURATION = {"config", "no_config"}
@@ -37,6 +37,7 @@ ELSEWHERE = {
     ("check", "output"): "what hlotool.mend returns is a module",
     ("opt", "list_passes"): "hlotool.list_passes",
     ("explain", "list"): "hlotool.list_messages",
+    ("baseline", "action"): "the only one, in the name of the function",
     ("repro", "action"): "the only one, in the name of the function",
 }
 #: Arguments that are no options, and why.

@@ -51,10 +51,12 @@ RANKS = {
     "cli": 12,
     "jax": 12,
     "tf": 12,
+    "torch_xla": 12,
     "xla_tools": 12,
     "pytest_plugin": 12,
     "notebook": 13,
     "__main__": 13,
+    "_build": 13,
     "__init__": 13,
 }
 

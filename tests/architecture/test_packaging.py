@@ -15,6 +15,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: What the build makes from the parsers, below the prefix of an installation.
+MADE = (
+    "share/man/man1/hlotool.1",
+    "share/bash-completion/completions/hlotool",
+    "share/zsh/site-functions/_hlotool",
+    "share/fish/vendor_completions.d/hlotool.fish",
+)
+
 #: What pip says where it cannot fetch anything.
 UNREACHABLE = ("Could not find a version", "No matching distribution", "Connection", "Max retries")
 
@@ -40,9 +48,17 @@ def test_top_level_is_what_the_project_promises() -> None:
     if tracked.returncode:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in tracked.stdout.splitlines()}
-    documents = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"}
+    documents = {
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "SECURITY.md",
+        "pyproject.toml",
+    }
     folders = {"backends", "benchmarks", "corpus", "docs", "grammar", "hlotool", "scripts", "tests"}
-    assert top == {".ci", ".gitignore"} | documents | folders
+    assert top == {".ci", ".gitignore"} | documents | folders | {"pyproject.toml"}
 
 
 @pytest.fixture(scope="session")
@@ -102,6 +118,8 @@ def test_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
         )
 
     assert run("--version").stdout.startswith("hlotool ")
+    for file in MADE:
+        assert (environment / file).read_text(encoding="utf-8").count("bisect")
     result = run("run", str(module))
     assert result.returncode == 3, result.stderr
     assert "f32[3]" in result.stdout

@@ -142,3 +142,42 @@ def test_a_file_that_is_no_hlo_is_a_case_with_an_error(
     [case] = ElementTree.parse("j.xml").findall(".//error")
     assert "x.hlo:4:" in case.get("message", "")
     capsys.readouterr()
+
+
+def test_only_what_is_new_fails(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The three lines of docs/reports.md; then another output is wrong."""
+    run = ["run", "d", "--jobs", "1", "--no-further-sets"]
+    assert main([*run, "--json"]) == ExitCode.MISMATCH
+    Path("now.json").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["baseline", "update", "known.json", "now.json"]) == ExitCode.AGREE
+    assert capsys.readouterr().out == "+ module_0001.jit_f: wrong\nknown.json: 1 known finding\n"
+    assert main([*run, "--baseline", "known.json", "--junit", "j.xml"]) == ExitCode.AGREE
+    assert "baseline known.json: 1 known, 0 new" in capsys.readouterr().out
+    assert ElementTree.parse("j.xml").findall(".//failure") == []
+    other = WRONG.replace("subtract", "divide")
+    Path("d/module_0001.jit_f.cpu_after_optimizations.txt").write_text(other, encoding="utf-8")
+    assert main([*run, "--baseline", "known.json"]) == ExitCode.MISMATCH
+    out = capsys.readouterr().out
+    assert "new: module_0001.jit_f: wrong" in out
+    assert "fixed: module_0001.jit_f: wrong" in out
+
+
+def test_a_baseline_that_is_none_is_refused_before_anything_runs(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.json").write_text("{", encoding="utf-8")
+    assert main(["run", "d", "--baseline", "x.json"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith(
+        "hlotool: error: x.json: no baseline, and no record of --json: "
+    )
+    assert main(["check", "d", "--baseline", "none.json"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "hlotool: error: none.json: No such file or directory\n"
+
+
+def test_a_page(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jinja2")
+    assert main(["run", "d", "--jobs", "1", "--html", "p.html"]) == ExitCode.MISMATCH
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert "1 wrong, 1 passed of 2 results" in page
+    assert "train.py:7" in page
+    capsys.readouterr()

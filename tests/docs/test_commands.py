@@ -1,14 +1,17 @@
-"""Every command in the README and the guides runs, and ends as the text beside it says."""
+"""Every command in the README and the guides runs, ends as it is said there, and prints what is shown."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,13 +22,13 @@ README = ROOT / "README.md"
 DOCUMENTS = [
     README,
     ROOT / "CONTRIBUTING.md",
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("*/README.md")),
     *ROOT.glob("*/*/README.md"),
 ]
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
-ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest )")
+ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest |mkdocs )")
 #: What stands for the reader's own; real programs are bisected by a slow test (tests/cli/test_exec.py).
 PLACEHOLDERS = {
     "hlotool run dump",
@@ -35,37 +38,55 @@ PLACEHOLDERS = {
 
 
 def blocks(path: Path, language: str) -> Iterator[str]:
-    """The fenced blocks of a document in one language."""
-    yield from re.findall(
-        rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    """The fenced blocks of a document in one language, those of lists, too."""
+    for indent, block in re.findall(
+        rf"^( *)```{language}\n(.*?)^ *```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        yield re.sub(rf"(?m)^{indent}", "", block)
 
 
-def commands() -> Iterator[tuple[str, int]]:
-    """Every command line of the documents with the exit code that it promises."""
+@dataclass(frozen=True)
+class Shown:
+    """A command of a document.
+
+    Attributes:
+        line: as it is typed.
+        promised: the exit status that the remark beside it promises.
+        before: commands above it in the same block, on which it may rest.
+    """
+
+    line: str
+    promised: int
+    before: tuple[str, ...]
+
+
+def commands_in(block: str) -> Iterator[Shown]:
+    """The commands of a block."""
+    before: list[str] = []
+    for text in block.splitlines():
+        line, _, remark = text.partition("  # ")
+        status = re.search(r"exits (\d+)", remark)
+        if line := line.strip():
+            yield Shown(line, int(status[1]) if status else 0, tuple(before))
+            before.append(line)
+
+
+def commands() -> Iterator[Shown]:
+    """Every command of the documents."""
     for path in DOCUMENTS:
         for block in blocks(path, "sh"):
-            for line in block.splitlines():
-                command, _, remark = line.partition("  # ")
-                promised = re.search(r"exits (\d+)", remark)
-                if command.strip():
-                    yield command.strip(), int(promised[1]) if promised else 0
+            yield from commands_in(block)
 
 
-COMMANDS = dict(commands())
+COMMANDS = {shown.line: shown for shown in commands()}
 
 
-def test_documents_hold_commands() -> None:
-    assert any(c.startswith("hlotool run corpus") for c in COMMANDS)
-
-
-@pytest.mark.parametrize("command", [c for c in COMMANDS if not ELSEWHERE.match(c) and c not in PLACEHOLDERS])
-def test_command(command: str, tmp_path: Path) -> None:
-    if re.search(r"\bcuda-emu\b", command) and shutil.which("g++") is None:
-        pytest.skip("there is no g++ for backend cuda-emu")
-    if re.search(r"\bxla\b|--platform=CPU|hlotool exec", command):
-        need_xla()
-    program, *arguments = shlex.split(command)
+@functools.cache
+def run(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the repository, once for all pages that have it."""
+    for earlier in COMMANDS[line].before:
+        run(earlier)
+    program, *arguments = shlex.split(line)
     runner = {
         "hlotool": [sys.executable, "-m", "hlotool"],
         "python": [sys.executable],
@@ -73,49 +94,68 @@ def test_command(command: str, tmp_path: Path) -> None:
     }[program]
     # A `python` among the arguments is this one.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    result = subprocess.run(
-        [*runner, *arguments],
-        cwd=ROOT,
-        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path), "PATH": path},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-    )
-    assert result.returncode == COMMANDS[command], result.stdout[-2000:] + result.stderr[-2000:]
+    with tempfile.TemporaryDirectory() as cache:
+        return subprocess.run(
+            [*runner, *arguments],
+            cwd=ROOT,
+            env=os.environ | {"HLOTOOL_CACHE": cache, "PATH": path, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=300,
+        )
+
+
+def need_tools(line: str) -> None:
+    """Skip the test where a command needs what is not installed."""
+    for each in (line, *COMMANDS[line].before):
+        if re.search(r"\bcuda-emu\b", each) and shutil.which("g++") is None:
+            pytest.skip("there is no g++ for backend cuda-emu")
+        if re.search(r"\bxla\b|--platform=CPU|hlotool exec", each):
+            need_xla()
+
+
+def test_documents_hold_commands() -> None:
+    assert any(c.startswith("hlotool run corpus") for c in COMMANDS)
+
+
+@pytest.mark.parametrize("line", [c for c in COMMANDS if not ELSEWHERE.match(c) and c not in PLACEHOLDERS])
+def test_command(line: str) -> None:
+    need_tools(line)
+    result = run(line)
+    assert result.returncode == COMMANDS[line].promised, result.stdout[-2000:] + result.stderr[-2000:]
     assert "Traceback" not in result.stderr
 
 
-#: A command with a remark, and the report below it.
-SHOWN = [
-    shown
-    for path in (README, ROOT / "docs" / "coverage.md")
-    for shown in re.findall(
-        r"^```sh\nhlotool (run [^\n#]*?)  +#[^\n]*\n```\n\n```text\n(.*?)^```",
-        path.read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
+#: The last command of a block and the report below it, which it prints.
+REPORTS = [
+    pytest.param([*commands_in(block)][-1].line, report, id=f"{path.stem}-{number}")
+    for path in DOCUMENTS
+    for number, (block, report) in enumerate(
+        re.findall(
+            r"^```sh\n([^`]*?)```\n\n```text\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S
+        )
     )
+    if not ELSEWHERE.match(block)
 ]
 
 
-@pytest.mark.parametrize(("command", "report"), SHOWN, ids=lambda text: text.splitlines()[0])
-def test_a_report_in_the_documents_is_what_is_printed(command: str, report: str, tmp_path: Path) -> None:
-    """Up to times, versions and the padding that goes with them."""
-    result = subprocess.run(
-        [sys.executable, "-m", "hlotool", *shlex.split(command)],
-        cwd=ROOT,
-        env=os.environ | {"HLOTOOL_CACHE": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-    )
+@pytest.mark.parametrize(("line", "report"), REPORTS)
+def test_a_report_in_the_documents_is_what_is_printed(line: str, report: str) -> None:
+    """Up to times, versions and the padding that goes with them; `…` alone on a line stands for others."""
+    need_tools(line)
+    shown = "".join(f"{part}\n" for part in normal(report).splitlines())
+    pattern = "(?:.*\n)*?".join(map(re.escape, re.split(r"(?m)^…\n", shown)))
+    printed = normal(run(line).stdout) + "\n"
+    assert re.fullmatch(pattern, printed), printed
 
-    def normal(text: str) -> str:
-        timeless = re.sub(r"\d+\.\d+( s\b|$)", "TIME", text, flags=re.MULTILINE)
-        # How many further sets of inputs there are is a matter of time, too.
-        timeless = re.sub(r"\n +sets  +\d+ further ones: .*", "", timeless)
-        timeless = re.sub(r" and [\w ]+ further sets?( \([^)]*\))?", "", timeless)
-        return re.sub(r"numpy [\d.]+|(?<=\S)  +", " ", timeless).strip()
 
-    assert normal(result.stdout) == normal(report)
+def normal(text: str) -> str:
+    """A report without what differs from run to run."""
+    timeless = re.sub(r"\d+\.\d+( s\b|$)", "TIME", text, flags=re.MULTILINE)
+    # How many further sets of inputs there are is a matter of time, too.
+    timeless = re.sub(r"\n +sets  +\d+ further ones: .*", "", timeless)
+    timeless = re.sub(r" and [\w ]+ further sets?( \([^)]*\))?", "", timeless)
+    return re.sub(r"numpy [\d.]+|(?<=\S)  +", " ", timeless).strip()
 
 
 def test_set_up_commands_name_real_extras() -> None:

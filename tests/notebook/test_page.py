@@ -31,10 +31,9 @@ def test_the_cells_run() -> None:
 
 
 @pytest.mark.xla
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_jupyter_shows_html() -> None:
-    """Needs the extra `notebook`; HLOTOOL_NOTEBOOK names a file for the executed notebook."""
+    """HLOTOOL_NOTEBOOK names a file for the executed notebook."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

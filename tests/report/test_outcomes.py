@@ -20,7 +20,7 @@ from hlotool.check.findings import FailedFile, Finding, Severity
 from hlotool.diff.records import ProgramDiffRecord, ResultDiffRecord
 from hlotool.errors import ExitCode
 from hlotool.findings.records import ErrorRecord, SourceRecord
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
 from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord
@@ -246,7 +246,7 @@ def test_states_follow_verdicts() -> None:
     for verdict in Verdict:
         state = found[verdict.value]
         assert (state is State.FAILED) == (verdict.exit_code is ExitCode.MISMATCH)
-        assert (state is State.PASSED) == (verdict.exit_code is ExitCode.AGREE)
+        assert (state is State.PASSED) == (verdict in AGREEING)
     assert rules_for(rule for rule, state in found.items() if state is not State.PASSED)
 
 

@@ -38,13 +38,13 @@ class Options:
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
         most_points: that are taken for decisions of few elements; None for as many as these take.
-        arguments: whose integers and preds are taken in place of generated ones, in the first trial.
+        given: arguments whose integers and preds are taken in place of generated ones, in the first trials.
     """
 
     trials: int = 2
     seed: int = 0
     time_limit: float = 60.0
-    arguments: Sequence[Any] | None = None
+    given: Sequence[Sequence[Any]] = ()
     most_points: int | None = None
 
 
@@ -99,10 +99,10 @@ def _scaled(value: Any, shape: Shape, factor: float) -> Any:
 def point_numbers(inputs: InputGenerator, options: Options, number: int, device: int = 0) -> Sequence[Any]:
     """The arguments of one point, before words take the place of floats.
 
-    Integers and preds repeat themselves after `trials` points, given ones are those of the first: what they
-    show must not vanish at further points.
+    Integers and preds repeat themselves after `trials` points, given ones are those of the first ones: what
+    they show must not vanish at further points.
     """
     trial = number % options.trials
-    if options.arguments is not None and trial == 0:
-        return options.arguments
+    if trial < len(options.given):
+        return options.given[trial]
     return inputs.draw(options.seed + trial + device).values

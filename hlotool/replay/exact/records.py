@@ -87,6 +87,9 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         degree: see there.
         laws: what was assumed beyond the laws of a field, of exp, log and roots.
         constants: that were read as other numbers.
+        further_sets: of integers and preds at which both were compared besides.
+        shown_by: that of them which shows them to be unequal, in words; empty where random points do.
+        inputs: file with its arguments, for `--inputs`.
         generated_constants: how many have generated values, for the dump leaves theirs out.
         left_boxes: unknown functions of the first program.
         right_boxes: unknown functions of the second one.
@@ -107,6 +110,9 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     degree: int = 0
     laws: list[str] = []
     constants: list[ReadingRecord] = []
+    further_sets: int = 0
+    shown_by: str = ""
+    inputs: str = ""
     generated_constants: int = 0
     left_boxes: list[BoxRecord] = []
     right_boxes: list[BoxRecord] = []

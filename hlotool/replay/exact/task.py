@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.base import DevicesBackend, Probe, Value
+from hlotool.directed.sets import in_words
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import BackendFailed, HlotoolError, Location, Unsupported
 from hlotool.findings.errors import error_record
@@ -24,7 +25,10 @@ from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.parting import open_search
 from hlotool.replay.exact.records import ProvedRecord, proved_record
 from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.replay.exact.sampled import Sampled, on_further_sets
 from hlotool.replay.program import Program, compile_program, load_program
+from hlotool.replay.saved_inputs import save_inputs
+from hlotool.workers.work_limit import work_done
 
 #: A search has so many parts that may each take the time of its budget: the point, the recordings of both
 #: programs there, at other points and on numbers, and what is tried.
@@ -44,6 +48,7 @@ class ProveTask:
         seed: of the first point.
         time_limit: in seconds.
         inputs: file whose integers and preds are taken in place of generated ones, at the first point.
+        further_sets: whether generated integers are followed by those of further sets.
     """
 
     name: str
@@ -54,6 +59,7 @@ class ProveTask:
     seed: int
     time_limit: float
     inputs: str | None = None
+    further_sets: bool = True
 
 
 def prove(task: ProveTask) -> ProvedRecord:
@@ -68,11 +74,17 @@ def prove(task: ProveTask) -> ProvedRecord:
         reference = load_program(task.owners[0], task.reference, only_read())
         tested = load_program(task.owners[1], task.tested, only_read(), reference)
         options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
+        before = work_done()
         result = compare(reference, tested, options)
+        sampled = Sampled(result)
+        is_sampled = task.further_sets and not options.given and reference.runner.copies == 1
+        if is_sampled and result.relation is Relation.EQUAL:
+            sampled = on_further_sets(reference, tested, result, options, work_done() - before)
+            result, options = sampled.result, sampled.options or options
         if result.relation is Relation.UNEQUAL and (why := doubt(reference.module, tested.module)):
             raise Unsupported(why, location=Location(right))
         generated = len(reference.module.generated)
-        record = proved_record(task.name, left, right, result, generated)
+        record = _with_sets(proved_record(task.name, left, right, result, generated), sampled)
         is_function = result.relation is Relation.UNEQUAL and not result.structural
         return _with_divergence(record, reference, tested, result, options) if is_function else record
     except HlotoolError as error:
@@ -97,7 +109,18 @@ def _with_divergence(
     return msgspec.structs.replace(record, divergence=msgspec.structs.replace(found, finding="suspected"))
 
 
-def _given(task: ProveTask, reference: Program) -> Sequence[Any] | None:
+def _with_sets(record: ProvedRecord, sampled: Sampled) -> ProvedRecord:
+    """The record with the further sets, and the one that shows programs to be unequal, which is saved."""
+    record = msgspec.structs.replace(record, further_sets=sampled.sets)
+    one = sampled.shown_by
+    if one is None:
+        return record
+    return msgspec.structs.replace(
+        record, shown_by=in_words(one), inputs=save_inputs(record.name, one.values)
+    )
+
+
+def _given(task: ProveTask, reference: Program) -> Sequence[Sequence[Any]]:
     """The arguments of the first point that are not drawn.
 
     Raises:
@@ -105,12 +128,12 @@ def _given(task: ProveTask, reference: Program) -> Sequence[Any] | None:
         Unsupported: the program runs on several devices, with arguments of their own.
     """
     if task.inputs is None:
-        return None
+        return ()
     if reference.runner.copies > 1:
         raise Unsupported("given inputs of a program on several devices")
     from hlotool.values.captured import load_inputs
 
-    return load_inputs(task.inputs, reference.module)
+    return [load_inputs(task.inputs, reference.module)]
 
 
 def failed_record(task: ProveTask, error: HlotoolError, seconds: float = 0.0) -> ProvedRecord:

@@ -48,7 +48,7 @@ def comparing(
     """
 
     def compared(seconds: float, trials: int) -> ExactResult:
-        options = Options(trials, seed, seconds, arguments)
+        options = Options(trials, seed, seconds, () if arguments is None else (arguments,))
         if is_limited:
             count = sum(computed_elements(side.module) for side in (reference, tested))
             points = int(thresholds.EXACT_ELEMENTS.value / max(1, count))

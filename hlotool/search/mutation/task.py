@@ -97,7 +97,7 @@ def sets_of(reference: Program, every: list[Trial], options: ReplayOptions, spen
     [first, *others] = every
     if others or first.inputs.origin != GENERATED or not options.further_sets:
         return
-    every_set = directed_sets(reference.module, first.arguments, options.seed)
+    every_set = directed_sets(reference.module, first.arguments, options.seed, options.input_range)
     for one, is_in_budget in in_budget(every_set, allowed_for_sets(options, spent)):
         if not is_in_budget:
             return

@@ -8,7 +8,6 @@ from itertools import islice
 
 import msgspec
 
-from hlotool.directed.plan import directed_sets
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
@@ -17,6 +16,7 @@ from hlotool.findings.verdict import Answer
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.names import did_you_mean
+from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
@@ -102,12 +102,12 @@ def on_inputs_that_show(loaded: Loaded, oracle: CaseOracle, options: ReplayOptio
         `loaded` where it fails at once, is given its arguments, or passes on the first few sets, too.
     """
     case = loaded.case
-    is_plain = loaded.inputs.origin == GENERATED and options.input_range is None and case.copies == 1
-    if not is_plain or not options.further_sets:
+    if loaded.inputs.origin != GENERATED or not options.further_sets:
         return loaded
     if oracle.outcome(case, "the plain inputs").answer is not Answer.GOOD:
         return loaded
-    further = (s for s in directed_sets(case.module, case.arguments, options.seed) if s.suits_other_backends)
+    sets = further_sets(case.module, case.arguments, options.seed, options.input_range, case.copies)
+    further = (one for one in sets if one.suits_other_backends)
     for one in islice(further, _MOST_SETS):
         other = replace(case, arguments=one.values)
         if oracle.outcome(other, f"set `{one.name}`").answer is Answer.BAD:

@@ -1,0 +1,96 @@
+"""`update_baseline`: what is known from now on; and how a call judges by what was known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hlotool.api.results import Result
+from hlotool.errors import UsageError
+
+if TYPE_CHECKING:
+    from hlotool.report.baseline_records import BaselineRecord, KnownRecord
+    from hlotool.report.bisect_records import BisectRecord
+    from hlotool.report.records import CheckRecord, RunRecord
+
+    _R = TypeVar("_R", RunRecord, CheckRecord, BisectRecord)
+
+
+class BaselineResult(Result["KnownRecord"]):
+    """A baseline: a row for each known finding."""
+
+    record: BaselineRecord
+
+    @property
+    def rows(self) -> Sequence[KnownRecord]:
+        """One record per finding."""
+        return self.record.known
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A baseline that a call is judged by.
+
+    Attributes:
+        baseline: its findings.
+        file: that it was read from.
+    """
+
+    baseline: BaselineRecord
+    file: str
+
+    def judge(self, record: _R) -> _R:
+        """The record with what is new about it; only that decides about the exit code."""
+        from hlotool.report.baseline import compared_with
+
+        return compared_with(record, self.baseline, self.file)
+
+
+def known_before(baseline: str | os.PathLike[str] | None) -> Known | None:
+    """What a baseline knows, read before anything runs; None for none.
+
+    Raises:
+        UsageError: it cannot be read, or is no baseline.
+    """
+    if baseline is None:
+        return None
+    from hlotool.report.baseline import read_baseline
+
+    return Known(read_baseline(os.fspath(baseline)), os.fspath(baseline))
+
+
+def update_baseline(
+    file: str | os.PathLike[str], records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+) -> BaselineResult:
+    """Write what is known from now on, as `hlotool baseline update` does.
+
+    What the file knows of modules that the records did not look at stays known.
+
+    Args:
+        file: the baseline; it need not be there yet.
+        records: files of what commands printed with `--json`.
+
+    Raises:
+        UsageError: a file cannot be read or written, or is no record with findings.
+    """
+    import msgspec
+
+    from hlotool.findings.files import writing
+    from hlotool.report.baseline import read_baseline, read_record, updated
+    from hlotool.report.outcomes import has_outcomes
+    from hlotool.workers.plain import encoded
+
+    path = os.fspath(file)
+    given = [records] if isinstance(records, str | os.PathLike) else records
+    old = read_baseline(path) if os.path.exists(path) else None
+    known = [read_record(os.fspath(record)) for record in given]
+    for record, name in zip(known, given):
+        if not has_outcomes(record):
+            raise UsageError(f"{os.fspath(name)}: {record.schema} is no record with findings")
+    found = updated(old, known, path)
+    with writing(path):
+        Path(path).write_bytes(encoded(found, msgspec.json.encode) + b"\n")
+    return BaselineResult(found)

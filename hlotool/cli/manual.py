@@ -1,0 +1,95 @@
+"""The manual page, hlotool(1), made from the parsers when a wheel is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hlotool._version import __version__
+from hlotool.cli.options import EXIT_CODES
+from hlotool.cli.parser import Parser
+from hlotool.cli.reference import Entry, sections_of
+
+#: Variables that users set.
+ENVIRONMENT = {
+    "HLOTOOL_CACHE": "folder for what is kept between runs: interrupted commands, compiled kernels",
+    "HLOTOOL_CONFIG": "file of a configuration, as --config names it",
+    "HLOTOOL_LOG": "debug, info or warning: as --log",
+    "HLOTOOL_STORE_ATTEMPTS": "how often an object store is asked that fails",
+    "HLOTOOL_STORE_CACHE": "bytes that copies of files from object stores may take",
+    "HLOTOOL_STORE_TIMEOUT": "seconds without a byte after which a connection to a store is given up",
+    "HLOTOOL_THREADS": "cores that large instructions may use",
+    "NO_COLOR": "set to anything: no colours",
+}
+
+
+def manual_page(parser: Parser) -> str:
+    """The page in roff's macros `man`, for man-db, groff and mandoc.
+
+    Args:
+        parser: of the whole command line.
+    """
+    return "\n".join(_lines(parser)) + "\n"
+
+
+def _lines(parser: Parser) -> Iterator[str]:
+    yield f'.TH HLOTOOL 1 "" "hlotool {__version__}" "User Commands"'
+    yield from (".SH NAME", r"hlotool \- interpret, replay, check and bisect XLA HLO dumps")
+    yield from (".SH SYNOPSIS", r".B hlotool", r".I COMMAND", r"[\fIoptions\fR] \.\.\.")
+    yield ".SH DESCRIPTION"
+    yield from _paragraphs(parser.description or "")
+    yield ".SH OPTIONS"
+    for section in sections_of(parser):
+        yield from _entries(section.entries)
+    yield ".SH COMMANDS"
+    for own in parser.commands.values():
+        yield from _command(own)
+    yield ".SH EXIT STATUS"
+    for code, meaning in EXIT_CODES.items():
+        yield from (".TP", rf"\fB{code.value}\fR", _text(meaning))
+    yield ".SH ENVIRONMENT"
+    for name, meaning in ENVIRONMENT.items():
+        yield from (".TP", rf"\fB{_text(name)}\fR", _text(meaning))
+    yield ".SH FILES"
+    yield from (".TP", r".I hlotool.toml\fR, \fIpyproject.toml", "defaults of options, for a project")
+
+
+def _command(parser: Parser) -> Iterator[str]:
+    usage = (parser.usage or "").replace("%%", "%")
+    yield rf'.SS "{_text(usage)}"'
+    yield from _paragraphs(parser.description or "")
+    for section in sections_of(parser):
+        about = f", {_text(section.about)}" if section.about else ""
+        yield from (".PP", rf"\fI{_text(section.title)}\fR{about}:")
+        yield from _entries(section.entries)
+    examples, _, _ = (parser.epilog or "").partition("exit codes:")
+    if examples.strip():
+        yield from (".PP", r"\fIExamples\fR:", ".PP", ".nf", ".RS 4")
+        yield from (_text(line.removeprefix("  ")) for line in examples.strip().splitlines()[1:])
+        yield from (".RE", ".fi")
+
+
+def _entries(entries: tuple[Entry, ...]) -> Iterator[str]:
+    for entry in entries:
+        names = ", ".join(rf"\fB{_text(name)}\fR" for name in entry.names)
+        value = rf"\fI{_text(entry.value)}\fR" if entry.value else ""
+        yield from (".TP", " ".join(filter(None, (names, value))), _text(entry.about))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Paragraphs are filled; lines that are indented stay as they are."""
+    for number, part in enumerate(re.split(r"\n\s*\n", text.strip("\n"))):
+        if number:
+            yield ".PP"
+        lines = part.splitlines()
+        if all(line.startswith("  ") for line in lines):
+            yield from (".nf", ".RS 4", *(_text(line.strip()) for line in lines), ".RE", ".fi")
+        else:
+            yield from (_text(line.strip()) for line in lines)
+
+
+def _text(text: str) -> str:
+    """Text in which nothing is a request or an escape of roff's, and a dash is the one that is typed."""
+    escaped = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq").replace("`", r"\(ga")
+    escaped = escaped.replace("'", r"\(aq").replace("^", r"\(ha").replace("~", r"\(ti")
+    return rf"\&{escaped}" if escaped.startswith(".") else escaped

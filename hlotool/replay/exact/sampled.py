@@ -1,0 +1,129 @@
+"""Integers and preds are sampled, not proved: equality is looked at on the sets of a replay, too.
+
+No field decides which branch an integer takes, where an index leads or how often a loop goes round. What is
+equal at the points that were drawn is therefore compared at one more point for each further set of inputs
+(`directed`) whose integers and preds are others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from hlotool.directed.plan import directed_sets
+from hlotool.directed.sets import InputSet
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape
+from hlotool.replay.exact.arguments import Options, Side
+from hlotool.replay.exact.compare import compare
+from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.replay.set_budget import Allowed, Limits
+from hlotool.values.flatten import flatten
+from hlotool.values.generate import generate_inputs
+from hlotool.workers.time_limit import TooSlow
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork
+
+#: Sets that are compared: each is a point.
+_MOST: Final = 16
+#: Work of making them: so many times what the comparison was, and as much in any case.
+_FACTOR: Final = 1.0
+_LEAST: Final = 0.5 * UNITS_PER_SECOND
+#: The share of the time that is left that each of the steps may take.
+_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What further sets say of two programs that are equal at random points.
+
+    Attributes:
+        result: of the points together, or of the one that shows the programs to be unequal.
+        sets: on which both were compared.
+        shown_by: the set that shows them to be unequal, if any does.
+        options: of the comparison at that point.
+    """
+
+    result: ExactResult
+    sets: int = 0
+    shown_by: InputSet | None = None
+    options: Options | None = None
+
+
+def on_further_sets(
+    reference: Side, tested: Side, result: ExactResult, options: Options, work: int
+) -> Sampled:
+    """The result of `compare` after the further sets; the same where these have no other integers.
+
+    Args:
+        reference: a program for one device, as it should be.
+        tested: the other one.
+        result: both are equal.
+        options: of that comparison.
+        work: units that it was.
+    """
+    end = time.monotonic() + options.time_limit - result.seconds
+    plain = [generate_inputs(reference.module, options.seed + n).values for n in range(max(1, result.trials))]
+    limits = Limits(Allowed(_LEAST + _FACTOR * work, _SHARE * (end - time.monotonic())))
+    sets = list(_others(reference, plain, options.seed, limits))
+    if not sets:
+        return Sampled(result)
+    together = compare(
+        reference, tested, _options(options, sets, options.seed, _SHARE * (end - time.monotonic()))
+    )
+    if together.relation is Relation.EQUAL:
+        return Sampled(replace(result, seconds=result.seconds + together.seconds), len(sets))
+    # One of them shows it, or cannot be evaluated, which says nothing of the others.
+    count = 0
+    for number, one in enumerate(sets):
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        alone = _options(options, [one], options.seed + number, left)
+        found = compare(reference, tested, alone)
+        count += found.relation is not Relation.REFUSED
+        if found.relation is Relation.UNEQUAL:
+            return Sampled(found, count, one, alone)
+    return Sampled(result, count)
+
+
+def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: float) -> Options:
+    """A point for each set and no more."""
+    count = len(sets)
+    given = [one.values for one in sets]
+    return replace(options, trials=count, most_points=count, seed=seed, time_limit=seconds, given=given)
+
+
+def _others(reference: Side, plain: Sequence[Sequence[Any]], seed: int, limits: Limits) -> Iterator[InputSet]:
+    """Sets whose integers and preds none before has."""
+    module = reference.module
+    seen = {_decisive(module, values) for values in plain}
+    if seen == {b""}:
+        return
+    sets = directed_sets(module, plain[0], seed)
+    count = 0
+    while count < _MOST and not limits.are_reached():
+        try:
+            with limits.hold():
+                one = next(sets, None)
+        except (TooMuchWork, TooSlow):
+            return
+        if one is None:
+            return
+        if (integers := _decisive(module, one.values)) not in seen:
+            seen.add(integers)
+            count += 1
+            yield one
+
+
+def _decisive(module: Module, values: Sequence[Any]) -> bytes:
+    """What no field draws: the arrays of integers and preds."""
+    return b"".join(
+        np.asarray(array).tobytes()
+        for parameter, value in zip(module.entry.parameters, values)
+        for _, shape, array in flatten(parameter.shape, value)
+        if isinstance(shape, ArrayShape) and not shape.element_type.is_inexact
+    )

@@ -1,0 +1,106 @@
+"""The page of a record: a template, its style and script, and the data of its rows, in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+from hlotool._version import __version__
+from hlotool.report.exec_records import ExecRecord
+from hlotool.report.html.data import page_data
+from hlotool.report.html.installed import need_jinja
+from hlotool.report.outcomes import Outcome, State, outcomes_of, state_of_kind
+from hlotool.report.records import RunRecord
+from hlotool.report.terminal import basis_lines
+from hlotool.report.words import plural, seconds
+
+#: In the order in which the browser reads them: helpers first, what starts everything last.
+_SCRIPTS = ("elements.js", "pictures.js", "details.js", "rows.js", "list.js", "main.js")
+_STYLES = ("page.css", "pictures.css", "print.css")
+
+
+def page(record: Any) -> str:
+    """One self-contained page of HTML: nothing in it is fetched from anywhere.
+
+    Args:
+        record: of `run`, `exec`, `bisect`, `check`, `prove` or `diff`.
+
+    Raises:
+        UsageError: there is no jinja2.
+    """
+    environment = _environment()
+    from markupsafe import Markup
+
+    style, script = ("".join(map(_text, names)) for names in (_STYLES, _SCRIPTS))
+    replays = record.run if isinstance(record, ExecRecord) else record
+    outcomes = outcomes_of(record)
+    causes = list(reversed(getattr(replays, "causes", [])))
+    command = record.schema.partition("/")[0].removeprefix("hlotool.")
+    headline = _headline(command, outcomes, getattr(record, "seconds", 0.0))
+    error = getattr(record, "error", None)
+    known: str = environment.from_string(_text("page.html.j2")).render(
+        title=f"hlotool {command}: {headline}",
+        command=command,
+        headline=headline,
+        paths=_paths(replays),
+        totals=list(_totals(outcomes)),
+        causes=causes,
+        states={cause.kind: state_of_kind(cause.kind).value for cause in causes},
+        rows=plural(len(outcomes), "result"),
+        basis=list(basis_lines(replays)) if isinstance(replays, RunRecord) else getattr(record, "notes", []),
+        error=error.message if error is not None else "",
+        versions={"hlotool": __version__} | getattr(record, "versions", {}),
+        # These are ours, or escaped as JSON: HTML knows no entities in them.
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(page_data(record)),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+    return known
+
+
+def _paths(record: Any) -> list[str]:
+    """What was looked at, as given."""
+    return record.paths if hasattr(record, "paths") else [p for p in (record.left, record.right) if p]
+
+
+def _environment() -> Any:
+    need_jinja()
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _totals(outcomes: list[Outcome]) -> Iterator[tuple[str, int, str]]:
+    """How many outcomes of each kind, those that need a look first."""
+    counts = Counter((outcome.rule, outcome.state) for outcome in outcomes)
+    order = [State.FAILED, State.ERROR, State.SKIPPED, State.PASSED]
+    for (rule, state), count in sorted(counts.items(), key=lambda item: (order.index(item[0][1]), -item[1])):
+        yield rule, count, state.value
+
+
+def _headline(command: str, outcomes: list[Outcome], took: float) -> str:
+    """What there is to know before anything else: `7 wrong, 119 passed of 126 results in 12.3 s`."""
+    counts = Counter(outcome.state for outcome in outcomes)
+    words = {
+        State.FAILED: "wrong" if command in ("run", "exec") else "with a finding",
+        State.ERROR: "could not be run",
+        State.SKIPPED: "open",
+        State.PASSED: "passed",
+    }
+    parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
+    text = f"{', '.join(parts)} of {plural(len(outcomes), 'result')}" if parts else "no results"
+    return f"{text} in {seconds(took)}" if took else text

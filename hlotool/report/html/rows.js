@@ -1,0 +1,41 @@
+const ORDER = { failed: 0, error: 1, skipped: 2, passed: 3 };
+
+/** The rows of the page's data, what they share put back. */
+function readRows() {
+  const { rows, shared } = JSON.parse(document.getElementById("data").textContent);
+  return rows.map(([name, kind, state, folder, tested, difference, cause, seconds, file, sections, commands], i) => ({
+    number: i,
+    name,
+    kind: shared[kind],
+    state: shared[state],
+    folder: shared[folder],
+    tested: shared[tested],
+    difference: shared[difference],
+    cause,
+    seconds,
+    file: shared[file],
+    sections: shared[sections],
+    commands: shared[commands],
+    text: [name, shared[kind], shared[folder], shared[tested], shared[difference]].join("\n").toLowerCase(),
+  }));
+}
+
+const SORTINGS = {
+  grave: (one, other) => ORDER[one.state] - ORDER[other.state] || one.number - other.number,
+  order: (one, other) => one.number - other.number,
+  name: (one, other) => one.name.localeCompare(other.name, "en", { numeric: true }) || one.number - other.number,
+  seconds: (one, other) => other.seconds - one.seconds || one.number - other.number,
+};
+
+/** The rows that match: all words of the search, the verdict and the cause. */
+function chosenRows(rows, { search, kind, cause, sort }) {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows
+    .filter(
+      (row) =>
+        (!kind || row.kind === kind) &&
+        (cause === "" || row.cause === Number(cause)) &&
+        words.every((word) => row.text.includes(word)),
+    )
+    .sort(SORTINGS[sort]);
+}
