@@ -200,9 +200,7 @@ class _Killer:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_journal_that_goes_on_here(
-    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_leaves_a_journal(dump: Path, tmp_path: Path) -> None:
     for number in range(3, 60):
         pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM))
         write_module(dump, number, *pair, f"jit_{number}")
@@ -218,11 +216,7 @@ def test_ctrl_c_leaves_a_journal_that_goes_on_here(
     assert running.returncode == ExitCode.INTERRUPTED
     assert json.loads(out)["interrupted"]
     assert b"Traceback" not in error
-    kept = _answers(tmp_path)
-    assert 5 <= kept < 60
-    monkeypatch.setattr(batch, "_FUNCTION", "support.planted:noted_replay")
-    assert len(hlotool.replay(dump, cache=False).rows) == 60
-    assert len((dump.parent / "notes").read_text().split()) <= 60 - kept
+    assert 5 <= _answers(tmp_path) < 60
 
 
 def _answers(folder: Path) -> int:
