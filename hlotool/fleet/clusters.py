@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,6 +100,7 @@ def _local(workers: int) -> Any:
             processes=True,
             # The children that do the work have limits of their own.
             memory_limit=0,
+            preload="hlotool.fleet.on_worker",
             # Any free port: another cluster of this machine may have the usual one.
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
@@ -109,15 +109,15 @@ def _local(workers: int) -> Any:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile leave Ctrl-C to this one."""
-    if threading.current_thread() is not threading.main_thread():
+    """What is started meanwhile leaves Ctrl-C to this thread, which hears of it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 def _started(spec: ClusterSpec) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -103,6 +104,12 @@ def versions_here() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def dask_setup(worker: object) -> None:
+    """Called by Dask in workers that a command has started on its own machine: Ctrl-C is for the command."""
+    with suppress(ValueError):  # not the main thread of its process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run_order(setup: Setup, order: Order) -> Reply:

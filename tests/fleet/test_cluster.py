@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ from hlotool.errors import (
     BackendCrashed,
     BackendTimeout,
     BackendUnavailable,
+    ExitCode,
     UsageError,
 )
 from hlotool.fleet import batch, clusters
@@ -193,6 +197,31 @@ class _Killer:
                 pids = [nanny.pid for nanny in nannies if nanny.pid not in (None, *self.killed)]
                 self.killed.append(self._chance.choice(pids))
                 os.kill(self.killed[-1], signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_a_journal(dump: Path, tmp_path: Path) -> None:
+    for number in range(3, 60):
+        pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM))
+        write_module(dump, number, *pair, f"jit_{number}")
+    command = [sys.executable, "-m", "hlotool", "run", str(dump), "--cluster", "local:2", "--json"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    while running.poll() is None and _answers(tmp_path) < 5:
+        time.sleep(0.05)
+    # To all processes of the terminal, as Ctrl-C does.
+    os.killpg(running.pid, signal.SIGINT)
+    out, error = running.communicate(timeout=120)
+    assert running.returncode == ExitCode.INTERRUPTED
+    assert json.loads(out)["interrupted"]
+    assert b"Traceback" not in error
+    assert 5 <= _answers(tmp_path) < 60
+
+
+def _answers(folder: Path) -> int:
+    """Lines of the journal."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.glob("cache/journals/*.jsonl"))
 
 
 def test_workers_of_another_version(local: Any, dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
