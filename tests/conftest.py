@@ -7,7 +7,12 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine is no fault of what is tested.
+hypothesis.settings.register_profile("hlotool", deadline=None)
+hypothesis.settings.load_profile("hlotool")
 
 # XLA computes with one thread: sums in the same order on every machine, and on processors with AVX-512 but
 # without bf16 no deadlock of oneDNN's threads in its products of bf16.
