@@ -92,7 +92,7 @@ class Known:
     def add(
         self, task: Task, identity: Identity, rows: Sequence[ModuleRecord], is_as_here: bool = True
     ) -> None:
-        """Keep the rows of a task that was run; for later commands only what this machine would have found."""
+        """Keep the rows of a task that was run; for later commands those that this machine would find."""
         if any(row.error is not None and row.error.kind == StoreError.__name__ for row in rows):
             return  # the store may answer the next time
         if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
