@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from hlotool.check.findings import Severity
 from hlotool.errors import ExitCode, UsageError
-from hlotool.findings.files import read_whole
+from hlotool.findings.files import read_file
 from hlotool.findings.records import CommandRecord
 from hlotool.report.baseline_records import BaselineRecord, ComparedRecord, KnownRecord
 from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
@@ -61,7 +60,7 @@ def read_record(path: str) -> CommandRecord:
     Raises:
         UsageError: it cannot be read, or is none.
     """
-    content = read_whole(Path(path), UsageError)
+    content = read_file(path, UsageError)
     try:
         name = json.loads(content)["schema"]
         return msgspec.json.decode(content, type=_RECORDS[name])
