@@ -1,7 +1,7 @@
 """How far a command is, on stderr.
 
-Of a run a live line on a terminal, plain lines if asked for, else a line now and then; of a search a line for
-each step.
+Of a run a live line on a terminal, plain lines if asked for, else a line now and then and what is wrong; of a
+search a line for each step.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ProgressLines(Silence):
 
 
 class Heartbeat(Silence):
-    """A line now and then, so that nobody who reads a log takes a long run for a dead one.
+    """A line now and then, so that nobody who reads a log takes a long run for a dead one, and what is wrong.
 
     Args:
         stream: gets the lines.
@@ -86,11 +86,14 @@ class Heartbeat(Silence):
         self._beat()
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        """Count it."""
+        """Count it; what is wrong is named at once."""
         self._count += 1
         self._remaining.finished(task)
         if is_wrong(rows):
             self._wrong.append(task.module.title)
+            if self._count < self._total:  # the report of the last one comes now
+                wrong = max(rows, key=lambda row: row.verdict.rank)
+                self._say(f"{row_verdict(wrong)[0]}  {task.module.title}  {wrong.reason}".rstrip())
         self._beat()
 
     def _beat(self) -> None:
@@ -103,7 +106,10 @@ class Heartbeat(Silence):
         if self._wrong:
             parts[1] += f" (the last: {self._wrong[-1]})"
         parts += [f"about {seconds(left)} left"] if left is not None else []
-        print(printable(f"hlotool: {', '.join(parts)}"), file=self._stream, flush=True)
+        self._say(", ".join(parts))
+
+    def _say(self, text: str) -> None:
+        print(printable(f"hlotool: {text}"), file=self._stream, flush=True)
 
 
 def progress_for(stream: IO[str], tasks: Sequence[Task], quiet: bool, verbose: bool) -> Silence | ProgressBar:
