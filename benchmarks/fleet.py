@@ -3,9 +3,9 @@
     python benchmarks/fleet.py [--modules 10000] [--distinct 1000] [--seed S] [--jobs 2] [--json]
 
 Distinct programs are made from the corpus: two stages of a module, the earlier one as the program before
-optimizations and the later one in place of the compiled one. Each is written for several hosts, with other names of instructions,
-modules and sources. Prints the seconds of the first run and of the same command again, the replays that were
-made, and the largest memory of the first process.
+optimizations and the later one in place of the compiled one. Each is written for several hosts, with other
+names of instructions, modules and sources. Prints the seconds of the first run and of the same command again,
+the replays that were made, and the largest memory of the first process.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def write_fleet(folder: Path, modules: int, distinct: int, seed: int) -> None:
 
 
 def distinct_pairs(seed: int) -> Iterator[tuple[str, str, str]]:
-    """Name, and two texts of one module, the later one after some more passes: no two are the same programs."""
+    """Name, and two texts of one module, the later one after more passes: no two are the same programs."""
     found = [module for dump in open_dumps([str(ROOT / "corpus/jax")]) for module in dump.modules]
     pairs = [
         (module.name, before.text, after.text)

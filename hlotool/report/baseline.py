@@ -22,7 +22,8 @@ from hlotool.report.baseline_records import BaselineRecord, ComparedRecord, Know
 from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
-from hlotool.report.outcomes import Outcome, State, outcomes_of, program_name
+from hlotool.report.outcome_identity import program_name
+from hlotool.report.outcomes import Outcome, State, outcomes_of
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import CheckRecord, RunRecord, exit_code_of
 

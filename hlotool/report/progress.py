@@ -73,6 +73,7 @@ class Heartbeat(Silence):
         self._total = len(tasks)
         self._count = 0
         self._wrong: list[str] = []
+        self._running: set[str] = set()
         self._clock = clock
         self._last = clock()
         self._remaining = Remaining(tasks, clock)
@@ -83,15 +84,18 @@ class Heartbeat(Silence):
 
     def started(self, task: Task) -> None:
         """Likewise."""
+        self._running.add(task.path)
         self._beat()
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        """Count it; what is wrong is named at once."""
+        """Count it; what is wrong is named at once, of the same programs the one that was run."""
         self._count += 1
+        was_run = task.path in self._running
+        self._running.discard(task.path)
         self._remaining.finished(task)
         if is_wrong(rows):
             self._wrong.append(task.module.title)
-            if self._count < self._total:  # the report of the last one comes now
+            if was_run and self._count < self._total:  # the report of the last one comes now
                 wrong = max(rows, key=lambda row: row.verdict.rank)
                 self._say(f"{row_verdict(wrong)[0]}  {task.module.title}  {wrong.reason}".rstrip())
         self._beat()
