@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from hlotool.cache.folder import cache_folder
 from hlotool.cache.sealed import sealed, unsealed
+from hlotool.cache.whole import write_whole
 
 _FORM = "answer 1"
 
@@ -62,7 +62,6 @@ class Store:
         self.folder = folder
         self.problem = ""
         self._last = ""
-        self._count = 0
 
     def get(self, key: str) -> Any:
         """The answer of that key; None without one that can be believed."""
@@ -85,19 +84,8 @@ class Store:
         """Keep an answer. What cannot be written is not kept, and `problem` says why."""
         if self.problem:
             return
-        path = self._path(key)
-        self._count += 1
-        passing = f"{path}.{socket.gethostname()}.{os.getpid()}.{self._count}"
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            try:
-                with open(passing, "wb") as file:
-                    file.write(sealed(_FORM, key, value))
-                os.replace(passing, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(passing)
-                raise
+            write_whole(self._path(key), sealed(_FORM, key, value))
         except OSError as error:
             self.problem = f"verdicts cannot be kept for later runs: {error.strerror or error}"
         self._last = key

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendUnavailable
 from hlotool.fleet.clusters import connected
@@ -58,14 +57,6 @@ class Cluster(Executor):
         self._client: Any = None
         self._cluster: Any = None
         self._sends_files = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Connect, and see whether the workers are of the same versions.

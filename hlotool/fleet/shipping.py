@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hlotool.cache.fingerprint import digest
+from hlotool.cache.whole import write_whole
 from hlotool.dump import containers
 from hlotool.dump.compression import DEFAULT_LIMITS
 from hlotool.dump.source import Source
@@ -90,8 +91,8 @@ def unpacked(argument: _T, contents: Contents, folder: Path) -> _T:
         copy = folder / digest(path, member, content) / original.name
         copies[path, member] = str(copy)
         if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(zlib.decompress(content))
+            # The threads of a worker may be sent the same file at the same time.
+            write_whole(copy, zlib.decompress(content))
 
     def moved(source: Source) -> Source:
         copy = copies.get((source.path, source.member))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
 
 from hlotool.errors import BackendFailed
 
@@ -73,6 +74,14 @@ class Executor(Protocol):
     notes: list[str]
     listener: Callable[[int, str], None] | None
     is_as_here: bool = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
         """Call `function` (`package.module:name`) on every argument.

@@ -11,8 +11,6 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import Self
 
 from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.logs import log_target
@@ -69,14 +67,6 @@ class Pool(Executor):
         self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target(), limits.niceness)
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Start the first worker, so that its imports overlap with whatever the caller does next."""
