@@ -290,7 +290,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(dump: Path) 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full disk at hand")
 def test_a_report_that_finds_a_full_disk_can_be_had_again(run: Shell, dump: Path) -> None:
     write_module(dump, 0, DOUBLE, SUM)
-    write_module(dump, 1, DOUBLE, SUM, "jit_g")
+    write_module(dump, 1, SUM, DOUBLE, "jit_g")
     command = [sys.executable, "-m", "hlotool", "run", str(dump)]
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
