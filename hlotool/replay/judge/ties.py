@@ -29,10 +29,10 @@ from hlotool.backends.numpy.tie_orders import (
 )
 from hlotool.errors import HlotoolError
 from hlotool.findings.comparison import EvidenceRecord
-from hlotool.findings.provenance import source_of
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.numerics.facts import origin_of
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge.judgement import Judgement, Side
 from hlotool.workers.work_limit import work_done
@@ -159,12 +159,8 @@ def _said(best: _Ordered, before: LeafComparison, after: LeafComparison) -> Leaf
     if after.verdict not in _RIGHT:
         return after
     reason = (
-        f"the order of equal elements of sort %{best.moved[0].name} is not specified (no is_stable), and in "
+        f"the order of equal elements of {origin_of(best.moved[0])} is not specified (no is_stable), and in "
         f"another order the reference returns the same ({RULE})"
     )
-    evidence = replace(
-        after.evidence or EvidenceRecord(seed=best.judgement.seed),
-        instruction=source_of(best.judgement.reference.module, best.moved[:1]),
-        rule=RULE,
-    )
+    evidence = replace(after.evidence or EvidenceRecord(seed=best.judgement.seed), rule=RULE)
     return dataclasses.replace(before, verdict=Verdict.SEMANTICS, reason=reason, evidence=evidence)
