@@ -1,15 +1,18 @@
 """The order of ties that a result shows: what an unstable sort returned is looked up where it is returned.
 
-Results are followed back to the sorts that they come from, through what only moves elements. In each group of
-equal elements the sorted rows are then put as the result has them. A result that no order of ties explains
-(an element lost, or one that stands twice) has no such place for some of them: then the program returns
-something else under that order, and a comparison shows it.
+Results are followed back to the sorts that they come from, through what moves elements, and through what
+computes each element of its result from one of its operand's. In each group of equal elements the sorted rows
+are then put as the result has them: by what they hold, or by what the program makes of them. That proposes an
+order, and no more: what the program returns under it is compared like any other result. One that no order of
+ties explains (an element lost, or one that stands twice) is returned under none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from hlotool.backends.numpy.ordering import total_order_keys
 from hlotool.backends.numpy.stable_order import take_along_last
 from hlotool.backends.numpy.tie_orders import library_order, unstable_sorts
 from hlotool.ir.attributes import SliceDim
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.values.flatten import flatten
@@ -30,108 +33,158 @@ class ObservedTies:
 
     Args:
         module: the program.
-        result: what an execution of it returned.
+        expected: what it returns on the same arguments with ties in the order in which they stood.
+        actual: what another execution of it returned.
     """
 
-    def __init__(self, module: Module, result: Value) -> None:
+    def __init__(self, module: Module, expected: Value, actual: Value) -> None:
         self._seen: dict[str, dict[int, _Seen]] = {}
-        sorts = unstable_sorts(module)
-        names = [sort.name for sort in sorts]
-        # Programs in other types have other instructions, of the same names.
-        once = {sort for sort in sorts if names.count(sort.name) == 1}
-        for index, shape, value in flatten(module.entry.root.shape, result):
-            if isinstance(shape, ArrayShape) and np.shape(value) == shape.dims:
-                shown = _Seen(np.asarray(value), np.ones(shape.dims, np.bool_))
-                for sort, number, found in _origins(module.entry.root, index, shown, ()):
-                    if sort in once:
-                        self._seen.setdefault(sort.name, {}).setdefault(number, found)
+        root = module.entry.root
+        names = Counter(sort.name for sort in unstable_sorts(module))
+        walk = _Walk()
+        for (index, shape, want), (_, _, have) in zip(
+            flatten(root.shape, actual), flatten(root.shape, expected)
+        ):
+            if isinstance(shape, ArrayShape) and np.shape(want) == np.shape(have) == shape.dims:
+                shown = _Seen(np.asarray(want), np.asarray(have), np.ones(shape.dims, np.bool_))
+                walk.back(root, index, shown, ())
+        for sort, found in walk.found:
+            # Programs in other types have other instructions, of the same names.
+            if names[sort.name] == 1:
+                seen = self._seen.setdefault(sort.name, {})
+                seen.setdefault(len(seen), found)
 
     def __call__(self, sort: Instruction, rows: Sequence[Array], order: Array, groups: Array) -> Array:
         """See `TieOrder`."""
-        seen = self._seen.get(sort.name)
-        if seen is None:
+        seen = [one for one in self._seen.get(sort.name, {}).values() if one.want.size == order.size]
+        if not seen:
             return library_order(sort, rows, order, groups)
         (axis,) = sort.integers("dimensions")
         shown = [
-            (take_along_last(rows[number], order), one.with_last(axis, order.shape))
-            for number, one in sorted(seen.items(), key=lambda item: -item[1].known.sum())
+            one.of_rows(axis, order, rows)
+            for one in sorted(seen, key=lambda one: (one.operand is None, -one.known.sum()))
         ]
         group = (groups + order.shape[1] * np.arange(len(order))[:, None]).reshape(-1)
-        known = np.logical_and.reduce([one.known.reshape(-1) for _, one in shown])
-        have = np.stack([group, *(c for own, _ in shown for c in _columns(own))], axis=1)
-        columns = (c for own, one in shown for c in _columns(one.values.astype(own.dtype)))
-        want = np.stack([group, *columns], axis=1)
+        known = np.logical_and.reduce([known for _, _, known in shown])
+        have = np.stack([group, *(c for own, _, _ in shown for c in _columns(own))], axis=1)
+        want = np.stack([group, *(c for _, wanted, _ in shown for c in _columns(wanted))], axis=1)
         moved: Array = order.reshape(-1)[_assigned(have, want, known)]
         return moved.reshape(order.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is known of an array: its elements, and which of them are known; of the same shape."""
+    """What a result shows of an array, in arrays of its shape.
 
-    values: Array
+    Attributes:
+        want: its elements, or what the program made of them.
+        have: the same with ties in the order in which they stood.
+        known: which elements of the two are known.
+        operand: of the sort, whose elements these are; None where they are made of them.
+    """
+
+    want: Array
+    have: Array
     known: Array
+    operand: int | None = 0
 
-    def with_last(self, axis: int, shape: tuple[int, ...]) -> _Seen:
-        """With one dimension last, as rows."""
-        values, known = (np.moveaxis(a, axis, -1).reshape(shape) for a in (self.values, self.known))
-        return _Seen(values, known)
+    def mapped(self, function: Callable[[Array], Array]) -> _Seen:
+        """With all arrays moved in one way."""
+        return replace(self, want=function(self.want), have=function(self.have), known=function(self.known))
+
+    def of_rows(self, axis: int, order: Array, rows: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """What sorted rows hold, what they should hold, and of which that is known; flat."""
+        moved = self.mapped(lambda array: np.moveaxis(array, axis, -1).reshape(-1))
+        if self.operand is None:
+            return moved.have, moved.want, moved.known
+        have = take_along_last(rows[self.operand], order).reshape(-1)
+        return have, moved.want.astype(have.dtype), moved.known
 
 
-def _origins(
-    instruction: Instruction, index: ShapeIndex, seen: _Seen, callers: tuple[Instruction, ...]
-) -> Iterator[tuple[Instruction, int, _Seen]]:
-    """The sort from which a leaf comes, the number of its operand there, and what is known of it there."""
-    while instruction.opcode != "sort":
+class _Walk:
+    """Follows leaves of a result back.
+
+    Attributes:
+        found: the sorts that were reached, with what is known of one of their results.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Instruction, _Seen]] = []
+        self._been: set[tuple[Instruction, ShapeIndex, tuple[Instruction, ...]]] = set()
+
+    def back(
+        self, instruction: Instruction, index: ShapeIndex, seen: _Seen, callers: tuple[Instruction, ...]
+    ) -> None:
+        """Follow one leaf of the value of `instruction`, in a computation that `callers` call."""
+        place = (instruction, index, callers)
+        if place in self._been:
+            return
+        self._been.add(place)
         operands = instruction.operands
         match instruction.opcode:
+            case "sort":
+                number = index[0] if index else 0
+                held = None if seen.operand is None else number
+                self.found.append((instruction, replace(seen, operand=held)))
             case "tuple":
-                instruction, index = operands[index[0]], index[1:]
+                self.back(operands[index[0]], index[1:], seen, callers)
             case "get-tuple-element":
-                instruction, index = operands[0], (instruction.integer("index"), *index)
+                self.back(operands[0], (instruction.integer("index"), *index), seen, callers)
             case "call" | "fusion":
-                callers = (*callers, instruction)
-                instruction = next(instruction.called).root
+                self.back(next(instruction.called).root, index, seen, (*callers, instruction))
             case "parameter" if callers:
-                instruction = callers[-1].operands[instruction.parameter_number or 0]
-                callers = callers[:-1]
-            case _:
-                before = _before(instruction, seen)
-                if before is None:
-                    return
-                instruction, seen = operands[0], before
-    yield instruction, index[0] if index else 0, seen
+                number = instruction.parameter_number or 0
+                self.back(callers[-1].operands[number], index, seen, callers[:-1])
+            case _ if isinstance(instruction.shape, ArrayShape) and not index:
+                for operand, before in _before(instruction, seen):
+                    self.back(operand, (), before, callers)
 
 
-def _before(instruction: Instruction, seen: _Seen) -> _Seen | None:
-    """What is known of the first operand of something that moves elements; None where it does more."""
-    values, known = seen.values, seen.known
+def _before(instruction: Instruction, seen: _Seen) -> Iterator[tuple[Instruction, _Seen]]:
+    """What is known of operands: of that of something that moves elements, or of all that have as many."""
+    operands = instruction.operands
+    moved = _moved_back(instruction)
+    if moved is not None:
+        yield operands[0], seen.mapped(moved)
+        return
+    for operand in operands:
+        if isinstance(operand.shape, ArrayShape) and operand.shape.size == seen.want.size:
+            made_of_it = seen.mapped(_reshaping(operand.dims))
+            yield operand, replace(made_of_it, operand=None)
+
+
+def _moved_back(instruction: Instruction) -> Callable[[Array], Array] | None:
+    """Elements of the result where they were in the operand, zeros for others; None for what does more."""
     match instruction.opcode:
-        case "add-dependency" | "copy" | "opt-barrier":
-            return seen
-        case "convert":
-            return _Seen(values.astype(dtype_of(instruction.operands[0].element_type)), known)
+        case "add-dependency" | "convert" | "copy" | "opt-barrier":
+            return lambda array: array
         case "reshape":
-            dims = instruction.operands[0].dims
-            return _Seen(values.reshape(dims), known.reshape(dims))
+            return _reshaping(instruction.operands[0].dims)
         case "bitcast" if instruction.element_type is instruction.operands[0].element_type:
-            back = bitcaster(instruction.array_shape, instruction.operands[0].array_shape)
-            return _Seen(back(values), back(known))
+            return bitcaster(instruction.array_shape, instruction.operands[0].array_shape)
         case "transpose":
-            back_to = np.argsort(instruction.integers("dimensions"))
-            return _Seen(values.transpose(back_to), known.transpose(back_to))
+            return partial(np.transpose, axes=np.argsort(instruction.integers("dimensions")))
         case "reverse":
-            axes = instruction.integers("dimensions")
-            return _Seen(np.flip(values, axes), np.flip(known, axes))
+            return partial(np.flip, axis=instruction.integers("dimensions"))
         case "slice":
-            whole = _Seen(
-                np.zeros(instruction.operands[0].dims, values.dtype),
-                np.zeros(instruction.operands[0].dims, np.bool_),
-            )
-            part = tuple(slice(d.start, d.limit, d.stride) for d in instruction.listed("slice", SliceDim))
-            whole.values[part], whole.known[part] = values, known
-            return whole
+            return _sliced_from(instruction)
     return None
+
+
+def _reshaping(dims: tuple[int, ...]) -> Callable[[Array], Array]:
+    return lambda array: array.reshape(dims)
+
+
+def _sliced_from(instruction: Instruction) -> Callable[[Array], Array]:
+    dims = instruction.operands[0].dims
+    part = tuple(slice(d.start, d.limit, d.stride) for d in instruction.listed("slice", SliceDim))
+
+    def whole(array: Array) -> Array:
+        filled = np.zeros(dims, array.dtype)
+        filled[part] = array
+        return filled
+
+    return whole
 
 
 def _columns(values: Array) -> list[Array]:

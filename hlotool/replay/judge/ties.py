@@ -99,7 +99,7 @@ def _closest(judgement: Judgement) -> _Ordered | None:
 def _orders(judgement: Judgement) -> Iterator[_OrderOf]:
     is_for_one = judgement.reference.watch is not None
     if is_for_one:
-        yield lambda module: ObservedTies(module, judgement.actual)
+        yield lambda module: ObservedTies(module, judgement.expected, judgement.actual)
     yield lambda _: library_order
     yield lambda _: reversed_ties
 
