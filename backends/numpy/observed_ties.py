@@ -45,8 +45,8 @@ class ObservedTies:
         for (index, shape, want), (_, _, have) in zip(
             flatten(root.shape, actual), flatten(root.shape, expected)
         ):
-            if isinstance(shape, ArrayShape) and np.shape(want) == np.shape(have) == shape.dims:
-                shown = _Seen(np.asarray(want), np.asarray(have), np.ones(shape.dims, np.bool_))
+            if isinstance(shape, ArrayShape) and np.shape(want) == np.shape(have):
+                shown = _Seen(np.asarray(want), np.asarray(have), np.ones(np.shape(want), np.bool_))
                 walk.back(root, index, shown, ())
         for sort, found in walk.found:
             # Programs in other types have other instructions, of the same names.
@@ -143,6 +143,11 @@ class _Walk:
 def _before(instruction: Instruction, seen: _Seen) -> Iterator[tuple[Instruction, _Seen]]:
     """What is known of operands: of that of something that moves elements, or of all that have as many."""
     operands = instruction.operands
+    if seen.want.shape != instruction.dims:
+        # Of dynamic size: its elements are where they are in the sort, or nothing is known.
+        if instruction.opcode in _AS_THEY_ARE:
+            yield operands[0], seen
+        return
     moved = _moved_back(instruction)
     if moved is not None:
         yield operands[0], seen.mapped(moved)
@@ -153,15 +158,19 @@ def _before(instruction: Instruction, seen: _Seen) -> Iterator[tuple[Instruction
             yield operand, replace(made_of_it, operand=None)
 
 
+#: Their elements are where they were in the operand.
+_AS_THEY_ARE = frozenset({"add-dependency", "convert", "copy", "opt-barrier"})
+
+
 def _moved_back(instruction: Instruction) -> Callable[[Array], Array] | None:
     """Elements of the result where they were in the operand, zeros for others; None for what does more."""
     match instruction.opcode:
-        case "add-dependency" | "convert" | "copy" | "opt-barrier":
+        case opcode if opcode in _AS_THEY_ARE:
             return lambda array: array
         case "reshape":
             return _reshaping(instruction.operands[0].dims)
         case "bitcast" if instruction.element_type is instruction.operands[0].element_type:
-            return bitcaster(instruction.array_shape, instruction.operands[0].array_shape)
+            return _bitcast_back(instruction)
         case "transpose":
             return partial(np.transpose, axes=np.argsort(instruction.integers("dimensions")))
         case "reverse":
@@ -169,6 +178,13 @@ def _moved_back(instruction: Instruction) -> Callable[[Array], Array] | None:
         case "slice":
             return _sliced_from(instruction)
     return None
+
+
+def _bitcast_back(instruction: Instruction) -> Callable[[Array], Array] | None:
+    try:
+        return bitcaster(instruction.array_shape, instruction.operands[0].array_shape)
+    except ValueError:
+        return None
 
 
 def _reshaping(dims: tuple[int, ...]) -> Callable[[Array], Array]:
