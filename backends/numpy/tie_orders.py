@@ -54,10 +54,10 @@ def reversed_ties(_: Instruction, __: Sequence[Array], order: Array, groups: Arr
     return np.take_along_axis(order, length - 1 - turned, axis=1) if rows else order
 
 
-#: Elements that are sorted one by one, in Python.
-_MOST = 1 << 16
-#: Units of work of a comparison there.
-_STEP = 200
+#: Elements that are sorted one by one, in Python: in a few seconds.
+_MOST = 1 << 20
+#: Units of work of one of n·log2(n) steps there.
+_STEP = 250
 
 
 def library_order(_: Instruction, __: Sequence[Array], order: Array, groups: Array) -> Array:
