@@ -182,7 +182,7 @@ def faulty(draw: random.Random, tail: str, value: tuple[Any, ...]) -> tuple[Any,
     if others.size and not tail.endswith(("weighted", "neighbours")):
         flat[place] = flat[draw.choice(others.tolist())]
     else:
-        flat[place] += 100_000
+        flat[place] += flat.dtype.type(100 if flat.dtype.itemsize < 4 else 100_000)
     return tuple(parts)
 
 
