@@ -11,6 +11,7 @@ import pytest
 
 from hlotool.backends.base import Executable
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.tie_orders import reversed_ties, ties_in
 from hlotool.errors import Unsupported
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
@@ -194,3 +195,37 @@ def test_real_miscompiles_of_code_generation(name: str, instruction: str) -> Non
     module = parse_module(after.read_text(encoding="utf-8"), str(after))
     record = run_alone(after, load_inputs(str(folder / "inputs.npz"), module), [()])
     assert instruction in (record.source.instruction, *(call.partition("%")[2] for call in record.around))
+
+
+SORTING = """HloModule m
+less {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT before = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+  k = s32[8] parameter(0)
+  i = s32[8] iota(), iota_dimension=0
+  s = (s32[8], s32[8]) sort(k, i), dimensions={0}, to_apply=less
+  j = s32[8] get-tuple-element(s), index=1
+  ROOT r = s32[8] negate(j)
+}"""
+
+
+class Reversing(Faulty):
+    """The same, and the last of equal elements first."""
+
+    def compile(self, module: Module) -> Any:
+        with ties_in(reversed_ties):
+            return super().compile(module)
+
+
+def test_another_order_of_ties_is_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "get_backend", lambda _: Reversing("negate", "abs"))
+    module = parse_module(SORTING)
+    keys = np.int32([1, 0, 1, 0, 1, 2, 2, 1])
+    record = divergence_on("faulty", module, module, [keys], [()], Budget())
+    assert record.source.instruction == "r"
+    assert record.notes == ["instructions run alone on faulty, each on right operands: 3"]

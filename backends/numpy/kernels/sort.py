@@ -16,6 +16,7 @@ from hlotool.backends.numpy.partition_sort import partition_sort
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.row_blocks import by_rows
 from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
+from hlotool.backends.numpy.tie_orders import TieOrder, order_of_ties
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
@@ -28,9 +29,11 @@ Order = Callable[[Sequence[Array]], Array]
 def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Sort all operands along one dimension by `to_apply(a0, b0, a1, b1, …)`, true when a comes before b.
 
-    Always stable, whatever `is_stable` says; XLA may order ties of an unstable sort differently. A comparator
-    that is no strict weak order, such as LT on floats with NaN, leaves the order to the implementation: here
-    NaN counts as the largest when keys are recognised.
+    Stable, whatever `is_stable` says, but within `tie_orders.ties_in`. Without `is_stable` equal elements may
+    come in any order: XLA's CPU backend calls `std::sort` of libstdc++ for each row, whose order is the same
+    in every run, stable up to 16 elements and not beyond. A comparator that is no strict weak order, such as
+    LT on floats with NaN, leaves the order to the implementation: here NaN counts as the largest when keys
+    are recognised.
 
     XLA: operation_semantics.md#sort.
     """
@@ -42,8 +45,20 @@ def sort(instruction: Instruction, lowering: Lowering) -> Kernel:
         chosen = order(rows)
         return [take_along_last(r, chosen) for r in rows]
 
+    ties = order_of_ties(instruction)
+
+    def sort_with_ties(whole: Sequence[Array], ties: TieOrder) -> list[Array]:
+        length = whole[0].shape[-1]
+        rows = [np.ascontiguousarray(o).reshape(-1, length) if o.size else o for o in whole]
+        if length < 2 or not rows[0].size:
+            return list(whole)
+        stable = order(rows)
+        chosen = ties(instruction, rows, stable, _groups(less, rows, stable))
+        return [take_along_last(r, chosen).reshape(o.shape) for r, o in zip(rows, whole)]
+
     def kernel(*operands: Array) -> tuple[Array, ...]:
-        results = by_rows(sort_rows, [np.moveaxis(o, axis, -1) for o in operands])
+        moved = [np.moveaxis(o, axis, -1) for o in operands]
+        results = by_rows(sort_rows, moved) if ties is None else sort_with_ties(moved, ties)
         return tuple(np.moveaxis(result, -1, axis) for result in results)
 
     if isinstance(instruction.shape, TupleShape):
@@ -94,6 +109,15 @@ def _is_stable_order(less: Lanes, operands: Sequence[Array], order: Array) -> bo
     wrong = less(*(side for pair in zip(later, earlier) for side in pair))[0]
     right = less(*(side for pair in zip(earlier, later) for side in pair))[0]
     return bool((~wrong & (right | (order[..., :-1] < order[..., 1:]))).all())
+
+
+def _groups(less: Lanes, operands: Sequence[Array], order: Array) -> Array:
+    """For each place of sorted rows [rows, length] how many different elements are smaller."""
+    rows = [take_along_last(o, order) for o in operands]
+    steps = less(*(side for r in rows for side in (r[:, :-1], r[:, 1:])))[0]
+    groups = np.zeros(order.shape, np.int64)
+    np.cumsum(steps, axis=1, out=groups[:, 1:])
+    return groups
 
 
 def _by_comparisons(less: Lanes, operands: Sequence[Array]) -> Array:

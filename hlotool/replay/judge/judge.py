@@ -15,6 +15,7 @@ Every leaf goes through the same questions, the cheap ones first:
 7. Nothing does: `wrong`; of the worst few, with the pattern that the error shows (`explaining`).
 8. Are both programs the same function of real numbers (`equality`)? If not, what is close all the same is
    `differs`; if so, `unstable` is `rounding`.
+9. Does another legal order of equal elements explain what is wrong (`ties`)? `semantics`.
 
 Every execution serves all leaves. The one that is furthest off is asked about first. Once a leaf is wrong for
 certain, so is the program, and what is at hand decides about the others.
@@ -42,6 +43,7 @@ from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Judgement, Leaf
+from hlotool.replay.judge.ties import weighed_by_ties
 
 
 def judge(judgement: Judgement) -> Comparison:
@@ -52,6 +54,11 @@ def judge(judgement: Judgement) -> Comparison:
     Returns:
         a verdict with reasons for the whole and for each leaf.
     """
+    return weighed_by_ties(judgement, _judged(judgement), _judged)
+
+
+def _judged(judgement: Judgement) -> Comparison:
+    """The verdict, where sorts leave equal elements in the order of the reference."""
     compared = judgement.compared()
     has_other_structure = compared.verdict is Verdict.STRUCTURAL and len(compared.leaves) == 1
     if has_other_structure:
