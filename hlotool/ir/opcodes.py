@@ -408,7 +408,13 @@ _ROWS = (
         "async_execution_thread output_to_operand_aliasing",
         "async_ops.md",
     ),
-    _row("async-update", 1, Class.CONTROL, optional="async_execution_thread calls", anchor="async_ops.md"),
+    _row(
+        "async-update",
+        1,
+        Class.CONTROL,
+        optional="async_execution_thread calls output_to_operand_aliasing",
+        anchor="async_ops.md",
+    ),
     _row("call", _ANY, Class.CONTROL, "to_apply", "is_composite", "call"),
     _row(
         "conditional",
