@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -45,7 +46,10 @@ def path_fingerprint(path: Path) -> str:
 
 def _file_fingerprint(path: Path) -> str:
     try:
-        return _content(path, stamp_of(path.stat()))
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "no file"  # to open a pipe is to wait for who writes into it
+        return _content(path, stamp_of(status))
     except OSError as error:
         return f"errno {error.errno}"
 
