@@ -38,6 +38,13 @@ JAXLIB = tuple(int(number) for number in re.findall(r"\d+", _INSTALLED)[:3])
 #: The first version whose texts have elements of tuples as operands, and an order in place of a type.
 NEWER_TEXT = (0, 12, 0)
 
+
+def in_older_words(text: str) -> str:
+    """What XLA prints since NEWER_TEXT, as it was printed before: the same is said."""
+    text = text.replace(", order=TOTAL", ", type=TOTALORDER").replace(", has_dynamic_root=false", "")
+    return re.sub(r"(topk\(.*), is_stable=true", r"\1", text)
+
+
 _T = TypeVar("_T")
 
 _CHILD = "support.xla_child"
