@@ -14,7 +14,7 @@ X, Y = "x = f32[4] parameter(0)", "y = s32[5] parameter(1)"
 Q = "q = (f32[4], s32[5]) tuple(x, y)"
 R = "r = ((f32[4], s32[5]), s32[5]) tuple(q, y)"
 
-#: Lines after X, Y, Q, R; all instructions as jaxlib 0.12.0.1 prints them when it has read them, in our order.
+#: Lines after X, Y, Q, R; all instructions as jaxlib 0.12.0.1 prints them again, in our order.
 CASES = {
     "one instruction for all uses": (
         ("w = f32[4] add(q#0, %q#0)", "v = f32[4] negate(f32[4] q#0)"),

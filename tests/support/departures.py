@@ -22,7 +22,7 @@ class Departure:
         types: element types that are concerned, in words.
         xla: what XLA gives.
         ours: what the numpy backend gives.
-        until: the first version of jaxlib that gives what we give, or lost the option that shows it.
+        until: the first version of jaxlib in which some of its cases do not show it any more.
         predicate: function of `differential.predicates` that says which elements it explains; None where
             random tests do not meet it.
         example: a module that shows it; None where a spec case does, or a predicate alone.
