@@ -2,10 +2,10 @@
 
     python benchmarks/fleet.py [--modules 10000] [--distinct 1000] [--seed S] [--jobs 2] [--json]
 
-Distinct programs are made from the corpus: a program as the frontend gave it, with its text after one of the
-passes in place of the compiled one. Each is written for several hosts, with other names of instructions,
-modules and sources. Prints the seconds of the first run and of the same command again, the replays that were
-made, and the largest memory of the first process.
+Distinct programs are made from the corpus: two stages of a module, the earlier one as the program before
+optimizations and the later one in place of the compiled one. Each is written for several hosts, with other
+names of instructions, modules and sources. Prints the seconds of the first run and of the same command again,
+the replays that were made, and the largest memory of the first process.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def write_fleet(folder: Path, modules: int, distinct: int, seed: int) -> None:
 
 
 def distinct_pairs(seed: int) -> Iterator[tuple[str, str, str]]:
-    """Name, text before optimizations, text after one of the passes: no two are the same programs."""
+    """Name, and two texts of one module, the later one after more passes: no two are the same programs."""
     found = [module for dump in open_dumps([str(ROOT / "corpus/jax")]) for module in dump.modules]
     pairs = [
-        (module.name, module.before.text, stage.text)
+        (module.name, before.text, after.text)
         for module in found
-        for stage in module.stages[1:]
-        if module.before is not None and module.before.text is not None and stage.text is not None
+        for before, after in itertools.combinations(module.stages, 2)
+        if before.text is not None and after.text is not None
     ]
     random.Random(seed).shuffle(pairs)
     seen: set[tuple[str, str]] = set()

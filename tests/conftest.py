@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -99,7 +100,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What is marked `xla` is skipped where no XLA runs."""
+    """What is marked `xla` is skipped where no XLA runs. No test has the verdicts of another one."""
+    shutil.rmtree(os.path.join(os.environ["HLOTOOL_CACHE"], "verdicts"), ignore_errors=True)
     if item.get_closest_marker("xla"):
         from support.oracle import need_xla
 

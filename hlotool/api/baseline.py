@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hlotool.api.results import Result
@@ -58,8 +57,10 @@ def known_before(baseline: str | os.PathLike[str] | None) -> Known | None:
     if baseline is None:
         return None
     from hlotool.report.baseline import read_baseline
+    from hlotool.stores.masks import taken_in
 
-    return Known(read_baseline(os.fspath(baseline)), os.fspath(baseline))
+    path = taken_in(os.fspath(baseline))
+    return Known(read_baseline(path), path)
 
 
 def update_baseline(
@@ -70,27 +71,32 @@ def update_baseline(
     What the file knows of modules that the records did not look at stays known.
 
     Args:
-        file: the baseline; it need not be there yet.
-        records: files of what commands printed with `--json`.
+        file: the baseline, or its URL; it need not be there yet.
+        records: files, or URLs of such, of what commands printed with `--json`.
 
     Raises:
         UsageError: a file cannot be read or written, or is no record with findings.
+        DumpError: nor can that of a store.
     """
     import msgspec
 
-    from hlotool.findings.files import writing
+    from hlotool.findings.files import write_file
     from hlotool.report.baseline import read_baseline, read_record, updated
     from hlotool.report.outcomes import has_outcomes
+    from hlotool.stores.masks import taken_in
+    from hlotool.stores.paths import exists
+    from hlotool.stores.writing import refuse_web
     from hlotool.workers.plain import encoded
 
-    path = os.fspath(file)
-    given = [records] if isinstance(records, str | os.PathLike) else records
-    old = read_baseline(path) if os.path.exists(path) else None
-    known = [read_record(os.fspath(record)) for record in given]
-    for record, name in zip(known, given):
+    path = taken_in(os.fspath(file))
+    refuse_web(path)
+    several = [records] if isinstance(records, str | os.PathLike) else records
+    names = [taken_in(os.fspath(record)) for record in several]
+    old = read_baseline(path) if exists(path) else None
+    known = [read_record(name) for name in names]
+    for record, name in zip(known, names):
         if not has_outcomes(record):
-            raise UsageError(f"{os.fspath(name)}: {record.schema} is no record with findings")
+            raise UsageError(f"{name}: {record.schema} is no record with findings")
     found = updated(old, known, path)
-    with writing(path):
-        Path(path).write_bytes(encoded(found, msgspec.json.encode) + b"\n")
+    write_file(path, [encoded(found, msgspec.json.encode) + b"\n"])
     return BaselineResult(found)

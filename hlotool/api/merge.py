@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.api.replay import ReplayResult, record_of
@@ -21,19 +20,22 @@ def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     """Make the records of all shards of a run one: that of the run without `shard`.
 
     Args:
-        records: files that `hlotool run --shard I/N --json` printed, in any order.
+        records: files, or URLs of such, that `hlotool run --shard I/N --json` printed, in any order.
 
     Raises:
         InputError: a file cannot be read, or is no record of a run.
+        DumpError: nor can that of a store.
         UsageError: the records are not the shards of one run, some are missing, or one is there twice.
     """
     import msgspec
 
     from hlotool.api.course import Ending
+    from hlotool.stores.masks import taken_in
 
     paths = [records] if isinstance(records, str | os.PathLike) else list(records)
-    shards = [_read(os.fspath(path)) for path in paths]
-    _must_be_one_run(shards, [os.fspath(path) for path in paths])
+    names = [taken_in(os.fspath(path)) for path in paths]
+    shards = [_read(name) for name in names]
+    _must_be_one_run(shards, names)
     first = shards[0]
     rows = sorted(
         (position, number, row)
@@ -63,12 +65,11 @@ def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
 def _read(path: str) -> RunRecord:
     import msgspec
 
+    from hlotool.findings.files import read_file
     from hlotool.report.records import RunRecord
 
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=RunRecord)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        return msgspec.json.decode(read_file(path), type=RunRecord)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not what `hlotool run --json` prints: {error}") from error
 

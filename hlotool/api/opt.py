@@ -150,15 +150,14 @@ def _load(path: str, form: str | None) -> Module:
     """The program, verified; `form` says what it is, None looks inside the file."""
     if form is None:
         return load(path)
-    from hlotool.findings.files import read_whole
+    from hlotool.findings.files import read_file
     from hlotool.ir.verifier import verify_or_raise
     from hlotool.parse.proto.module import parse_module_proto
     from hlotool.parse.reader import parse_module
     from hlotool.stores.masks import taken_in
-    from hlotool.stores.paths import here
 
-    content = sys.stdin.buffer.read() if path == "-" else read_whole(Path(here(taken_in(path))), DumpError)
-    shown = "<stdin>" if path == "-" else path
+    content = sys.stdin.buffer.read() if path == "-" else read_file(path, DumpError)
+    shown = "<stdin>" if path == "-" else taken_in(path)
     if form == "proto":
         module = parse_module_proto(content, shown)
     else:

@@ -179,8 +179,8 @@ def replay(
             `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
-        cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not with
-            a cluster, whose processors may be others.
+        cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not those
+            of a cluster whose processors, libraries or environment are others than this machine's.
         course: is told how it goes on.
 
     Raises:
@@ -190,7 +190,7 @@ def replay(
     """
     given = dict(locals())
     start = time.perf_counter()
-    from hlotool.fleet.executors import executor_of, is_here
+    from hlotool.fleet.executors import executor_of
     from hlotool.replay.options import PRELOAD
     from hlotool.workers.executor import Limits
 
@@ -202,7 +202,7 @@ def replay(
     backends = " or ".join(options.backends)
     with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume, cache and is_here(cluster))
+        replay_on(pool, where, options, found, course, resume, cache)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
@@ -250,7 +250,8 @@ def replay_on(
         found: gets what is found, also what was found before an error.
         course: is told how it goes on.
         resume: go on where the same call was interrupted.
-        cache: use the verdicts of earlier calls, and keep new ones.
+        cache: use the verdicts of earlier calls, and keep new ones, where the executor finds what this
+            machine would find.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
@@ -268,7 +269,7 @@ def replay_on(
     tasks = [every[position] for position in choice.positions]
     found.notes += choice.notes
     found.journal = _journal(tasks, paths, options)
-    known = Known(found.journal, verdict_store() if cache else None)
+    known = Known(found.journal, verdict_store() if cache and executor.is_as_here else None)
     batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
     rows = batch.records

@@ -24,7 +24,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
-    parser.add_argument("action", choices=("info", "prune", "clear"))
+    parser.add_argument(
+        "action", choices=("info", "prune", "clear"), help="count, remove what is old, or all"
+    )
     parser.add_argument(
         "--size", metavar="SIZE", type=byte_size, help="what may stay, as 100M [as much as a run leaves]"
     )

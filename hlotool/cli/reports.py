@@ -52,7 +52,8 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, there is no such folder, or what makes pages is not installed.
+        UsageError: two want stdout, there is no such folder, a web server takes no files, or what makes pages
+            is not installed.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
@@ -65,9 +66,21 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
 
         need_jinja()
     for name, path in asked:
-        folder = os.path.dirname(path) or "."
-        if path != "-" and not _is_url(path) and not os.path.isdir(folder):
-            raise UsageError(f"--{name} {path}: there is no folder {folder}")
+        if path != "-":
+            _refuse_unwritable(name, path)
+
+
+def _refuse_unwritable(name: str, path: str) -> None:
+    # What knows URLs takes a while to import, and few commands write reports.
+    from hlotool.stores.masks import taken_in
+    from hlotool.stores.urls import is_url
+    from hlotool.stores.writing import refuse_web
+
+    path = taken_in(path)
+    refuse_web(path)
+    folder = os.path.dirname(path) or "."
+    if not is_url(path) and not os.path.isdir(folder):
+        raise UsageError(f"--{name} {path}: there is no folder {folder}")
 
 
 def is_for_others(arguments: argparse.Namespace) -> bool:
@@ -99,27 +112,20 @@ def print_for_others(record: Any, arguments: argparse.Namespace) -> bool:
 
 
 def write_reports(record: Any, arguments: argparse.Namespace) -> None:
-    """Write the files that were asked for, and tell GitHub; raises UsageError where one cannot be written."""
-    from hlotool.findings.files import writing
+    """Write the files that were asked for, and tell GitHub.
+
+    Raises:
+        UsageError: one cannot be written.
+        DumpError: nor can that of a store.
+    """
+    from hlotool.findings.files import write_file
 
     for name in _FILES:
         path = getattr(arguments, name, None)
         if path and path != "-":
-            content = _writer(name)(record)
-            if _is_url(path):
-                from hlotool.stores.writing import upload
-
-                upload(path, content)
-                continue
-            with writing(path), open(path, "wb") as file:
-                file.write(content)
+            write_file(path, [_writer(name)(record)])
     if getattr(arguments, "github", False):
         _tell_github(record)
-
-
-def _is_url(path: str) -> bool:
-    # What knows URLs takes a while to import, and few reports go to one.
-    return "://" in path
 
 
 def _writer(name: str) -> Callable[[Any], bytes]:

@@ -15,6 +15,7 @@ import msgspec
 from hlotool.errors import HlotoolError, InputError, UsageError
 from hlotool.findings.toml_lines import KeyPath, line_of
 from hlotool.stores.masks import taken_in
+from hlotool.stores.paths import open_bytes
 from hlotool.stores.urls import is_url
 from hlotool.stores.writing import upload
 
@@ -46,6 +47,20 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
         return
     with writing(path), open(path, "wb") as file:
         file.writelines(pieces)
+
+
+def read_file(path: str | os.PathLike[str], error: type[HlotoolError] = InputError) -> bytes:
+    """The content of a file, of this machine or, by its URL, of a store.
+
+    Raises:
+        HlotoolError: of the class `error`: there is none, or it cannot be read.
+        DumpError: nor can the store's.
+    """
+    path = taken_in(os.fspath(path))
+    if not is_url(path):
+        return read_whole(Path(path), error)
+    with open_bytes(path) as file:
+        return file.read()
 
 
 def read_whole(path: Path, error: type[HlotoolError] = InputError) -> bytes:

@@ -201,7 +201,7 @@ class _Run:
             if isinstance(event, Started):
                 self._listener.started(self._tasks[position])
             else:
-                self._done(position, rows_of(self._tasks[position], event))
+                self._done(position, rows_of(self._tasks[position], event), event.is_as_here)
 
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
@@ -225,10 +225,10 @@ class _Run:
         self._finish(position, answer.rows, answer.program)
         return True
 
-    def _done(self, position: int, rows: list[ModuleRecord]) -> None:
+    def _done(self, position: int, rows: list[ModuleRecord], is_as_here: bool) -> None:
         """A task was run; those that waited for it are answered, or left for later."""
         identity = self._running.pop(position)
-        self._known.add(self._tasks[position], identity, rows)
+        self._known.add(self._tasks[position], identity, rows, is_as_here)
         self._finish(position, rows, identity.shared or identity.exact)
         for key in (identity.exact, identity.shared):
             for waiting, other in self._waiting.pop(key, ()):

@@ -19,7 +19,8 @@ from typing import Any, Self
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendUnavailable
 from hlotool.fleet.clusters import connected
-from hlotool.fleet.on_worker import Order, Reply, Setup, run_order, versions_here
+from hlotool.fleet.identity import made_with_any
+from hlotool.fleet.on_worker import Order, Reply, Setup, machine_here, run_order, versions_here
 from hlotool.fleet.shipping import contents_of, files_of
 from hlotool.stores import masks
 from hlotool.workers.executor import Done, Event, Executor, Limits, Started
@@ -42,6 +43,7 @@ class Cluster(Executor):
     Attributes:
         notes: warnings of the workers for the user, each once.
         listener: nobody is told what a worker is busy with.
+        is_as_here: the workers that were there at the start find what this machine would find.
     """
 
     def __init__(
@@ -77,12 +79,14 @@ class Cluster(Executor):
         try:
             self._client.wait_for_workers(1, timeout=None if self._cluster else _FIRST_WORKER)
             found = self._client.run(versions_here, on_error="return")
+            machines = self._client.run(machine_here, on_error="return")
         except TimeoutError as error:
             raise BackendUnavailable(f"--cluster {self._name}: no worker within {_FIRST_WORKER} s") from error
         except Exception as error:
             raise self._lost(error) from error
         for worker, versions in found.items():
             self._check(worker, versions)
+        self.is_as_here = set(machines.values()) == {made_with_any()}
 
     def close(self) -> None:
         """Cancel what runs; a cluster that was started for this command ends."""
@@ -136,7 +140,8 @@ class Cluster(Executor):
         beside = max(slots.values(), default=1) - 1
         limits = replace(self._limits, jobs=1, beside=beside)
         versions = tuple(versions_here().items())
-        return Setup(limits, self._preload, self._backend, tuple(masks.secrets().items()), versions)
+        secrets = tuple(masks.secrets().items())
+        return Setup(limits, self._preload, self._backend, secrets, versions, made_with_any())
 
     def _order(self, function: str, argument: object) -> Order:
         contents = contents_of(argument) if self._sends_files else None
@@ -161,9 +166,9 @@ class Cluster(Executor):
             return None
         if reply.failure is not None:
             kind, backend, message, log = reply.failure
-            return Done(index, kind(backend, message, log), reply.seconds)
+            return Done(index, kind(backend, message, log), reply.seconds, reply.is_as_there)
         assert reply.value is not None
-        return Done(index, reply.value, reply.seconds)
+        return Done(index, reply.value, reply.seconds, reply.is_as_there)
 
     def _failed(self, error: Exception) -> BackendFailed:
         """The failure of a task that has no reply; raises BackendCrashed where that is not its own."""

@@ -17,6 +17,8 @@ _STARTED = {
     "slurm": ("dask_jobqueue", "SLURMCluster", "dask-jobqueue", "jobs"),
     "k8s": ("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes", "n_workers"),
 }
+#: The part of Dask's configuration with the environment of workers.
+_VARIABLES_OF_WORKERS = "distributed.nanny.pre-spawn-environ"
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss|inproc)://\S+")
 
 
@@ -91,9 +93,12 @@ _CONNECT = 30
 
 def _local(workers: int) -> Any:
     """Workers on this machine, each with one task at a time; Ctrl-C is for the first process alone."""
+    import dask
     import distributed
 
-    with _deaf_to_interrupts():
+    # Dask would put variables for its workers into the environment of this process, where they stay and
+    # decide about results (`OMP_NUM_THREADS`); the children that do the work have variables of their own.
+    with dask.config.set({_VARIABLES_OF_WORKERS: {}}), _deaf_to_interrupts():
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

@@ -18,8 +18,3 @@ def executor_of(
     from hlotool.fleet.cluster import Cluster
 
     return Cluster(cluster, limits, preload, backend)
-
-
-def is_here(cluster: str | None) -> bool:
-    """Whether the work is done by this machine's processor, which decides about last bits."""
-    return cluster is None or cluster.startswith("local:")

@@ -191,10 +191,16 @@ def _context_of(options: ReplayOptions) -> str:
 
 
 @lru_cache(maxsize=8)
-def made_with(backends: tuple[str, ...] = ()) -> str:
-    """A key of all that computes: hlotool itself, Python, packages, processor, environment."""
+def made_with(backends: tuple[str, ...] = (), aside: frozenset[str] = frozenset()) -> str:
+    """A key of all that computes: hlotool itself, Python, packages, processor, environment.
+
+    Args:
+        backends: whose packages count, too.
+        aside: variables of the environment that do not count.
+    """
     packages = [name for backend in ("", *backends) for name in _PACKAGES.get(backend, ())]
-    variables = sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
+    counting = (item for item in os.environ.items() if item[0].startswith(_VARIABLES))
+    variables = sorted((name, value) for name, value in counting if name not in aside)
     return digest(
         __version__,
         own_code(),
@@ -205,6 +211,11 @@ def made_with(backends: tuple[str, ...] = ()) -> str:
         *platform.libc_ver(),
         repr(variables),
     )
+
+
+def made_with_any(aside: frozenset[str] = frozenset()) -> str:
+    """The key that only machines share which find the same with any backend; see `made_with`."""
+    return made_with(tuple(sorted(filter(None, _PACKAGES))), aside)
 
 
 @lru_cache(maxsize=1)

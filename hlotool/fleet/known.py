@@ -89,8 +89,10 @@ class Known:
         complete = [row for row in own if row is not None]
         return Answer(complete, entry.program) if len(complete) == len(own) else None
 
-    def add(self, task: Task, identity: Identity, rows: Sequence[ModuleRecord]) -> None:
-        """Keep the rows of a task that was run."""
+    def add(
+        self, task: Task, identity: Identity, rows: Sequence[ModuleRecord], is_as_here: bool = True
+    ) -> None:
+        """Keep the rows of a task that was run; for later commands those that this machine would find."""
         if any(row.error is not None and row.error.kind == StoreError.__name__ for row in rows):
             return  # the store may answer the next time
         if not identity.exact or (entry := _entry_of(task, identity, rows)) is None:
@@ -102,7 +104,8 @@ class Known:
         if self.journal is not None and not verdicts & OF_THE_MACHINE:
             self.journal.add(identity.exact, msgspec.to_builtins(entry))
         # A saved set of inputs is a file that others remove; a process that died may live the next time.
-        if identity.lasts and not verdicts & FAILED and not any(_file(row) for row in rows):
+        lasts = identity.lasts and is_as_here
+        if lasts and not verdicts & FAILED and not any(_file(row) for row in rows):
             self._store(identity.exact, entry)
 
     def close(self) -> None:

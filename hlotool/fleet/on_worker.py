@@ -21,7 +21,7 @@ from typing import Any
 
 from hlotool._version import __version__
 from hlotool.errors import BackendFailed
-from hlotool.fleet.identity import own_code
+from hlotool.fleet.identity import made_with_any, own_code
 from hlotool.fleet.shipping import Contents, Seen, are_here, unpacked
 from hlotool.stores import masks
 from hlotool.workers.executor import Limits
@@ -42,6 +42,7 @@ class Setup:
         backend: named in the errors of tasks that fail.
         secrets: of URLs, by masked URL.
         versions: of the first process, which results have to be of.
+        machine: of the first process; see `machine_here`.
     """
 
     limits: Limits
@@ -49,6 +50,7 @@ class Setup:
     backend: str
     secrets: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
+    machine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Reply:
         notes: warnings for the user.
         is_blind: this machine has not got the files.
         versions: of this machine, where they are not those that results have to be of.
+        is_as_there: the first process's machine would have found the same to the last bit.
     """
 
     value: bytes | None = None
@@ -89,6 +92,7 @@ class Reply:
     notes: tuple[str, ...] = ()
     is_blind: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
+    is_as_there: bool = False
 
 
 @cache
@@ -104,6 +108,15 @@ def versions_here() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def machine_here() -> str:
+    """A key that machines share which find the same to the last bit."""
+    import dask
+
+    # The number of threads that Dask chooses for workers stands for that which a pool chooses for children.
+    chosen = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    return made_with_any(frozenset(n for n, value in chosen.items() if os.environ.get(n) == str(value)))
 
 
 def dask_setup(worker: object) -> None:
@@ -125,11 +138,12 @@ def run_order(setup: Setup, order: Order) -> Reply:
     pool = _pool(setup)
     [done] = pool.call_all(f"{__name__}:call_in_folder", [(order.folder, order.function, argument)])
     notes = tuple(pool.notes)
+    is_as_there = machine_here() == setup.machine
     if isinstance(done.value, BackendFailed):
         error = done.value
         failure = type(error), error.backend, error.message, error.log
-        return Reply(failure=failure, seconds=done.seconds, notes=notes)
-    return Reply(done.value, seconds=done.seconds, notes=notes)
+        return Reply(failure=failure, seconds=done.seconds, notes=notes, is_as_there=is_as_there)
+    return Reply(done.value, seconds=done.seconds, notes=notes, is_as_there=is_as_there)
 
 
 def call_in_folder(order: tuple[str, str, Any]) -> Any:

@@ -10,20 +10,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from hlotool.check.findings import Severity
 from hlotool.errors import ExitCode, UsageError
-from hlotool.findings.files import read_whole
+from hlotool.findings.files import read_file
 from hlotool.findings.records import CommandRecord
 from hlotool.report.baseline_records import BaselineRecord, ComparedRecord, KnownRecord
 from hlotool.report.bisect_records import BisectRecord, bisect_exit_code
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
-from hlotool.report.outcomes import Outcome, State, outcomes_of, program_name
+from hlotool.report.outcome_identity import program_name
+from hlotool.report.outcomes import Outcome, State, outcomes_of
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import CheckRecord, RunRecord, exit_code_of
 
@@ -61,7 +61,7 @@ def read_record(path: str) -> CommandRecord:
     Raises:
         UsageError: it cannot be read, or is none.
     """
-    content = read_whole(Path(path), UsageError)
+    content = read_file(path, UsageError)
     try:
         name = json.loads(content)["schema"]
         return msgspec.json.decode(content, type=_RECORDS[name])

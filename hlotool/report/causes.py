@@ -59,6 +59,7 @@ def causes_of_run(
                 cause,
                 what=_what(example),
                 source=located_source(example),
+                programs=len({row.twin_of or row.path for row in members}),
                 example=example.name,
                 file=example.path,
                 next=next_command(example),

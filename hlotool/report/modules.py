@@ -23,15 +23,19 @@ from hlotool.report.words import compared_stages, distance, row_verdict, style_o
 _LISTED = 4
 
 
+def same_programs(modules: Sequence[ModuleRecord]) -> list[list[int]]:
+    """Positions of the records, those of the same programs under several names together."""
+    found: dict[tuple[str, str | None, str | None], list[int]] = {}
+    for number, module in enumerate(modules):
+        key = module.twin_of or module.path, module.stage_tested, module.tested
+        found.setdefault(key, []).append(number)
+    return list(found.values())
+
+
 def without_twins(modules: Sequence[ModuleRecord]) -> tuple[list[ModuleRecord], list[Text]]:
     """Of the same programs under several names the first, called `NAME ×512`, and where the others are."""
-    twins: dict[tuple[str, str | None, str | None], list[ModuleRecord]] = {}
-    for module in modules:
-        twins.setdefault((module.twin_of or module.path, module.stage_tested, module.tested), []).append(
-            module
-        )
     firsts, where = [], []
-    for first, *others in twins.values():
+    for first, *others in ([modules[n] for n in same] for same in same_programs(modules)):
         if others:
             names = [module.name for module in others]
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""

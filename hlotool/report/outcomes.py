@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hlotool.check.findings import Finding, Severity
+from hlotool.check.findings import Severity
 from hlotool.diff.records import ProgramDiffRecord
 from hlotool.findings.outputs import output_name
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.replay.exact.records import ProvedRecord
-from hlotool.replay.records import LeafRecord, ModuleRecord
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.cause_records import CauseRecord
 from hlotool.report.causes import blamed, located_source
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
+from hlotool.report.outcome_identity import finding_identity, leaf_identity, program_name, row_identity
 from hlotool.report.outcome_rules import ALONE, NOT_FINITE, PROGRAM_DIFFERS, UNCHECKED, UNREAD
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import CheckRecord, RunRecord
 from hlotool.report.words import compared_stages, distance
-
-#: What another dump of the same program calls otherwise: the number that a dump gives to a module, and what
-#: TensorFlow counts and hashes.
-_PASSING = re.compile(r"\bmodule_\d+\.|(?<=\S)_\d+__\S*$")
-#: The number that XLA gives to an instruction.
-_SUFFIX = re.compile(r"[.\d]+$")
 
 
 class State(enum.Enum):
@@ -139,7 +133,7 @@ def _of_run(record: RunRecord) -> Iterator[Outcome]:
             line=_hlo_line(row),
             source=located_source(row),
             severity=_SEVERITIES[state],
-            identity=_row_identity(row, causes.get(number)),
+            identity=row_identity(row, causes.get(number)),
             cause=causes[number].id if number in causes else "",
             seconds=row.seconds,
             tested=compared_stages(row),
@@ -211,7 +205,7 @@ def _of_check(record: CheckRecord) -> Iterator[Outcome]:
             line=finding.line,
             source=finding.source,
             severity=finding.severity,
-            identity=_finding_identity(finding, causes.get(number)),
+            identity=finding_identity(finding, causes.get(number)),
             cause=causes[number].id if number in causes else "",
         )
     for failure in record.failures:
@@ -271,7 +265,7 @@ def _of_diff(record: DiffRecord) -> Iterator[Outcome]:
             message=leaf.reason or leaf.verdict.value,
             file=result.right,
             severity=_SEVERITIES[state],
-            identity=(result.name, *_leaf_identity(leaf)),
+            identity=(result.name, *leaf_identity(leaf)),
         )
     yield from _unpaired("diff", record.left, record.only_left)
     yield from _unpaired("diff", record.right, record.only_right)
@@ -351,38 +345,8 @@ def state_of_kind(kind: str) -> State:
     return known.get(kind, State.FAILED)
 
 
-def program_name(name: str) -> str:
-    """What a module is called in any dump: without its folder, and without numbers that it has only there."""
-    return _PASSING.sub("", name.replace("\\", "/").rpartition("/")[2])
-
-
 def _by_row(causes: Iterable[CauseRecord]) -> dict[int, CauseRecord]:
     return {row: cause for cause in causes for row in cause.rows}
-
-
-def _row_identity(row: ModuleRecord, cause: CauseRecord | None) -> tuple[str, ...]:
-    """Module, sides, verdict, cause, and each output that does not agree with what is wrong about it."""
-    wrong = [leaf for leaf in row.leaves if leaf.verdict not in AGREEING]
-    return (
-        program_name(row.name),
-        row.stage_reference or "",
-        row.stage_tested or "",
-        # Another version of a backend is the same backend.
-        (row.tested or "").partition(" ")[0],
-        row.verdict.value,
-        cause.id if cause is not None else "",
-        *(part for leaf in wrong for part in _leaf_identity(leaf)),
-    )
-
-
-def _leaf_identity(leaf: LeafRecord) -> tuple[str, ...]:
-    pattern = leaf.evidence.pattern if leaf.evidence is not None else ""
-    return output_name(leaf.index), leaf.shape, leaf.verdict.value, leaf.fault, pattern
-
-
-def _finding_identity(finding: Finding, cause: CauseRecord | None) -> tuple[str, ...]:
-    instruction = _SUFFIX.sub("", finding.instruction)
-    return program_name(finding.module), finding.rule, instruction, cause.id if cause else ""
 
 
 def _hlo_line(row: ModuleRecord) -> int:

@@ -1,7 +1,7 @@
 """How far a command is, on stderr.
 
-Of a run a live line on a terminal, plain lines if asked for, else a line now and then; of a search a line for
-each step.
+Of a run a live line on a terminal, plain lines if asked for, else a line now and then and what is wrong; of a
+search a line for each step.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ProgressLines(Silence):
 
 
 class Heartbeat(Silence):
-    """A line now and then, so that nobody who reads a log takes a long run for a dead one.
+    """A line now and then, so that nobody who reads a log takes a long run for a dead one, and what is wrong.
 
     Args:
         stream: gets the lines.
@@ -73,6 +73,7 @@ class Heartbeat(Silence):
         self._total = len(tasks)
         self._count = 0
         self._wrong: list[str] = []
+        self._running: set[str] = set()
         self._clock = clock
         self._last = clock()
         self._remaining = Remaining(tasks, clock)
@@ -83,14 +84,20 @@ class Heartbeat(Silence):
 
     def started(self, task: Task) -> None:
         """Likewise."""
+        self._running.add(task.path)
         self._beat()
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        """Count it."""
+        """Count it; what is wrong is named at once, of the same programs the one that was run."""
         self._count += 1
+        was_run = task.path in self._running
+        self._running.discard(task.path)
         self._remaining.finished(task)
         if is_wrong(rows):
             self._wrong.append(task.module.title)
+            if was_run and self._count < self._total:  # the report of the last one comes now
+                wrong = max(rows, key=lambda row: row.verdict.rank)
+                self._say(f"{row_verdict(wrong)[0]}  {task.module.title}  {wrong.reason}".rstrip())
         self._beat()
 
     def _beat(self) -> None:
@@ -103,7 +110,10 @@ class Heartbeat(Silence):
         if self._wrong:
             parts[1] += f" (the last: {self._wrong[-1]})"
         parts += [f"about {seconds(left)} left"] if left is not None else []
-        print(printable(f"hlotool: {', '.join(parts)}"), file=self._stream, flush=True)
+        self._say(", ".join(parts))
+
+    def _say(self, text: str) -> None:
+        print(printable(f"hlotool: {text}"), file=self._stream, flush=True)
 
 
 def progress_for(stream: IO[str], tasks: Sequence[Task], quiet: bool, verbose: bool) -> Silence | ProgressBar:

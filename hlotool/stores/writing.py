@@ -15,9 +15,14 @@ def upload(url: str, content: bytes) -> None:
         UsageError: web servers take nothing.
         DumpError: the store refuses, or fails to answer.
     """
-    if is_web(url):
-        raise UsageError(f"{url}: a web server takes no files; write to a store (s3://…, gs://…) or here")
+    refuse_web(url)
     ask(url, lambda files, path: files.pipe_file(path, content), "written")
+
+
+def refuse_web(path: str) -> None:
+    """Raise UsageError for what nothing can be written to: the URL of a web server."""
+    if is_url(path) and is_web(path):
+        raise UsageError(f"{path}: a web server takes no files; write to a store (s3://…, gs://…) or here")
 
 
 def refuse_url(option: str, path: str) -> str:

@@ -28,11 +28,14 @@ class Done:
         index: position among the arguments.
         value: the function's result in MessagePack, or why there is none.
         seconds: wall time of the call.
+        is_as_here: this machine would have found the same to the last bit: its processor can do the same, and
+            libraries and variables of the environment are the same.
     """
 
     index: int
     value: bytes | BackendFailed
     seconds: float
+    is_as_here: bool = True
 
 
 Event: TypeAlias = Started | Done
@@ -64,10 +67,12 @@ class Executor(Protocol):
     Attributes:
         notes: warnings of the workers for the user, each once.
         listener: is told what the worker of which task is busy with.
+        is_as_here: all workers find what this machine would find, to the last bit; known after `start`.
     """
 
     notes: list[str]
     listener: Callable[[int, str], None] | None
+    is_as_here: bool = True
 
     def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
         """Call `function` (`package.module:name`) on every argument.

@@ -303,13 +303,10 @@ def _table(done: Isolated) -> str:
 
 
 def _write(path: str, messages: Sequence[bytes]) -> None:
-    from pathlib import Path
-
-    from hlotool.findings.files import writing
+    from hlotool.findings.files import write_file
 
     # A message that repeats a field is the concatenation of those that have it once each.
-    with writing(path):
-        Path(path).write_bytes(b"".join(messages))
+    write_file(path, messages)
 
 
 def _tell(text: str) -> None:

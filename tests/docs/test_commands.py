@@ -86,7 +86,7 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the repository, once for all pages that have it."""
     for earlier in COMMANDS[line].before:
         run(earlier)
-    words, _, written = line.partition(" > ")
+    words, _, written = line.replace("$PWD", str(ROOT)).partition(" > ")
     program, *arguments = shlex.split(words)
     runner = {
         "hlotool": [sys.executable, "-m", "hlotool"],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +41,7 @@ def containers(value: Any) -> Iterator[dict[str, Any]]:
 
 def check_command(words: list[str]) -> None:
     """Variables stand for what a user has: a number where one is asked for."""
-    plain = [re.sub(r"\$\{?\w+[^}\s]*\}?|\$\(\w+\)", "1", word) for word in words]
+    plain = [re.sub(r"\$\{\w+[^}\s]*\}|\$\w+|\$\(\w+\)", "1", word) for word in words]
     assert build_parser().parse_args(plain).command_name == plain[0]
 
 
@@ -47,7 +49,7 @@ def commands(text: str) -> Iterator[list[str]]:
     """The command lines of hlotool in a script."""
     for line in text.replace("\\\n", " ").splitlines():
         if re.match(r"\s*(srun\s+|exec\s+)*hlotool\s", line):
-            words = shlex.split(line, comments=True)
+            words = shlex.split(line.partition(" > ")[0], comments=True)
             yield words[words.index("hlotool") + 1 :]
 
 
@@ -55,10 +57,17 @@ def commands(text: str) -> Iterator[list[str]]:
 def test_manifests(path: Path) -> None:
     found = documents(path)
     assert all({"apiVersion", "kind", "metadata"} <= document.keys() for document in found)
-    calls = [c for c in containers(found) if c["image"] == "hlotool" and "command" not in c]
+    calls = []
+    for container in containers(found):
+        if container["image"] == "hlotool" and "command" not in container:
+            calls.append(container["args"])
+        elif container["command"] == ["bash", "-c"]:
+            [script] = container["args"]
+            subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+            calls += commands(script)
     assert calls, "an example that does not call hlotool"
-    for container in calls:
-        check_command(container["args"])
+    for words in calls:
+        check_command(words)
     for container in containers(found):
         assert {"requests"} <= container["resources"].keys()
 
@@ -80,6 +89,36 @@ def test_scripts(path: Path) -> None:
     assert found
     for words in found:
         check_command(words)
+
+
+#: Runs what it is given at once: an array of three tasks, or one job.
+SBATCH = """\
+#!/bin/bash
+[[ " $* " == *" --array=1-16 "* ]] && tasks="1 2 3" || tasks=
+while [[ $1 == --* ]]; do shift; done
+for task in ${tasks:-0}; do
+    SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=3 bash "$@" >> slurm.out
+    echo "$?" >> status
+done
+echo 17
+"""
+
+
+def test_a_job_array_of_slurm_becomes_one_record(tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (("sbatch", SBATCH), ("hlotool", f'#!/bin/bash\n{sys.executable} -m hlotool "$@"\n')):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    dump = ROOT / "corpus" / "jax" / "int8_dot"
+    path = f"{tools}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HLOTOOL_CACHE": str(tmp_path / "c")}
+    command = ["bash", EXAMPLES / "slurm-shards.sh", dump]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=600)
+    # Of one module two of three shards are empty; the last status is that of `merge`.
+    assert (tmp_path / "status").read_text().split() == ["0"] * 4
+    assert sorted(path.name for path in tmp_path.glob("shard-*")) == [f"shard-{n}.json" for n in (1, 2, 3)]
+    assert (tmp_path / "job-17.xml").is_file()
 
 
 def test_the_container_installs_extras_that_there_are() -> None:

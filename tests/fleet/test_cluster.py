@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.heard import Heard
 from support.programs import BROKEN, DOUBLE, SQUARE, SUM, write_module
 
 import hlotool
@@ -27,10 +28,12 @@ from hlotool.errors import (
     ExitCode,
     UsageError,
 )
-from hlotool.fleet import batch, clusters
+from hlotool.fleet import batch, clusters, identity
 from hlotool.fleet import cluster as cluster_module
 from hlotool.fleet.cluster import Cluster
 from hlotool.fleet.clusters import ClusterSpec, cluster_spec
+from hlotool.fleet.identity import made_with
+from hlotool.fleet.on_worker import machine_here
 from hlotool.fleet.shipping import Seen
 from hlotool.workers.executor import Done, Limits, Started
 
@@ -68,6 +71,14 @@ def ends(executor: Cluster, arguments: Iterable[object], function: str = "suppor
             found.append(event)
     assert len({end.index for end in found}) == len(found)
     return sorted(found, key=lambda end: end.index)
+
+
+def test_a_cluster_of_this_machine_leaves_the_environment_as_it_is() -> None:
+    """Variables are in the keys of answers: what one left there made no journal go on without the cluster."""
+    before = dict(os.environ)
+    clusters._local(1).close()
+    changed = {name for name, value in os.environ.items() if before.get(name) != value}
+    assert not [name for name in changed if name.startswith(identity._VARIABLES)]
 
 
 def test_each_task_ends_once_whatever_it_does(local: Any) -> None:
@@ -127,6 +138,53 @@ def test_the_record_is_that_of_this_machine(local: Any, dump: Path, monkeypatch:
     monkeypatch.setattr(cluster_module, "files_of", lambda task: [Seen("dump", 0, 0)])
     sent = hlotool.replay("dump", further_sets=False, cluster=local.scheduler_address)
     assert without_times(sent.to_dict()) == without_times(here.to_dict())
+
+
+@pytest.mark.parametrize("first_on_cluster", [True, False])
+def test_an_interrupted_run_goes_on_with_the_cluster_or_without(
+    local: Any, dump: Path, first_on_cluster: bool
+) -> None:
+    for number in range(3, 9):
+        pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM))
+        write_module(dump, number, *pair, f"jit_{number}")
+    wheres = [local.scheduler_address, None][:: 1 if first_on_cluster else -1]
+    options: dict[str, Any] = {"further_sets": False, "cache": False}
+    with pytest.raises(KeyboardInterrupt):
+        hlotool.replay(dump, course=Heard(interrupt_after=4), cluster=wheres[0], **options)
+    heard = Heard()
+    there = hlotool.replay(dump, course=heard, cluster=wheres[1], **options)
+    assert (heard.started_count, heard.finished_count) == (9 - 4, 9)
+    here = hlotool.replay(dump, **options)
+    assert without_times(there.to_dict()) == without_times(here.to_dict())
+
+
+def test_verdicts_are_kept_and_believed_where_machines_are_alike(
+    local: Any, dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(cluster: str | None) -> int:
+        heard = Heard()
+        hlotool.replay(dump, further_sets=False, cluster=cluster, course=heard)
+        return heard.started_count
+
+    where = local.scheduler_address
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(cluster_module, "made_with_any", lambda: "of another processor")
+        assert [started(where), started(where)] == [3, 3]
+    assert [started(where), started(where), started(None)] == [3, 0, 0]
+    monkeypatch.setattr(cluster_module, "made_with_any", lambda: "of another processor")
+    assert [started(where), started(None)] == [3, 0]
+
+
+def test_what_dask_chooses_for_workers_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    mine = machine_here()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as Dask's configuration has it
+    made_with.cache_clear()
+    assert machine_here() == mine
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    made_with.cache_clear()
+    assert machine_here() != mine
+    made_with.cache_clear()
 
 
 def test_check_and_bisect(local: Any, dump: Path) -> None:
@@ -216,7 +274,11 @@ def test_ctrl_c_leaves_a_journal(dump: Path, tmp_path: Path) -> None:
     assert running.returncode == ExitCode.INTERRUPTED
     assert json.loads(out)["interrupted"]
     assert b"Traceback" not in error
-    assert 5 <= _answers(tmp_path) < 60
+    kept = _answers(tmp_path)
+    assert 5 <= kept < 60
+    heard = Heard()
+    hlotool.replay(dump, cache=False, course=heard)
+    assert (heard.started_count, heard.finished_count) == (60 - kept, 60)
 
 
 def _answers(folder: Path) -> int:

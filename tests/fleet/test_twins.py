@@ -6,23 +6,21 @@ The expected rows are those of each module replayed by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
 import pytest
+from support.heard import Heard
 from support.renaming import renamed
 
 import hlotool
-from hlotool.api.course import Course
 from hlotool.dump.directory import open_dump
 from hlotool.findings.verdict import Verdict
-from hlotool.fleet.batch import Listener, Silent
 from hlotool.fleet.identity import identity_of
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
-from hlotool.replay.task import Task, find_tasks
+from hlotool.replay.task import find_tasks
 
 #: One that is wrong and located, one with decisions, one with generated indices, one that rounds.
 MODULES = ("jax/int4_product", "jax/int8_dot", "jax/batched_indexing", "jax/pooling_gradient")
@@ -55,21 +53,6 @@ def rows(*paths: Path) -> Sequence[ModuleRecord]:
         msgspec.structs.replace(row, seconds=0.0, name=row.name.rpartition("/")[2], twin_of="")
         for row in found
     ]
-
-
-class Heard(Course, Silent):
-    """Counts what is run, and what is answered."""
-
-    started_count = finished_count = 0
-
-    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[Listener]:
-        return nullcontext(self)
-
-    def started(self, task: Task) -> None:
-        self.started_count += 1
-
-    def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
-        self.finished_count += 1
 
 
 def shared_keys(folder: Path) -> set[str]:

@@ -29,8 +29,9 @@ from hlotool.report.causes import causes_of_bisection, causes_of_check, causes_o
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.github import annotation_lines, step_summary
 from hlotool.report.junit import junit
+from hlotool.report.outcome_identity import program_name
 from hlotool.report.outcome_rules import rules_for
-from hlotool.report.outcomes import State, outcomes_of, program_name
+from hlotool.report.outcomes import State, outcomes_of
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import CheckRecord, RunRecord
 from hlotool.report.rows import COLUMNS, csv_text, json_lines

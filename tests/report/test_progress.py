@@ -55,6 +55,20 @@ def test_what_is_wrong_appears_above_the_bar(monkeypatch: pytest.MonkeyPatch) ->
     assert "wrong  module_0000.jit_f  all of it" in plain
 
 
+def test_what_is_wrong_is_named_at_once_in_a_log() -> None:
+    stream = io.StringIO()
+    wrong = msgspec.structs.replace(samples.agreeing("jit_f"), verdict=Verdict.WRONG, reason="all of it")
+    tasks = [task("jit_f"), task("twin"), task("g")]
+    with progress_for(stream, tasks, quiet=False, verbose=False) as progress:
+        progress.started(tasks[0])
+        progress.finished(tasks[0], [samples.agreeing("jit_f"), wrong])
+        assert stream.getvalue() == "hlotool: ✗ wrong  module_0000.jit_f  all of it\n"
+        progress.finished(tasks[1], [wrong])  # it is the same program
+        progress.started(tasks[2])
+        progress.finished(tasks[2], [wrong])  # the report follows
+    assert stream.getvalue().count("wrong") == 1
+
+
 def test_without_a_terminal_there_is_silence_at_first() -> None:
     assert show(io.StringIO()) == ""
     assert isinstance(progress_for(Terminal(), [task("f")], quiet=True, verbose=False), Silence)

@@ -74,9 +74,10 @@ def test_a_line_now_and_then(tasks: list[Task]) -> None:
         clock.now += 4.0
         beat.started(task)
         beat.finished(task, [wrong if number == 9 else row])
-    first, second = stream.getvalue().splitlines()
+    first, named, second = stream.getvalue().splitlines()
     assert first == "hlotool: 7 of 100 modules, 0 wrong"
+    assert named == "hlotool: ✗ wrong  module_0009.f9"
     assert second.startswith("hlotool: 15 of 100 modules, 1 wrong (the last: module_0009.f9), about ")
     clock.now += 40
     beat.doing(tasks[20], "judging")
-    assert len(stream.getvalue().splitlines()) == 3
+    assert len(stream.getvalue().splitlines()) == 4

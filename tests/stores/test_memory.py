@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import tarfile
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.dumps import module_text
 
+from hlotool.api.merge import merge
 from hlotool.api.replay import replay
 from hlotool.cli.main import main
 from hlotool.dump.directory import open_dump
@@ -110,3 +113,34 @@ def test_what_can_only_be_written_here(store: Any, option: str, capsys: pytest.C
     command = ["opt", "--passes", "dce"] if option == "--dump-to" else ["bisect"]
     assert main([*command, "memory://bucket/conv.hlo", option, "memory://bucket/out"]) == ExitCode.USAGE
     assert f"{option} memory://bucket/out: written on this machine only" in capsys.readouterr().err
+
+
+def test_reports_into_a_store(store: Any, dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", str(dump), "--no-further-sets"]
+    files = ["--junit", "memory://bucket/j.xml", "--sarif", "memory://bucket/s.sarif"]
+    assert main([*command, *files]) == ExitCode.MISMATCH
+    assert store.cat("/bucket/j.xml").startswith(b"<?xml")
+    assert json.loads(store.cat("/bucket/s.sarif"))["version"] == "2.1.0"
+    capsys.readouterr()
+    assert main([*command, "--junit", "http://me:hush@host/j.xml"]) == ExitCode.USAGE
+    out, error = capsys.readouterr()
+    assert not out  # nothing was run
+    assert "http://***@host/j.xml: a web server takes no files" in error
+    assert main([*command, "--junit", f"file://{dump.parent}/j.xml"]) == ExitCode.MISMATCH
+    assert (dump.parent / "j.xml").is_file()
+
+
+def test_records_and_baselines_in_a_store(store: Any, dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", str(dump), "--no-further-sets"]
+    records = [f"memory://bucket/shard-{number}.json" for number in (1, 2)]
+    for number, record in enumerate(records, 1):
+        main([*command, "--json", "--shard", f"{number}/2"])
+        store.pipe(record.removeprefix("memory:/"), capsys.readouterr().out.encode())
+    merged = merge(records)
+    assert [row.verdict.value for row in merged.rows] == ["identical", "wrong"]
+    baseline = "memory://bucket/known.json"
+    for _ in range(2):  # a new file, and one that is there
+        assert main(["baseline", "update", baseline, *records]) == ExitCode.AGREE
+    assert main([*command, "--baseline", baseline]) == ExitCode.AGREE
+    with pytest.raises(DumpError, match=r"memory://bucket/none\.json: no such file"):
+        merge("memory://bucket/none.json")

@@ -20,6 +20,7 @@ from hlotool.report.html.details import (
     outcome_details,
     row_details,
 )
+from hlotool.report.modules import same_programs
 from hlotool.report.next_command import command_after_row, command_line
 from hlotool.report.outcomes import Outcome, outcomes_of
 from hlotool.report.prove_records import ProveRecord
@@ -41,6 +42,7 @@ def _data(record: Any) -> dict[str, Any]:
     causes = getattr(getattr(record, "run", record), "causes", [])
     numbers = {cause.id: number for number, cause in enumerate(reversed(causes))}
     details = _details(record, outcomes)
+    twins = _twins(record)
     rows = [
         [
             outcome.name,
@@ -54,10 +56,18 @@ def _data(record: Any) -> dict[str, Any]:
             shared.index(os.path.basename(outcome.file)),
             shared.index(sections),
             shared.index(commands),
+            shared.index(twins.get(number, [])),
         ]
-        for outcome, (sections, commands) in zip(outcomes, details, strict=True)
+        for number, (outcome, (sections, commands)) in enumerate(zip(outcomes, details, strict=True))
     ]
     return {"rows": rows, "shared": shared.values}
+
+
+def _twins(record: Any) -> dict[int, list[int]]:
+    """Of each row whose programs occur under other names, too: these rows and itself, in their order."""
+    replays = record.run if isinstance(record, ExecRecord) else record
+    groups = same_programs(replays.modules) if isinstance(replays, RunRecord) else []
+    return {number: same for same in groups if len(same) > 1 for number in same}
 
 
 class _Shared:

@@ -1,8 +1,12 @@
+/** Rows of the same program that are named. */
+const NAMED = 12;
+
 /** What a row unfolds to: its file, its sections, the commands that show it again. */
 function rowDetails(row) {
   const body = element("div.details");
   const path = [row.folder, row.file].filter(Boolean).join("/");
   if (path) body.append(element("p.file", {}, element("code", {}, path)));
+  if (row.also.length) body.append(alsoIn(row.also));
   for (const section of row.sections) body.append(drawn(section));
   if (row.commands.length) {
     body.append(element("h4", {}, "reproduce"));
@@ -11,6 +15,13 @@ function rowDetails(row) {
     }
   }
   return body;
+}
+
+/** Where the same program is, under other names. */
+function alsoIn(names) {
+  const more = names.length - NAMED;
+  const listed = names.slice(0, NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  return facts({ rows: [[`same program ×${names.length + 1}`, `also ${listed}`]] });
 }
 
 const DRAWINGS = { facts, sides, graph, heat: heatMap, histogram, table: plainTable, text: paragraph, code };

@@ -138,7 +138,7 @@ class VirtualList {
       "button.row",
       { type: "button", "aria-expanded": String(isOpen), click: () => this.clicked(row) },
       element(`span.verdict`, {}, row.kind),
-      element("span.name", { title: row.name }, row.name),
+      element("span.name", { title: row.name }, row.name, ...timesOf(row)),
       element("span.difference", { title: row.difference }, row.difference),
       element("span.seconds", {}, row.seconds ? `${row.seconds.toFixed(2)} s` : ""),
     );
@@ -172,4 +172,9 @@ class VirtualList {
     event.preventDefault();
     this.reveal(target);
   }
+}
+
+/** Beside the first of the same programs: how many there are. */
+function timesOf(row) {
+  return row.twins[0] === row.number ? [element("span.times", {}, ` ×${row.twins.length}`)] : [];
 }

@@ -6,7 +6,7 @@ const PRINTED = 500;
   const list = new VirtualList(document.getElementById("list"));
   const controls = document.getElementById("controls");
   const fields = Object.fromEntries(
-    ["search", "kind", "cause", "sort"].map((name) => [name, document.getElementById(name)]),
+    ["search", "kind", "cause", "sort", "once"].map((name) => [name, document.getElementById(name)]),
   );
   const kinds = new Map();
   for (const row of rows) kinds.set(row.kind, (kinds.get(row.kind) || 0) + 1);
@@ -32,6 +32,7 @@ const PRINTED = 500;
       kind: fields.kind.value,
       cause: fields.cause.value,
       sort: fields.sort.value,
+      once: fields.once?.checked,
     });
     list.show(chosen);
     const shown = document.getElementById("shown");

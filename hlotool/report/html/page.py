@@ -50,6 +50,7 @@ def page(record: Any) -> str:
         totals=list(_totals(outcomes)),
         causes=causes,
         states={cause.kind: state_of_kind(cause.kind).value for cause in causes},
+        has_twins=any(outcome.is_twin for outcome in outcomes),
         rows=plural(len(outcomes), "result"),
         basis=list(basis_lines(replays)) if isinstance(replays, RunRecord) else getattr(record, "notes", []),
         error=error.message if error is not None else "",

@@ -3,7 +3,8 @@ const ORDER = { failed: 0, error: 1, skipped: 2, passed: 3 };
 /** The rows of the page's data, what they share put back. */
 function readRows() {
   const { rows, shared } = JSON.parse(document.getElementById("data").textContent);
-  return rows.map(([name, kind, state, folder, tested, difference, cause, seconds, file, sections, commands], i) => ({
+  const names = rows.map(([name, , , folder]) => [shared[folder], name].filter(Boolean).join("/"));
+  return rows.map(([name, kind, state, folder, tested, difference, cause, seconds, file, sections, commands, twins], i) => ({
     number: i,
     name,
     kind: shared[kind],
@@ -16,6 +17,9 @@ function readRows() {
     file: shared[file],
     sections: shared[sections],
     commands: shared[commands],
+    // Rows of the same programs under other names, itself among them; empty for none.
+    twins: shared[twins],
+    also: shared[twins].filter((other) => other !== i).map((other) => names[other]),
     text: [name, shared[kind], shared[folder], shared[tested], shared[difference]].join("\n").toLowerCase(),
   }));
 }
@@ -27,13 +31,14 @@ const SORTINGS = {
   seconds: (one, other) => other.seconds - one.seconds || one.number - other.number,
 };
 
-/** The rows that match: all words of the search, the verdict and the cause. */
-function chosenRows(rows, { search, kind, cause, sort }) {
+/** The rows that match: all words of the search, the verdict and the cause; of the same programs the first. */
+function chosenRows(rows, { search, kind, cause, sort, once }) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return rows
     .filter(
       (row) =>
         (!kind || row.kind === kind) &&
+        (!once || !row.twins.length || row.twins[0] === row.number) &&
         (cause === "" || row.cause === Number(cause)) &&
         words.every((word) => row.text.includes(word)),
     )

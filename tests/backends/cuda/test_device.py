@@ -191,8 +191,10 @@ def test_the_commands(stand_in: Path, corpus: Path) -> None:
 
 
 def test_a_broken_context_costs_one_row(stand_in: Path, tmp_path: Path) -> None:
-    for name in "abc":
-        (tmp_path / f"{name}.hlo").write_text(PROGRAMS["chain"], encoding="utf-8")
+    for size, name in enumerate("abc", 100):
+        # Equal programs are replayed once.
+        text = PROGRAMS["chain"].replace("[100]", f"[{size}]")
+        (tmp_path / f"{name}.hlo").write_text(text, encoding="utf-8")
     arguments = ("run", str(tmp_path), "--test", "cuda:compiler=nvcc", "--jobs", "1", "--no-further-sets")
     # The second kernel of a process fails for good: the third program needs another process.
     rows = _command(stand_in, *arguments, FAKE_CUDA_FAIL="launch:2:700")["modules"]

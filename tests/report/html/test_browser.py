@@ -101,6 +101,20 @@ def test_search_filter_and_sort(tab: Any, fleet: Path) -> None:
     assert "m0" in tab.locator("button.row .name").nth(1).inner_text()
 
 
+def test_the_same_program_once_or_under_all_its_names(tab: Any, tmp_path: Path) -> None:
+    first = samples.agreeing("host00/m")
+    twins = [samples.module(f"host{n:02d}/m", first.verdict, twin_of=first.path) for n in range(1, 30)]
+    tab.goto(written(tmp_path, [first, samples.agreeing("other"), *twins]).as_uri())
+    assert shown(tab) == "31 in all"
+    assert "×30" in tab.inner_text(".row")
+    tab.check("#once")
+    assert shown(tab) == "2 of 31"
+    tab.click(".row")
+    said = tab.inner_text(".unfolded")
+    assert "same program ×30" in said
+    assert "host12/m and 17 more" in said
+
+
 def test_a_module_unfolds_by_mouse_and_by_keyboard(tab: Any, fleet: Path) -> None:
     tab.goto(fleet.as_uri())
     tab.select_option("#kind", "wrong")

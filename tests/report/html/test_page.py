@@ -137,6 +137,22 @@ def test_rows_hold_everything_once() -> None:
     assert len(sections) == 1
 
 
+def test_the_same_program_is_known_under_all_its_names() -> None:
+    first = located("a", path="host0/a.txt")
+    twins = [
+        msgspec.structs.replace(first, name=name, path=f"{name}.txt", twin_of=first.path)
+        for name in ("host1/a", "host2/a")
+    ]
+    text = page(run_of(first, located("b", path="host0/b.txt"), *twins))
+    data = data_of(text)
+    assert [data["shared"][row[11]] for row in data["rows"]] == [[0, 2, 3], [], [0, 2, 3], [0, 2, 3]]
+    # What is said of them is there once.
+    assert len({row[9] for row in data["rows"]}) == 2
+    assert Reader(text).texts["span"].count("×3 of 1 program") == 1
+    assert 'id="once"' in text
+    assert 'id="once"' not in page(run_of(first))
+
+
 def test_a_row_unfolds_to_all_that_is_known() -> None:
     data = data_of(page(run_of(located("a"))))
     sections = data["shared"][data["rows"][0][9]]
