@@ -85,6 +85,7 @@ ATTRIBUTE_KINDS: dict[str, Kind] = {
     "api_version": Kind.ENUM,
     "async_execution_thread": Kind.STRING,
     "batch_group_count": Kind.INT,
+    "block_scaling_config": Kind.RAW,
     "body": Kind.COMPUTATION,
     "branch_computations": Kind.COMPUTATIONS,
     "called_computations": Kind.COMPUTATIONS,
@@ -111,6 +112,7 @@ ATTRIBUTE_KINDS: dict[str, Kind] = {
     "feature_index": Kind.INT,
     "fft_length": Kind.INTS,
     "fft_type": Kind.ENUM,
+    "has_dynamic_root": Kind.BOOL,
     "index": Kind.INT,
     "index_vector_dim": Kind.INT,
     "indices_are_sorted": Kind.BOOL,
@@ -140,6 +142,7 @@ ATTRIBUTE_KINDS: dict[str, Kind] = {
     "operand_batching_dims": Kind.INTS,
     "operand_layout_constraints": Kind.SHAPES,
     "operand_precision": Kind.ENUMS,
+    "order": Kind.ENUM,
     "outfeed_config": Kind.STRING,
     "outfeed_shape": Kind.SHAPE,
     "output_to_operand_aliasing": Kind.ALIASES,
@@ -255,6 +258,7 @@ _E, _D, _C = Class.ELEMENTWISE, Class.DATA_MOVEMENT, Class.COLLECTIVE
 _ANY, _SOME = (0, None), (1, None)
 _CHANNEL = "channel_id replica_groups"
 _DOT_DIMS = "lhs_batch_dims lhs_contracting_dims rhs_batch_dims rhs_contracting_dims operand_precision"
+_STRUCTURE = "sparsity_config block_scaling_config"
 _CONV = "window dim_labels feature_group_count batch_group_count operand_precision"
 
 _ROWS = (
@@ -328,7 +332,7 @@ _ROWS = (
             ("xor", "xor"),
         )
     ),
-    _row("compare", 2, _E, "direction", "type", "compare"),
+    _row("compare", 2, _E, "direction", "type order", "compare"),
     _row("clamp", 3, _E, anchor="clamp"),
     _row("select", 3, _E, anchor="select"),
     _row("map", _ANY, _E, "to_apply", "dimensions", "map"),
@@ -372,17 +376,20 @@ _ROWS = (
     ),
     _row("select-and-scatter", 3, Class.REDUCTION, "select scatter", "window", "selectandscatter"),
     _row("sort", _SOME, Class.REDUCTION, "dimensions to_apply", "is_stable", "sort"),
-    _row("topk", 1, Class.REDUCTION, "k", "largest", "topk"),
+    _row("topk", 1, Class.REDUCTION, "k", "largest is_stable", "topk"),
     # contractions
     _row(
         "convolution",
         2,
         Class.CONTRACTION,
         "dim_labels",
-        "window feature_group_count batch_group_count operand_precision convolution_kind sparsity_config",
+        "window feature_group_count batch_group_count operand_precision algorithm convolution_kind "
+        f"{_STRUCTURE}",
         "convwithgeneralpadding",
     ),
-    _row("dot", (2, 4), Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm", anchor="dotgeneral"),
+    _row(
+        "dot", (2, 4), Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm {_STRUCTURE}", anchor="dotgeneral"
+    ),
     _row(
         "ragged-dot",
         3,
@@ -401,7 +408,13 @@ _ROWS = (
         "async_execution_thread output_to_operand_aliasing",
         "async_ops.md",
     ),
-    _row("async-update", 1, Class.CONTROL, optional="async_execution_thread calls", anchor="async_ops.md"),
+    _row(
+        "async-update",
+        1,
+        Class.CONTROL,
+        optional="async_execution_thread calls output_to_operand_aliasing",
+        anchor="async_ops.md",
+    ),
     _row("call", _ANY, Class.CONTROL, "to_apply", "is_composite", "call"),
     _row(
         "conditional",
@@ -464,7 +477,13 @@ _ROWS = (
         "allreduce",
     ),
     _row("all-to-all", _ANY, _C, optional=f"dimensions {_CHANNEL} constrain_layout", anchor="alltoall"),
-    _row("collective-broadcast", _ANY, _C, optional=_CHANNEL, anchor="collectivebroadcast"),
+    _row(
+        "collective-broadcast",
+        _ANY,
+        _C,
+        optional=f"{_CHANNEL} has_dynamic_root",
+        anchor="collectivebroadcast",
+    ),
     _row(
         "collective-permute", _ANY, _C, "source_target_pairs", "channel_id slice_sizes", "collectivepermute"
     ),

@@ -18,7 +18,7 @@ from support.departures import DEPARTURES
 from support.differential import Array, leaves
 from support.merging import merge
 from support.oracle import OracleUnable
-from support.xla import XlaError, oracle
+from support.xla import JAXLIB, XlaError, oracle
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.types import ArrayShape, ElementType
@@ -28,7 +28,9 @@ FOLDER = Path(__file__).resolve().parent
 
 #: Less work for LLVM, and the code generator that compiles many small kernels fastest; every fourth batch
 #: goes through the fusion emitters, which are XLA's default.
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}
+if JAXLIB < (0, 12, 0):
+    QUICK["xla_cpu_use_fusion_emitters"] = False  # later versions have no others
 DEFAULT = {"xla_backend_optimization_level": 0}
 
 

@@ -55,6 +55,7 @@ PARTICULAR = {
     "origin": "ORIGIN_KEY",
     "domain": "DOMAIN_KEY",
     "sparsity_config": "SPARSITY_KEY",
+    "block_scaling_config": "SPARSITY_KEY",
 }
 
 

@@ -238,7 +238,10 @@ def test_raw_text(line: str, name: str, text: str) -> None:
     ("call", "message"),
     [
         ("f32[] tan(y), colour=1", 'z: unexpected attribute "colour"; tan takes result_accuracy; every '),
-        ("f32[] compare(y, y), direction=LT, k=1", 'unexpected attribute "k"; compare takes direction, type'),
+        (
+            "f32[] compare(y, y), direction=LT, k=1",
+            'unexpected attribute "k"; compare takes direction, order, type',
+        ),
         ("f32[] compare(y, y)", "z: the attribute direction of compare is missing"),
         ("f32[2] fusion(x), calls=negated", "z: the attribute kind of fusion is missing"),
         ("f32[] dot(x, x), algorithm=unset, algorithm=unset", "z: the attribute algorithm is given twice"),

@@ -16,7 +16,7 @@ from support.differential import Array, leaves
 from support.merging import bind, merge
 from support.oracle import OracleUnable
 from support.spec_files import SOURCES, SpecCase, flat_arrays, read_spec, result_leaves, spec_files
-from support.xla import XlaError, oracle
+from support.xla import JAXLIB, XlaError, oracle
 
 from hlotool import errors
 from hlotool.backends.base import TOKEN
@@ -127,6 +127,9 @@ def test_on_xla(case: SpecCase) -> None:
         for shape, value, wanted in zip(shapes, actual, tokens_left_out):
             if _wrong(case, shape, value, wanted).any():
                 found.append(f"device {device}: {value} instead of {wanted}")
+    until = DEPARTURES[case.rule].until if case.rule is not None else None
+    if until is not None and until <= JAXLIB:
+        return  # some cases of the rule are as ours by then, others are not
     if case.rule is not None:
         assert found, f"rule {case.rule} explains nothing here"
         return

@@ -22,6 +22,7 @@ class Departure:
         types: element types that are concerned, in words.
         xla: what XLA gives.
         ours: what the numpy backend gives.
+        until: the first version of jaxlib in which some of its cases do not show it any more.
         predicate: function of `differential.predicates` that says which elements it explains; None where
             random tests do not meet it.
         example: a module that shows it; None where a spec case does, or a predicate alone.
@@ -33,6 +34,7 @@ class Departure:
     types: str
     xla: str
     ours: str
+    until: tuple[int, ...] | None = None
     predicate: str | None = None
     example: Example | None = None
 
@@ -57,7 +59,8 @@ def _typed(row: dict[str, Any]) -> dict[str, Any]:
     example = row.get("example")
     if example is not None:
         example = Example(**{**example, "inputs": tuple(example["inputs"])})
-    return {**row, "opcodes": tuple(row["opcodes"]), "example": example}
+    until = tuple(row["until"]) if "until" in row else None
+    return {**row, "opcodes": tuple(row["opcodes"]), "until": until, "example": example}
 
 
 DEPARTURES = _read()

@@ -10,7 +10,9 @@ ours, and the test is skipped: see `support.oracle`.
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +26,24 @@ from hlotool.ir.printing.sharding import sharding_text
 from support.oracle import OracleUnable, need_xla, unable
 
 Array = npt.NDArray[Any]
+
+try:
+    _INSTALLED = version("jaxlib")
+except PackageNotFoundError:
+    _INSTALLED = "0"
+
+#: The version of jaxlib whose XLA is the judge, such as (0, 10, 2).
+JAXLIB = tuple(int(number) for number in re.findall(r"\d+", _INSTALLED)[:3])
+
+#: The first version whose texts have elements of tuples as operands, and an order in place of a type.
+NEWER_TEXT = (0, 12, 0)
+
+
+def in_older_words(text: str) -> str:
+    """What XLA prints since NEWER_TEXT, as it was printed before: the same is said."""
+    text = text.replace(", order=TOTAL", ", type=TOTALORDER").replace(", has_dynamic_root=false", "")
+    return re.sub(r"(topk\(.*), is_stable=true", r"\1", text)
+
 
 _T = TypeVar("_T")
 

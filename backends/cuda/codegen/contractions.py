@@ -19,6 +19,7 @@ from hlotool.backends.cuda.codegen.elements import (
     element_type,
     finished,
     literal,
+    refuse_structure,
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
@@ -146,8 +147,9 @@ def dot_contraction(instruction: Instruction) -> Contraction:
     """A dot, perhaps with scales, as a contraction.
 
     Raises:
-        NotGenerated: its operands are sparse, or one of them lacks the batch dimensions of the other.
+        NotGenerated: its operands are sparse or scaled, or only one of them has batch dimensions.
     """
+    refuse_structure(instruction)
     count = 4 if instruction.opcode == "scaled-dot" else 2
     left, right = (dot_dimensions(instruction, n) for n in (0, 1))
     rank = len(left.batch) + len(left.free) + len(right.free)

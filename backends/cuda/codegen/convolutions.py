@@ -15,7 +15,7 @@ from hlotool.backends.cuda.codegen.contractions import (
     summed,
     zero_of,
 )
-from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
+from hlotool.backends.cuda.codegen.elements import array_shape, element_type, refuse_structure
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, digit
 from hlotool.backends.cuda.codegen.movement import in_window
@@ -36,7 +36,7 @@ def convolution_contraction(instruction: Instruction) -> Contraction:
     there are only rows.
 
     Raises:
-        NotGenerated: its operands are sparse.
+        NotGenerated: its operands are sparse or scaled.
     """
     sides = _Sides.of(instruction)
     labels = sides.labels
@@ -70,8 +70,7 @@ class _Sides:
     @classmethod
     def of(cls, instruction: Instruction) -> _Sides:
         """Read off the attributes."""
-        if "sparsity_config" in instruction.attributes:
-            raise NotGenerated("sparse operands", instruction)
+        refuse_structure(instruction)
         labels = instruction.attribute("dim_labels", ConvolutionDimensions)
         feature, batch = (instruction.integer(f"{name}_group_count", 1) for name in ("feature", "batch"))
         return cls(instruction, labels, instruction.window.dims, feature, batch)

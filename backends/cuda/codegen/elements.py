@@ -25,6 +25,13 @@ class NotGenerated(Exception):
         self.instruction = instruction
 
 
+def refuse_structure(instruction: Instruction) -> None:
+    """Raise NotGenerated for a contraction whose operands are sparse or have scales by blocks."""
+    for name in ("sparsity_config", "block_scaling_config"):
+        if name in instruction.attributes:
+            raise NotGenerated(f"operands with a {name}", instruction)
+
+
 #: Storage types whose names are not those of the element types.
 _STORED = {
     ElementType.PRED: "bool",

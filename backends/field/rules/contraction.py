@@ -16,7 +16,7 @@ from hlotool.backends.field.products import MOST_TERMS, bilinear, matmul
 from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import embedded
 from hlotool.backends.field.words import Words
-from hlotool.backends.numpy.kernels.dot import dot_dimensions
+from hlotool.backends.numpy.kernels.dot import dot_dimensions, refuse_structure
 from hlotool.backends.numpy.registry import RULES, Kernel
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Instruction
@@ -30,8 +30,7 @@ _Product: TypeAlias = Callable[[Words, Words], Words]
 @means("dot")
 def dot(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The sum of products."""
-    if len(instruction.operands) > 2:
-        raise lowering.unsupported(instruction, "dot with sparse operands")
+    refuse_structure(instruction, lowering)
     dimensions = dot_dimensions(instruction, lowering)
     return _of_types(instruction, lowering, lambda a, b: dimensions.contract_by(matmul, a, b))
 

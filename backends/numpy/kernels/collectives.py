@@ -110,6 +110,8 @@ def all_to_all(instruction: Instruction, lowering: Lowering) -> Kernel:
 @lowers("collective-broadcast")
 def collective_broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The operands of the group's first member; zeros on a device in no group. XLA: #collectivebroadcast."""
+    if instruction.flag("has_dynamic_root"):
+        raise lowering.unsupported(instruction, "a root of collective-broadcast that the program computes")
     groups = group_of_each(instruction, lowering)
     if len(lowering.grid) == 1:
         return lambda *operands: _as_result(instruction, operands)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.foreign import foreign
+from hlotool.backends.numpy.kernels.dot import refuse_structure
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.spread_products import spread_products
@@ -47,8 +48,7 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#convwithgeneralpadding.
     """
-    if "sparsity_config" in instruction.attributes:
-        raise lowering.unsupported(instruction, "convolution with sparse operands")
+    refuse_structure(instruction, lowering)
     labels = instruction.attribute("dim_labels", ConvolutionDimensions)
     convolve = CanonicalConvolution(
         instruction.window.dims,

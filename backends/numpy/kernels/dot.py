@@ -66,6 +66,14 @@ def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimension
     return DotDimensions(*(instruction.integers(name, ()) for name in names))
 
 
+def refuse_structure(instruction: Instruction, lowering: Lowering) -> None:
+    """Raise Unsupported for a contraction whose operands are sparse or have scales by blocks."""
+    if len(instruction.operands) > 2 or "sparsity_config" in instruction.attributes:
+        raise lowering.unsupported(instruction, f"{instruction.opcode} with sparse operands")
+    if "block_scaling_config" in instruction.attributes:
+        raise lowering.unsupported(instruction, f"{instruction.opcode} with block-scaled operands")
+
+
 @lowers("dot")
 def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Sum of products over the contracting dimensions, for each batch position.
@@ -76,8 +84,7 @@ def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#dotgeneral.
     """
-    if len(instruction.operands) > 2:
-        raise lowering.unsupported(instruction, "dot with sparse operands")
+    refuse_structure(instruction, lowering)
     dimensions = dot_dimensions(instruction, lowering)
     result = instruction.element_type
     lhs_type, rhs_type = instruction.operand_types

@@ -37,12 +37,13 @@ from hlotool.ir.walk import branches
 
 #: The order in which XLA prints what is not common to all instructions.
 _ORDER = (
-    "async_execution_thread parameter_replication window dim_labels convolution_kind sparsity_config "
-    "feature_group_count batch_group_count lhs_batch_dims lhs_contracting_dims rhs_batch_dims "
-    "rhs_contracting_dims lhs_ragged_dims rhs_group_dims operand_precision algorithm padding_type "
-    "custom_call_target operand_layout_constraints custom_call_has_side_effect literal kind "
+    "async_execution_thread parameter_replication window dim_labels convolution_kind "
+    "sparsity_config block_scaling_config feature_group_count batch_group_count lhs_batch_dims "
+    "lhs_contracting_dims rhs_batch_dims rhs_contracting_dims lhs_ragged_dims rhs_group_dims "
+    "operand_precision algorithm padding_type custom_call_target operand_layout_constraints "
+    "custom_call_has_side_effect literal kind "
     "output_to_operand_aliasing schedule api_version channel_id mode replica_groups constrain_layout "
-    "source_target_pairs is_host_transfer offset_dims collapsed_slice_dims start_index_map "
+    "has_dynamic_root source_target_pairs is_host_transfer offset_dims collapsed_slice_dims start_index_map "
     "operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims "
     "scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims index_vector_dim "
     "slice_sizes indices_are_sorted unique_indices dimensions use_global_device_ids num_carries is_reverse "

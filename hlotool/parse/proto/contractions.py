@@ -1,8 +1,9 @@
-"""Attributes of contractions and windows: dimension numbers, windows, precision, sparsity."""
+"""Attributes of contractions and windows: dimension numbers, windows, precision, sparsity, scales."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, RawText, Window, WindowDim
@@ -87,25 +88,63 @@ def write_dim_labels(proto: Message, labels: ConvolutionDimensions) -> None:
         getattr(numbers, f"{array}_spatial_dimensions").extend(getattr(labels, f"{array}_spatial"))
 
 
-_SPARSE_SIDE = re.compile(r"(lhs|rhs)=\{([^}]*)\}")
-_SPARSE_FIELD = re.compile(r"(\w+)=(\d+)")
+_SIDE = re.compile(r"(lhs|rhs)=\{([^}]*)\}")
+_SIDE_FIELD = re.compile(r"(\w+)=(\d+(?:x\d+)*)")
 
 
 def read_sparsity(context: Context) -> AttributeValue | None:
-    """Which operands of a convolution are sparse, and how."""
-    proto = context.proto.sparsity_config
+    """Which operands are sparse, and how."""
+    return _read_sides(context.proto.sparsity_config, _sparsity_side)
+
+
+def read_block_scaling(context: Context) -> AttributeValue | None:
+    """Which operands have scales by blocks, and where these are."""
+    return _read_sides(context.proto.block_scaling_config, _block_scaling_side)
+
+
+def _read_sides(proto: Message, text: Callable[[Message], Iterable[str]]) -> RawText | None:
+    """What is said of each operand of a contraction, as XLA prints it."""
     given = [side for side in ("lhs", "rhs") if proto.HasField(side)]
-    sides = [f"{side}={{{_sparsity_side(getattr(proto, side))}}}" for side in given]
+    sides = [f"{side}={{{' '.join(text(getattr(proto, side)))}}}" for side in given]
     return RawText(f"{{{' '.join(sides)}}}") if sides else None
 
 
-def _sparsity_side(proto: Message) -> str:
-    fields = ("num_non_zero", "block_size", "dimension", "stride")
-    return " ".join(f"{field}={getattr(proto, field)}" for field in fields)
+def _sparsity_side(proto: Message) -> Iterator[str]:
+    yield f"sparsity={proto.num_non_zero}x{proto.block_size}"
+    yield f"dimension={proto.dimension}"
+    yield f"stride={proto.stride}"
+    if proto.idx:  # which parsers before 0.12 do not take
+        yield f"idx={proto.idx}"
+
+
+def _block_scaling_side(proto: Message) -> Iterator[str]:
+    yield f"scale_idx={proto.scale_idx}"
+    if proto.zero_idx:
+        yield f"zero_idx={proto.zero_idx}"
+    for name in ("strides", "steps"):
+        if sizes := getattr(proto, name):
+            yield f"{name}={'x'.join(map(str, sizes))}"
 
 
 def write_sparsity(proto: Message, raw: RawText) -> None:
-    """Fill the sparsity of a convolution's operands."""
-    for side, fields in _SPARSE_SIDE.findall(raw.text):
-        for field, number in _SPARSE_FIELD.findall(fields):
-            setattr(getattr(proto.sparsity_config, side), field, int(number))
+    """Fill the sparsity of a contraction's operands."""
+    for side, fields in _SIDE.findall(raw.text):
+        tensor = getattr(proto.sparsity_config, side)
+        tensor.SetInParent()
+        for field, text in _SIDE_FIELD.findall(fields):
+            if field == "sparsity":
+                tensor.num_non_zero, tensor.block_size = map(int, text.split("x"))
+            else:
+                setattr(tensor, field, int(text))
+
+
+def write_block_scaling(proto: Message, raw: RawText) -> None:
+    """Fill the scales of a contraction's operands."""
+    for side, fields in _SIDE.findall(raw.text):
+        tensor = getattr(proto.block_scaling_config, side)
+        tensor.SetInParent()
+        for field, text in _SIDE_FIELD.findall(fields):
+            if field in ("strides", "steps"):
+                getattr(tensor, field).extend(map(int, text.split("x")))
+            else:
+                setattr(tensor, field, int(text))

@@ -123,9 +123,15 @@ def _only_dimension(shown: Callable[[Sequence[int]], int | None]) -> Field:
 
 
 def _read_comparison_type(context: Context) -> AttributeValue | None:
-    """How compare orders its operands, unless it is the usual way for their type."""
-    written = str(context.proto.comparison_type)
-    shape = context.operands[0].shape
+    """How compare orders its operands, unless it is the usual way for their type.
+
+    Since 0.12 a proto has an order in place of a type; only one of floats is not the usual one.
+    """
+    proto, shape = context.proto, context.operands[0].shape
+    written = str(proto.comparison_type)
+    if proto.comparison_order:
+        is_float = isinstance(shape, ArrayShape) and shape.element_type.is_floating
+        return "TOTALORDER" if is_float and proto.comparison_order == "TOTAL" else None
     is_usual = isinstance(shape, ArrayShape) and written == default_comparison(shape.element_type)
     return None if is_usual or not written else written
 
@@ -277,6 +283,8 @@ _BY_OPCODE: Mapping[tuple[str, str], Field] = {
     ("ragged-all-to-all", "dimensions"): ints("dimensions", is_optional=True),
     ("rng-bit-generator", "algorithm"): enum("rng_algorithm", "RandomAlgorithm", lower=True),
     ("scatter", "index_vector_dim"): number(f"{_SCATTER}.index_vector_dim"),
+    # Text implies true, and protos before 0.12 say nothing.
+    ("topk", "is_stable"): plain("is_stable", lambda _: None),
     **{
         ("ragged-dot", f"{side}_{kind}_dims"): ints(
             f"{_RAGGED}.{_DOT}.{side}_{kind}_dimensions", is_optional=kind == "batch"
@@ -288,8 +296,8 @@ _BY_OPCODE: Mapping[tuple[str, str], Field] = {
 
 #: Attributes whose field has their name.
 _FLAGS = (
-    "constrain_layout custom_call_has_side_effect indices_are_sorted is_composite is_host_transfer "
-    "is_reverse is_stable unique_indices use_global_device_ids"
+    "constrain_layout custom_call_has_side_effect has_dynamic_root indices_are_sorted is_composite "
+    "is_host_transfer is_reverse is_stable unique_indices use_global_device_ids"
 )
 _NUMBERS = "delta exponent_bits feature_index k mantissa_bits num_carries"
 _FIELDS: Mapping[str, Field] = {
@@ -303,6 +311,7 @@ _FIELDS: Mapping[str, Field] = {
         "async_execution_thread", lambda thread: thread if thread not in ("", "main") else None
     ),
     "batch_group_count": count("batch_group_count"),
+    "block_scaling_config": Field(contractions.read_block_scaling, contractions.write_block_scaling),
     "body": called(0),
     "branch_computations": unwritten(lambda c: None if _tests_predicate(c) else tuple(c.called) or None),
     "called_computations": unwritten(lambda c: tuple(c.called) or None),
@@ -352,6 +361,7 @@ _FIELDS: Mapping[str, Field] = {
     "operand_batching_dims": ints(f"{_GATHER}.operand_batching_dims", is_optional=True),
     "operand_layout_constraints": Field(_read_operand_layouts, _write_operand_layouts),
     "operand_precision": Field(contractions.read_precision, contractions.write_precision),
+    "order": unwritten(lambda c: None),  # part of the type
     "outfeed_config": string("outfeed_config"),
     "outfeed_shape": Field(
         lambda c: read_shape(c.proto.outfeed_shape),

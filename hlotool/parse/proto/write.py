@@ -113,6 +113,8 @@ class _ModuleWriter:
             said.setdefault("window", Window(()))
         if instruction.opcode == "scan":
             said.setdefault("is_associative", False)
+        if instruction.opcode == "topk":
+            said.setdefault("is_stable", True)  # which text implies, and a proto does not
         if instruction.opcode in ("async-start", "async-update", "async-done"):
             said |= _of_start(instruction)
         for name, value in said.items():

@@ -31,6 +31,13 @@ OBSOLETE_ATTRIBUTES = frozenset(
 #: What older printers write where nothing is said, which XLA's parser does not take today.
 UNSAID: Mapping[str, str] = {"api_version": "API_VERSION_UNSPECIFIED"}
 
+#: Values that are meant where the attribute is missing, and older parsers do not take the attribute.
+_IMPLIED: Mapping[tuple[str, str], object] = {
+    ("collective-broadcast", "has_dynamic_root"): False,
+    ("compare", "order"): "PARTIAL",
+    ("topk", "is_stable"): True,
+}
+
 #: Attributes whose words may be written in any case. XLA: hlo_instruction.cc, StringToEnum.
 _ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_precision", "schedule"))
 
@@ -49,6 +56,7 @@ ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
     "kind": ("kLoop", "kInput", "kOutput", "kCustom"),
     "mode": ("cross_replica", "cross_partition", "cross_replica_and_partition", "flattened_id"),
     "operand_precision": ("default", "high", "highest"),
+    "order": ("TOTAL", "PARTIAL"),
     "padding_type": ("PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"),
     "schedule": ("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"),
     "transpose_a": ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"),
@@ -69,6 +77,8 @@ ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
         "dot_tf32_tf32_f32_x3",
         "dot_f32_f32_f32",
         "dot_f64_f64_f64",
+        "dot_bf16_bf16_fp8x3",
+        "dot_bf16_bf16_fp8x4",
     ),
 }
 
@@ -118,6 +128,8 @@ def bind(
         seen.add(key)
         if key in UNSAID and not strict and UNSAID[key] == value:
             continue
+        if _IMPLIED.get((opcode, key)) == value:
+            continue
         kind = kinds.get(key)
         if kind is None and key not in also:
             values[key] = _obsolete(opcode, attribute, strict)
@@ -128,8 +140,18 @@ def bind(
     for key in OPCODES[opcode].required:
         if key not in seen:
             raise TextError(f"the attribute {key} of {opcode} is missing", position)
+    if opcode == "compare" and "order" in seen:
+        _with_order(values, seen, position)
     predecessors, metadata = values.pop("control-predecessors", None), values.pop("metadata", None)
     return BoundAttributes(values, tuple(pending), predecessors, metadata)
+
+
+def _with_order(values: dict[str, Any], seen: set[str], position: int) -> None:
+    """Put the order of a comparison as every version of XLA reads it: as its type."""
+    if "type" in seen:
+        raise TextError("compare has a type or an order, not both", position)
+    if values.pop("order", "PARTIAL") == "TOTAL":
+        values["type"] = "TOTALORDER"
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hlotool.errors import HlotoolError
 from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral, RawText
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ELEMENT_TYPES, Shape
+from hlotool.ir.types import ELEMENT_TYPES, Shape, TupleShape
 from hlotool.names import did_you_mean
 from hlotool.parse.text.asynchronous import opcode_of, wrapped_instruction
 from hlotool.parse.text.binding import BoundAttributes, bind
@@ -23,7 +23,7 @@ from hlotool.parse.text.checks import (
     operand_count_error,
     same_array,
 )
-from hlotool.parse.text.scope import Draft, Scope
+from hlotool.parse.text.scope import Draft, Scope, element_name
 from hlotool.parse.text.strings import normalized
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
@@ -241,15 +241,38 @@ class Builder:
         return tuple([self._operand(operand, scope) for operand in syntax])
 
     def _operand(self, syntax: OperandSyntax, scope: Scope) -> Instruction:
-        shape, name, call = syntax
+        shape, name, call, elements = syntax
         if call is not None:
             return self._call(call, self._anonymous_name(call, scope), shape, (), scope)
         known = scope.by_name.get(name.text) if name is not None else None
         if known is None:
             return _new_parameter(shape, name, scope)
-        if name is not None and shape is not None and not same_array(shape, known.shape):
-            raise TextError(f"operand {name.text} is {known.shape}, not {shape}", name.position)
+        if name is not None:
+            for index in elements:
+                known = self._element(known, index, name, scope)
+            if shape is not None and not same_array(shape, known.shape):
+                raise TextError(f"operand {known.name} is {known.shape}, not {shape}", name.position)
         return known
+
+    def _element(self, whole: Instruction, index: int, name: Name, scope: Scope) -> Instruction:
+        """The element that `whole#index` refers to: one instruction, however often it is referred to."""
+        known = scope.element(whole, index)
+        if known is not None:
+            return known
+        shape, values = whole.shape, {"index": index}
+        if not isinstance(shape, TupleShape) or not 0 <= index < len(shape.elements):
+            raise TextError(f"{whole.name} is {shape}, which has no element {index}", name.position)
+        line = name.line + self.line_offset
+        element = Instruction(
+            element_name(whole, index),
+            "get-tuple-element",
+            shape.elements[index],
+            (whole,),
+            values,
+            line=line,
+        )
+        self.add(element, scope, name.position)
+        return element
 
     def _anonymous_name(self, call: CallSyntax, scope: Scope) -> str:
         base = f"{opcode_of(call)[0]}.anon"

@@ -84,6 +84,8 @@ def _expected(accepted: frozenset[str]) -> str:
     """What could have stood there; where any key could, particular ones are not listed."""
     if "KEY" in accepted:
         accepted = frozenset(name for name in accepted if not name.endswith("_KEY"))
+    if len(accepted) > 1:
+        accepted -= {"HASH"}  # of an element of a tuple: never what is missing
     words = sorted({word for name in accepted for word in _words(name)}) or [_WORDS["$END"]]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 

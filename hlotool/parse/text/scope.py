@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import Shape
@@ -13,7 +14,7 @@ class Scope:
     """A computation while its instructions are read.
 
     Attributes:
-        by_name: what operands may refer to.
+        by_name: what operands may refer to, with `name#index` for the elements that have been referred to.
         instructions: in order.
         root: the one marked ROOT.
         parameters: by number.
@@ -48,6 +49,10 @@ class Scope:
         self.parameters[number] = instruction
         self.add(instruction, position)
 
+    def element(self, whole: Instruction, index: int) -> Instruction | None:
+        """What `whole#index` refers to, if something has referred to it before."""
+        return self.by_name.get(element_name(whole, index))
+
     def mark_root(self, instruction: Instruction, position: int | None) -> None:
         """Make it the root; there is only one."""
         if self.root is not None:
@@ -72,7 +77,26 @@ class Scope:
             raise TextError(
                 f"computation {name}: there is no parameter {missing}, but one after it", position
             )
+        self._name_elements()
         return Computation(name, self.instructions, self.root or self.instructions[-1], line=line)
+
+    def _name_elements(self) -> None:
+        """Give elements a name of their own, now that all others are known: `while.6_1`, as XLA does."""
+        for reference, instruction in [item for item in self.by_name.items() if "#" in item[0]]:
+            base = f"{instruction.operands[0].name}_{instruction.attributes['index']}"
+            name = base
+            for number in count(1):
+                if name not in self.by_name:
+                    break
+                name = f"{base}.{number}"
+            del self.by_name[reference]
+            instruction.name = name
+            self.by_name[name] = instruction
+
+
+def element_name(whole: Instruction, index: int) -> str:
+    """How operands refer to an element of a tuple."""
+    return f"{whole.name}#{index}"
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ _NESTED_PARENTHESES = rf"[^()\n]*+(?>(?:\({_PARENTHESES}\)[^()\n]*+)*)"
 _LINE = re.compile(
     rf"^(?: *+(?>(ROOT )?)%?+({NAME.removeprefix('%?')}+) = "
     r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?>(?:\{[^}\n]*+\})?)) [a-z0-9\-]++)"
-    rf"\((?:([%A-Za-z0-9_.\-, ]*+)|({_NESTED_PARENTHESES}))\)(.*+)|.*+)$",
+    rf"\((?:([%A-Za-z0-9_.\-,# ]*+)|({_NESTED_PARENTHESES}))\)(.*+)|.*+)$",
     re.MULTILINE,
 )
 _METADATA = METADATA_KEY + "{"

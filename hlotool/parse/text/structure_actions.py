@@ -73,7 +73,11 @@ class StructureActions:
     unnamed_operand = of_first(lambda shape: OperandSyntax(shape, None, None))
 
     def operand(self, children: list[Any]) -> OperandSyntax:
-        return OperandSyntax(children[0] if len(children) > 1 else None, children[-1], None)
+        at = next(n for n, child in enumerate(children) if isinstance(child, Name))
+        return OperandSyntax(children[0] if at else None, children[at], None, tuple(children[at + 1 :]))
+
+    def element(self, children: list[Token]) -> int:
+        return integer(children[-1])
 
     def nested_operand(self, children: list[Any]) -> OperandSyntax:
         return OperandSyntax(children[0] if len(children) > 1 else None, None, children[-1])

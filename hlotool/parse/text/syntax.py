@@ -82,11 +82,19 @@ class AttributeSyntax(NamedTuple):
 
 
 class OperandSyntax(NamedTuple):
-    """An operand: a name, an instruction of its own, or only a shape."""
+    """An operand: a name, an instruction of its own, or only a shape.
+
+    Attributes:
+        shape: None where the text leaves it out.
+        name: of an instruction before it.
+        call: the instruction of its own.
+        elements: `1` and `0` in `name#1#0`, which is an element of an element of a tuple.
+    """
 
     shape: Shape | None
     name: Name | None
     call: CallSyntax | None
+    elements: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
