@@ -43,6 +43,7 @@ RANKS = {
     "diff": 8,
     "explain": 8,
     "check": 8,
+    "conformance": 8,
     "capture": 9,
     "inspect": 9,
     "repro": 9,

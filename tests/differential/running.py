@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from differential.cases import Case
-from differential.predicates import Difference, explained
-from support.agreement import EXACT, Tolerance, wrong
-from support.departures import DEPARTURES
 from support.differential import Array, leaves
-from support.merging import merge
 from support.oracle import OracleUnable
 from support.xla import JAXLIB, XlaError, oracle
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.agreement import EXACT, Tolerance, wrong
+from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.generators.cases import Case
+from hlotool.conformance.merging import merge
+from hlotool.conformance.predicates import Difference, explained
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.types import leaves as shape_leaves
 

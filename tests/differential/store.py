@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from differential.cases import QUICK, Case, case
 from differential.running import DEFAULT, on_xla, result_shapes
 from support.differential import Array
 
+from hlotool.conformance.generators.cases import QUICK, Case, case
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.types import ArrayShape
 from hlotool.parse.reader import parse_module

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from differential import predicates
-from support.agreement import wrong
-from support.departures import DEPARTURES, Departure
 from support.differential import leaves, run
-from support.merging import bind
-from support.spec_files import read_spec, spec_files, value_of
 from support.xla import JAXLIB, oracle
 
+from hlotool.conformance import predicates
+from hlotool.conformance.agreement import wrong
+from hlotool.conformance.departures import DEPARTURES, Departure
+from hlotool.conformance.merging import bind
+from hlotool.conformance.spec_files import read_spec, spec_files, value_of
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape
 from hlotool.parse.reader import parse_module

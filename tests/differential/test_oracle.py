@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from differential import running
-from differential.cases import Case, case
 from differential.running import compare_all
 from differential.store import stored_answer
 from support import oracle as judge
@@ -20,6 +19,7 @@ from support.oracle import OracleUnable, need_xla, reason_for_no_xla
 from support.xla import JAXLIB, Oracle, XlaError
 
 from hlotool.backends.xla.protocol import Compiled, CompileRequest
+from hlotool.conformance.generators.cases import Case, case
 
 ONES = np.ones(8, np.float32)
 

@@ -12,16 +12,16 @@ import os
 import tomllib
 
 import pytest
-from differential.cases import QUICK, case, generators
 from differential.running import FOLDER, Tally, compare_all, tolerances
 from differential.store import stored_answer
 from support.xla import oracle
 
+from hlotool.conformance.generators.cases import QUICK, case, generators
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.ir.verifier import verify
 
-#: Opcodes that random tests leave out, and why. All have cases in tests/spec.
+#: Opcodes that random tests leave out, and why. All have cases in hlotool/conformance/spec.
 NOT_GENERATED = {
     "acos acosh asin asinh atanh cosh sinh": "XLA's CPU compiler has them for a few types only",
     "all-gather-done all-gather-start all-reduce-done all-reduce-start": "take several devices",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from differential.cases import QUICK
 from differential.running import Tally, compare
 from differential.store import files, read
+
+from hlotool.conformance.generators.cases import QUICK
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from differential.operands import COMPLEX
 from passes.algebra_cases import CASES, DIMS, Case, case
 
+from hlotool.conformance.generators.operands import COMPLEX
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction

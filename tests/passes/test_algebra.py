@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differential.operands import values
 from passes import algebra_logic_cases, algebra_movement_cases  # noqa: F401 - importing them enters their cases
 from passes.algebra_cases import CASES, Case
-from support.agreement import Tolerance, wrong
 from support.differential import Array
 from support.rewrites import rewrite
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.agreement import Tolerance, wrong
+from hlotool.conformance.generators.operands import values
 from hlotool.errors import UsageError
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Module

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from differential.cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import law, run_module, same_bits, seeds
 
 from hlotool.backends.registry import evaluate_constant
+from hlotool.conformance.generators.cases import case
 from hlotool.ir.edit_clone import clone_module
 from hlotool.passes.base import Context, Fuel
 from hlotool.passes.manager import PassManager

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from differential.cases import binary
 from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import dims, float_kinds, integer_kinds, law, numbers, result, same_bits, seeds
 
+from hlotool.conformance.generators.cases import binary
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES

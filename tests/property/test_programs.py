@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, case
-from differential.generate_control import arrays, graph, shape_of
-from differential.generate_control import computation as random_computation
 from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import law, run_module, same_bits, seeds
 
+from hlotool.conformance.generators.cases import Draft, case
+from hlotool.conformance.generators.control import arrays, graph, shape_of
+from hlotool.conformance.generators.control import computation as random_computation
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import TupleShape

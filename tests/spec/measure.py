@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from support.merging import bind
 from support.oracle import OracleUnable
-from support.spec_files import (
+from support.xla import XlaError, oracle
+
+from hlotool.conformance.merging import bind
+from hlotool.conformance.spec_files import (
     OLD_EVALUATOR,
     SEPARATOR,
     SpecCase,
@@ -23,8 +25,6 @@ from support.spec_files import (
     result_leaves,
     spec_files,
 )
-from support.xla import XlaError, oracle
-
 from hlotool.errors import HlotoolError
 from hlotool.ir.printing.literals import array_text
 from hlotool.ir.types import ArrayShape, Shape

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from spec.minimal_modules import minimal_texts
-from support.departures import DEPARTURES, Departure
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.departures import DEPARTURES, Departure
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module
@@ -43,7 +43,7 @@ RUNS, NOT_HLO, REFUSED = "✓", "–", "✗"
 HEAD = """# Opcodes on the numpy backend
 
 Made by `PYTHONPATH=tests python -m spec.opcode_table --write`, which compiles and runs a small module for
-every opcode and element type. What each opcode must do stands in `tests/spec/<opcode>.hlo`.
+every opcode and element type. What each opcode must do stands in `hlotool/conformance/spec/<opcode>.hlo`.
 
 ✓ runs · – is not HLO: the verifier refuses it, and so does XLA · ✗ is HLO, but refused with an error that
 says why. The notes give the reason behind each mark.

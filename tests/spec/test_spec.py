@@ -1,6 +1,6 @@
-"""Every case of `tests/spec/*.hlo` on the numpy backend, and on real XLA.
+"""Every case of `hlotool/conformance/spec/*.hlo` on the numpy backend, and on real XLA.
 
-See `support.spec_files` for the format.
+See `hlotool.conformance.spec_files` for the format.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.agreement import EXACT, wrong
-from support.departures import DEPARTURES
 from support.differential import Array, leaves
-from support.merging import bind, merge
 from support.oracle import OracleUnable
-from support.spec_files import SOURCES, SpecCase, flat_arrays, read_spec, result_leaves, spec_files
 from support.xla import JAXLIB, XlaError, oracle
 
 from hlotool import errors
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.agreement import EXACT, wrong
+from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.merging import bind, merge
+from hlotool.conformance.spec_files import (
+    SOURCES,
+    SpecCase,
+    flat_arrays,
+    read_spec,
+    result_leaves,
+    spec_files,
+)
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape, Shape
 

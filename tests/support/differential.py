@@ -14,9 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.module import Module
-from hlotool.ir.types import ELEMENT_TYPES, ElementType
 from support.xla import oracle
 
 Array = npt.NDArray[Any]
@@ -103,20 +101,3 @@ def _comparable(array: Array) -> Array:
         return array.astype(np.int64) if array.dtype.kind == "V" else array
     wide = array.astype(np.float64)
     return np.where(wide == 0, np.copysign(5e-324, wide), wide)
-
-
-def random_array(rng: np.random.Generator, name: str, shape: tuple[int, ...], limit: int = 0) -> Array:
-    """Values of every magnitude that suits the type; integers over their range, or below `limit`."""
-    kind = ELEMENT_TYPES[name]
-    if kind is ElementType.PRED:
-        return rng.integers(0, 2, shape).astype(np.bool_)
-    if kind.is_integer:
-        low, high = integer_limits(kind)
-        if limit:
-            low, high = max(low, -limit), min(high, limit)
-        return rng.integers(low, high, shape, np.int64 if low < 0 else np.uint64, endpoint=True).astype(
-            DTYPES[kind]
-        )
-    if kind.is_complex:
-        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(DTYPES[kind])
-    return rng.standard_normal(shape).astype(np.float32).astype(DTYPES[kind])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotool.ir.dtypes import DTYPES, integer_limits
-from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.conformance.agreement import differing, flushed
+from hlotool.conformance.generators.operands import corner_values
 from support.differential import Array, run
 from support.xla import oracle
 
@@ -25,38 +25,10 @@ NARROW = ("f4e2m1fn", *F8, "f8e8m0fnu", "f16", "bf16")
 FLOATS = (*NARROW, "f32", "f64")
 COMPLEX = ("c64", "c128")
 
-_INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, -7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 100, 127, -127, 128, -128, 255)
-_LIMITS = tuple(
-    sign * (2**bits) + step for bits in (15, 16, 31, 32, 63) for sign in (1, -1) for step in (-1, 0)
-)
-_REALS = (
-    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 3.7, -3.7, 1e-3, 1e3, 100.0, -100.0),
-    *(np.inf, -np.inf, np.nan, 1e30, -1e30, 300.0, 65520.0, 2.0**31, -(2.0**31), 2.0**32, 9.3e18, -9.3e18),
-    *(1.9e19, 0.1, 88.0, -88.0, 89.0, 7.0, 8.0, 9.0, 15.0, 2.0**23 + 1, -(2.0**23) - 1),
-)
-_PARTS = (0.0, -0.0, 1.0, -2.5, 0.75, np.inf, -np.inf, np.nan, 1e30)
-
 
 def by_speed(names: tuple[str, ...], quick: str) -> list[Any]:
     """Test parameters: the types in `quick` always, the others in the slow run."""
     return [n if n in quick.split() else pytest.param(n, marks=pytest.mark.slow) for n in names]
-
-
-def corner_values(name: str) -> Array:
-    """Values of a type where mistakes show: zeros, limits, ties, NaN; all values of types up to 8 bits."""
-    kind, dtype = ELEMENT_TYPES[name], DTYPES[ELEMENT_TYPES[name]]
-    if name == PRED:
-        return np.array([False, True])
-    if kind.is_complex:
-        return np.array([complex(a, b) for a in _PARTS for b in _PARTS], dtype)
-    if kind.is_floating:
-        if kind.bits <= 8:
-            return np.arange(1 << kind.bits, dtype=np.uint8).view(dtype)
-        with np.errstate(all="ignore"):
-            return np.array(_REALS).astype(dtype if name == "f64" else np.float32).astype(dtype)
-    low, high = integer_limits(kind)
-    inside = sorted({v for v in (*_INTEGERS, *_LIMITS) if low <= v <= high} | {low, high})
-    return np.array(inside, np.int64 if low < 0 else np.uint64).astype(dtype)
 
 
 def corner_pairs(name: str, limit: int = 4000) -> tuple[Array, Array]:
@@ -112,51 +84,6 @@ def check_operations(operations: list[Operation], types: list[str], arguments: l
         wrong = differing(ours, theirs) & ~flushed(ours, theirs, operands)
         shown = [(*(o[i] for o in operands), ours[i], theirs[i]) for i in np.flatnonzero(wrong)[:5]]
         assert not wrong.any(), f"{operation}: (operands, ours, XLA's) {shown}"
-
-
-@np.errstate(all="ignore")
-def differing(ours: Array, theirs: Array) -> Array:
-    """Where two arrays differ in a bit; all NaN are equal."""
-    assert ours.dtype == theirs.dtype
-    assert ours.shape == theirs.shape
-    if ours.dtype.kind == "c":
-        return differing(ours.real.copy(), theirs.real.copy()) | differing(
-            ours.imag.copy(), theirs.imag.copy()
-        )
-    bits = np.dtype(f"u{ours.dtype.itemsize}")
-    unequal: Array = ours.view(bits) != theirs.view(bits)
-    if is_float(ours):
-        unequal &= ~(np.isnan(ours.astype(np.float64)) & np.isnan(theirs.astype(np.float64)))
-    return unequal
-
-
-def is_float(array: Array) -> bool:
-    """Whether an array holds real floating-point numbers, narrow ones included."""
-    return array.dtype.kind == "f" or "float" in array.dtype.name
-
-
-@np.errstate(all="ignore")
-def flushed(ours: Array, theirs: Array, operands: list[Array]) -> Array:
-    """Where a subnormal operand, or a subnormal result that XLA made zero, explains a difference."""
-    if ours.dtype.kind == "c":
-        parts = ((ours.real.copy(), theirs.real.copy()), (ours.imag.copy(), theirs.imag.copy()))
-        found: Array = np.logical_or.reduce([flushed(a, b, operands) for a, b in parts])
-        return found
-    excused = np.zeros(ours.shape, np.bool_)
-    for operand in operands:
-        if is_float(operand) and operand.dtype != np.float16:
-            excused |= subnormal(operand)
-    if is_float(ours) and ours.dtype != np.float16:
-        excused |= subnormal(ours) & ((theirs == 0) | np.isnan(theirs.astype(np.float64)))
-    return excused
-
-
-def subnormal(array: Array) -> Array:
-    """Where the type that computes (f32, or f64) has only subnormals for the value."""
-    tiny = np.finfo(np.float64 if array.dtype == np.float64 else np.float32).smallest_normal
-    wide = np.abs(array.astype(np.float64))
-    found: Array = (wide != 0) & (wide < tiny)
-    return found
 
 
 @np.errstate(all="ignore")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.differential import leaves
-from support.elementwise import corner_values
 from support.fusion_steps import COMPLEX_ULPS
 from support.fusion_text import Value
 from support.kernels import emulator, needs_compiler, on_numpy
 from support.random_fusions import close
 
+from hlotool.conformance.generators.operands import corner_values
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.parse.reader import parse_module

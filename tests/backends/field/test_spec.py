@@ -1,4 +1,4 @@
-"""The cases of `tests/spec/*.hlo`, whose results real XLA gave, in the field.
+"""The cases of `hlotool/conformance/spec/*.hlo`, whose results real XLA gave, in the field.
 
 Numbers that are simple fractions stay so: what XLA computed from them, rounded, must be what the field has.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.field import evaluated
-from support.spec_files import SpecCase, read_spec, result_leaves, spec_files
 
+from hlotool.conformance.spec_files import SpecCase, read_spec, result_leaves, spec_files
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, leaves

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.devices import Grid, check_devices, header
-from support.differential import random_array
+
+from hlotool.conformance.generators.operands import random_array
 
 pytestmark = pytest.mark.xla
 

@@ -5,21 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.differential import Array, check, run
-from support.elementwise import (
-    COMPLEX,
-    FLOATS,
-    PRED,
-    SIGNED,
-    UNSIGNED,
-    Operation,
-    both,
-    by_speed,
-    corner_values,
-    differing,
-    flushed,
-    is_float,
-)
+from support.elementwise import COMPLEX, FLOATS, PRED, SIGNED, UNSIGNED, Operation, both, by_speed
 
+from hlotool.conformance.agreement import differing, flushed, is_float
+from hlotool.conformance.generators.operands import corner_values
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 

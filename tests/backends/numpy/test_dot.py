@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from support.differential import Array, check, random_array, run, slow
+from support.differential import Array, check, run, slow
 
 from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.backends.numpy.kernels import convolution as convolution_module
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import random_array, run
+from support.differential import run
 from support.elementwise import (
     FLOATS,
     SIGNED,
@@ -14,10 +14,10 @@ from support.elementwise import (
     by_speed,
     check_operations,
     corner_pairs,
-    corner_values,
-    differing,
-    flushed,
 )
+
+from hlotool.conformance.agreement import differing, flushed
+from hlotool.conformance.generators.operands import corner_values, random_array
 
 pytestmark = pytest.mark.xla
 

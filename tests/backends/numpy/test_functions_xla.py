@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.differential import Array, run
-from support.elementwise import Operation, both, by_speed, corner_values, flushed, ulp_distance
+from support.elementwise import Operation, both, by_speed, ulp_distance
 
+from hlotool.conformance.agreement import flushed
+from hlotool.conformance.generators.operands import corner_values
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from support.differential import Array, check, random_array, run, slow
+from support.differential import Array, check, run, slow
 
 from hlotool.backends.numpy.kernels import indexing
+from hlotool.conformance.generators.operands import random_array
 
 
 def braces(values: tuple[int, ...]) -> str:

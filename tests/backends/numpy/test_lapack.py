@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from support.differential import Array, check, parse, random_array, run, slow
+from support.differential import Array, check, parse, run, slow
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.custom_calls import CUSTOM_CALLS
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 KINDS = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}

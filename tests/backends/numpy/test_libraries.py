@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import Array, check, random_array, run, slow
+from support.differential import Array, check, run, slow
 
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 KINDS = ("f32", "c64", *slow("f64", "c128"))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.differential import leaves, parse, random_array
+from support.differential import leaves, parse
 
 from hlotool.backends.numpy import NumpyBackend, blocks, loop_fusion
 from hlotool.backends.numpy.blocks import Blocks, block_indices
@@ -22,6 +22,7 @@ from hlotool.backends.numpy.loop_fusion import MAY_RETURN_OPERAND
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Calling
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import BackendCrashed, HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import OPCODES, Class

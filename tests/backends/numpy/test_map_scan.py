@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import Array, check, parse, random_array, run
+from support.differential import Array, check, parse, run
 
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.conformance.generators.operands import random_array
 
 MAP = """HloModule mapping
 double {{

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.differential import Array, check, leaves, parse, random_array, run
+from support.differential import Array, check, leaves, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]

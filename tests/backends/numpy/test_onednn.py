@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.differential import assert_close, check, parse, random_array, run
+from support.differential import assert_close, check, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 RNG = np.random.default_rng(5)

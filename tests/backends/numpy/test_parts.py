@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.differential import Array, random_array, run
+from support.differential import Array, run
 
 from hlotool.backends.numpy import row_blocks
 from hlotool.backends.numpy.kernels import reduce, scatter, select_and_scatter
+from hlotool.conformance.generators.operands import random_array
 
 
 def in_parts(text: str, arguments: list[Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Array, Array]:

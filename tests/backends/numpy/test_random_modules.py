@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.differential import check, slow
-from support.random_modules import GENERATORS
+
+from hlotool.conformance.generators.windows import GENERATORS
 
 
 @pytest.mark.xla

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import check, random_array, run, slow
+from support.differential import check, run, slow
+
+from hlotool.conformance.generators.operands import random_array
 
 WINDOWS = {
     "plain": ("size=3x2", "6,7"),

@@ -6,10 +6,11 @@ from functools import cmp_to_key
 
 import numpy as np
 import pytest
-from support.differential import Array, check, parse, random_array, run, slow
+from support.differential import Array, check, parse, run, slow
 
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy.comparators import sort_order
+from hlotool.conformance.generators.operands import random_array
 
 SPECIAL = [1.0, -0.0, np.nan, 0.0, -np.inf, 0.001, -np.nan, np.inf, -1.0, 0.0, -0.0, 1.0]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import check, parse, random_array, run
+from support.differential import check, parse, run
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.departures import DEPARTURES
-from support.spec_files import value_of
 
 from hlotool.backends.numpy import departures
+from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.spec_files import value_of
 from hlotool.findings.verdict import Verdict
 from hlotool.parse.reader import parse_module
 from hlotool.replay.judge.judge import judge

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, binary, generates, scalar_computation
-from differential.operands import FLOATS, INTEGERS, SIGNED, UNSIGNED
 
+from hlotool.conformance.generators.cases import Draft, binary, generates, scalar_computation
+from hlotool.conformance.generators.operands import FLOATS, INTEGERS, SIGNED, UNSIGNED
 from hlotool.ir.builder import array
 from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.module import Computation
@@ -62,6 +62,7 @@ def neutral(opcode: str, kind: str) -> object:
 
 @generates("reduce")
 def reduce(draft: Draft, opcode: str) -> None:
+    """A monoid, an argmax, or a computation that shows the order of the elements."""
     form = draft.choice(("monoid",) * 6 + ("argmax", "weighted"))
     if form == "monoid":
         reduce_monoid(draft)
@@ -139,6 +140,7 @@ def sort(draft: Draft, opcode: str) -> None:
 
 @generates("topk")
 def topk(draft: Draft, opcode: str) -> None:
+    """The largest or the smallest, of every rank."""
     kind = draft.choice((*SIGNED[2:], *UNSIGNED[2:], "bf16", "f16", "f32", "f64"))
     dims = (*draft.dims(high_rank=1), draft.size(1, 12))
     x = draft.operand(kind, dims)

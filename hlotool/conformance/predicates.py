@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from differential.cases import Case
-from support.departures import Departure
-from support.differential import Array
-from support.elementwise import flushed
 
+from hlotool.conformance.agreement import flushed
+from hlotool.conformance.departures import Departure
+from hlotool.conformance.generators.cases import Case
+from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.ulp import ulp_distance
 

@@ -1,12 +1,12 @@
-"""Windows, indices and contractions: random attributes come from `support.random_modules`."""
+"""Windows, indices and contractions: random attributes come from `windows`."""
 
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, generates
-from differential.operands import ALL
-from support.random_modules import GENERATORS
 
+from hlotool.conformance.generators.cases import Draft, generates
+from hlotool.conformance.generators.operands import ALL
+from hlotool.conformance.generators.windows import GENERATORS
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module
 
@@ -16,7 +16,7 @@ INDEX_TYPES = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 
 @generates(*GENERATORS)
 def random_module(draft: Draft, opcode: str) -> None:
-    """A module of `support.random_modules`, taken over as it is."""
+    """A module of `windows`, taken over as it is."""
     text, arguments, _ = GENERATORS[opcode](draft.rng)
     module = parse_module(text)
     draft.arguments = [np.asarray(a) for a in arguments]
@@ -35,6 +35,7 @@ def index_operands(draft: Draft, dims: tuple[int, ...]) -> list[Instruction]:
 
 @generates("dynamic-slice")
 def dynamic_slice(draft: Draft, opcode: str) -> None:
+    """A slice whose start may lie beyond either end."""
     dims = draft.dims(low_rank=1)
     sizes = tuple(draft.size(0, n) for n in dims)
     x = draft.operand(draft.choice(ALL), dims)
@@ -43,6 +44,7 @@ def dynamic_slice(draft: Draft, opcode: str) -> None:
 
 @generates("dynamic-update-slice")
 def dynamic_update_slice(draft: Draft, opcode: str) -> None:
+    """An update whose start may lie beyond either end."""
     kind, dims = draft.choice(ALL), draft.dims()
     sizes = tuple(draft.size(0, n) for n in dims)
     x, update = draft.operand(kind, dims), draft.operand(kind, sizes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from differential.cases import Draft, generates, scalar_computation
-from differential.operands import ALL, COMPLEX, F8, FLOATS, INTEGERS, NARROW, SIGNED, values
-from support.differential import Array
 
+from hlotool.conformance.generators.cases import Draft, generates, scalar_computation
+from hlotool.conformance.generators.operands import ALL, COMPLEX, F8, FLOATS, INTEGERS, NARROW, SIGNED, values
 from hlotool.ir.builder import array
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
@@ -97,22 +97,26 @@ def operands(draft: Draft, opcode: str, count: int) -> list[Instruction]:
 
 @generates(*UNARY)
 def unary(draft: Draft, opcode: str) -> None:
+    """A function of one operand, over its domain."""
     draft.op(opcode, *operands(draft, opcode, 1))
 
 
 @generates(*BINARY)
 def binary_operation(draft: Draft, opcode: str) -> None:
+    """A function of two operands of one shape."""
     draft.op(opcode, *operands(draft, opcode, 2))
 
 
 @generates("complex")
 def make_complex(draft: Draft, opcode: str) -> None:
+    """Complex numbers of two arrays of parts."""
     kind, dims = draft.choice(("f32", "f64")), draft.dims()
     draft.op(opcode, draft.operand(kind, dims), draft.operand(kind, dims))
 
 
 @generates("compare")
 def compare(draft: Draft, opcode: str) -> None:
+    """Every direction that the element type has, in IEEE order or in total order."""
     kind, dims = draft.choice(ALL), draft.dims(high=7)
     directions = ("EQ", "NE") if kind in COMPLEX else ("EQ", "NE", "LT", "LE", "GT", "GE")
     attributes = {"direction": draft.choice(directions)}
@@ -123,6 +127,7 @@ def compare(draft: Draft, opcode: str) -> None:
 
 @generates("clamp")
 def clamp(draft: Draft, opcode: str) -> None:
+    """Bounds of the operand's shape, or scalars."""
     kind, dims = draft.choice((*INTEGERS, *REAL)), draft.dims()
     bounds = () if draft.chance() else dims
     low, x, high = (draft.operand(kind, d) for d in (bounds, dims, bounds))
@@ -131,6 +136,7 @@ def clamp(draft: Draft, opcode: str) -> None:
 
 @generates("select")
 def select(draft: Draft, opcode: str) -> None:
+    """A predicate of the operands' shape, or a scalar."""
     kind, dims = draft.choice(ALL), draft.dims()
     predicate = draft.operand("pred", () if draft.chance(0.3) else dims)
     draft.op(opcode, predicate, draft.operand(kind, dims), draft.operand(kind, dims))
@@ -138,6 +144,7 @@ def select(draft: Draft, opcode: str) -> None:
 
 @generates("convert")
 def convert(draft: Draft, opcode: str) -> None:
+    """From any type to any other."""
     source = draft.choice(ALL)
     # XLA's compiler dies on complex to pred.
     target = draft.choice([t for t in ALL if not (t == "pred" and source in COMPLEX)])
@@ -147,6 +154,7 @@ def convert(draft: Draft, opcode: str) -> None:
 
 @generates("bitcast-convert")
 def bitcast_convert(draft: Draft, opcode: str) -> None:
+    """To a type of the same width, a narrower or a wider one."""
     bits = {t: ELEMENT_TYPES[t].bits for t in (*INTEGERS, *F8, *FLOATS)}
     source = draft.choice(bits)
     target = draft.choice(t for t in bits if max(bits[t], bits[source]) % min(bits[t], bits[source]) == 0)
@@ -168,12 +176,14 @@ def without_nan(draft: Draft, kind: str, dims: tuple[int, ...]) -> Array:
 
 @generates("reduce-precision")
 def reduce_precision(draft: Draft, opcode: str) -> None:
+    """Any number of bits of exponent and mantissa."""
     x = draft.operand(draft.choice(REAL), draft.dims(high=7), spread=6)
     draft.op(opcode, x, exponent_bits=draft.size(2, 11), mantissa_bits=draft.size(0, 52))
 
 
 @generates("stochastic-convert")
 def stochastic_convert(draft: Draft, opcode: str) -> None:
+    """Random bits decide how numbers are rounded."""
     source, dims = draft.choice(FLOATS), draft.dims(high=7)
     noise = draft.operand(f"u{ELEMENT_TYPES[source].bits}", dims, corners=0)
     draft.op(opcode, draft.operand(source, dims), noise, shape=array(draft.choice(SIGNED), *dims))
@@ -191,6 +201,7 @@ BODIES = (
 
 @generates("map")
 def map_elements(draft: Draft, opcode: str) -> None:
+    """A small computation applied to each element."""
     kind, dims = draft.choice((*INTEGERS[2:6], *FLOATS)), draft.dims()
     head = f"f {{\n  a = {kind}[] parameter(0)\n  b = {kind}[] parameter(1)\n  "
     body = scalar_computation(head + draft.choice(BODIES).format(t=kind) + "\n}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, generates
-from differential.operands import ALL, INTEGERS, values
 
+from hlotool.conformance.generators.cases import Draft, generates
+from hlotool.conformance.generators.operands import ALL, INTEGERS, values
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.builder import array
 from hlotool.ir.types import Layout
@@ -23,6 +23,7 @@ def some_layout(draft: Draft, rank: int) -> Layout:
 
 @generates("broadcast")
 def broadcast(draft: Draft, opcode: str) -> None:
+    """Dimensions in any order."""
     target = draft.dims(high_rank=4)
     order = [int(d) for d in draft.rng.permutation(len(target))[: draft.size(0, len(target))]]
     dimensions = tuple(order if draft.chance(0.3) else sorted(order))
@@ -32,6 +33,7 @@ def broadcast(draft: Draft, opcode: str) -> None:
 
 @generates("concatenate")
 def concatenate(draft: Draft, opcode: str) -> None:
+    """One to four parts, empty ones among them."""
     kind, dims = draft.choice(FROM_FOUR_BITS), draft.dims(low_rank=1)
     axis = draft.size(0, len(dims) - 1)
     parts = [(*dims[:axis], draft.size(0, 4), *dims[axis + 1 :]) for _ in range(draft.size(1, 4))]
@@ -40,6 +42,7 @@ def concatenate(draft: Draft, opcode: str) -> None:
 
 @generates("copy", "opt-barrier")
 def identity(draft: Draft, opcode: str) -> None:
+    """Values in any layout."""
     kind, dims = draft.choice(ALL), draft.dims()
     x = draft.argument(kind, values(draft.rng, kind, dims), some_layout(draft, len(dims)))
     draft.op(opcode, x)
@@ -47,6 +50,7 @@ def identity(draft: Draft, opcode: str) -> None:
 
 @generates("pad")
 def pad(draft: Draft, opcode: str) -> None:
+    """Padding below, above and between, also negative."""
     kind, dims = draft.choice(FROM_FOUR_BITS), draft.dims(low_rank=1)
     padding = []
     for size in dims:
@@ -59,6 +63,7 @@ def pad(draft: Draft, opcode: str) -> None:
 
 @generates("reshape")
 def reshape(draft: Draft, opcode: str) -> None:
+    """Dimensions merged, split, added or exchanged."""
     kind, dims = draft.choice(ALL), draft.dims(high_rank=4)
     merged = draft.size(0, len(dims))
     head, tail = dims[:merged], dims[merged:]
@@ -75,6 +80,7 @@ def reshape(draft: Draft, opcode: str) -> None:
 
 @generates("reverse")
 def reverse(draft: Draft, opcode: str) -> None:
+    """Any set of dimensions."""
     dims = draft.dims()
     chosen = draft.rng.permutation(len(dims))[: draft.size(0, len(dims))]
     draft.op(
@@ -86,6 +92,7 @@ def reverse(draft: Draft, opcode: str) -> None:
 
 @generates("slice")
 def static_slice(draft: Draft, opcode: str) -> None:
+    """Any start, limit and stride."""
     dims = draft.dims()
     starts = [draft.size(0, size) for size in dims]
     parts = [SliceDim(start, draft.size(start, size), draft.size(1, 3)) for start, size in zip(starts, dims)]
@@ -94,6 +101,7 @@ def static_slice(draft: Draft, opcode: str) -> None:
 
 @generates("transpose")
 def transpose(draft: Draft, opcode: str) -> None:
+    """Any order of dimensions, of values in any layout."""
     kind, dims = draft.choice(ALL), draft.dims(high_rank=4)
     order = tuple(int(d) for d in draft.rng.permutation(len(dims)))
     x = draft.argument(kind, values(draft.rng, kind, dims), some_layout(draft, len(dims)))
@@ -102,6 +110,7 @@ def transpose(draft: Draft, opcode: str) -> None:
 
 @generates("iota")
 def iota(draft: Draft, opcode: str) -> None:
+    """Along any dimension."""
     kind = draft.choice([t for t in ALL if t != "pred"])
     dims = draft.dims(low_rank=1, high=40)
     draft.op(opcode, shape=array(kind, *dims), iota_dimension=draft.size(0, len(dims) - 1))
@@ -109,23 +118,27 @@ def iota(draft: Draft, opcode: str) -> None:
 
 @generates("constant")
 def constant(draft: Draft, opcode: str) -> None:
+    """Values of every element type."""
     kind = draft.choice(ALL)
     draft.builder.constant(values(draft.rng, kind, draft.dims()), kind)
 
 
 @generates("tuple")
 def make_tuple(draft: Draft, opcode: str) -> None:
+    """A tuple of one to three arrays."""
     draft.op(opcode, *(draft.operand(draft.choice(ALL), draft.dims()) for _ in range(draft.size(1, 3))))
 
 
 @generates("get-tuple-element")
 def get_tuple_element(draft: Draft, opcode: str) -> None:
+    """One of the elements of a tuple."""
     parts = [draft.operand(draft.choice(ALL), draft.dims()) for _ in range(draft.size(1, 3))]
     draft.op(opcode, draft.op("tuple", *parts), index=draft.size(0, len(parts) - 1))
 
 
 @generates("parameter")
 def parameter(draft: Draft, opcode: str) -> None:
+    """A value in any layout, returned as it is."""
     kind, dims = draft.choice(ALL), draft.dims()
     draft.argument(kind, values(draft.rng, kind, dims), some_layout(draft, len(dims)))
 
@@ -133,7 +146,7 @@ def parameter(draft: Draft, opcode: str) -> None:
 @generates("get-dimension-size", "set-dimension-size")
 def dimension_size(draft: Draft, opcode: str) -> None:
     """The sum, or the size, of an array that is cut at run time."""
-    from differential.cases import binary
+    from hlotool.conformance.generators.cases import binary
 
     size = draft.size(1, 6)
     x = draft.operand(draft.choice(INTEGERS[2:]), (size,))

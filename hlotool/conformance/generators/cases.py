@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TypeAlias
 
 import numpy as np
-from differential.operands import Rng, values
-from support.differential import Array
 
+from hlotool.conformance.generators.operands import Rng, values
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.builder import Builder, array
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, Layout, Shape
 from hlotool.parse.reader import parse_module
@@ -124,7 +124,7 @@ def generates(*opcodes: str) -> Callable[[Generator], Generator]:
 def generators() -> dict[str, Generator]:
     """All generators by opcode, in alphabetical order."""
     for room in ("elementwise", "movement", "indexing", "reductions", "control", "libraries"):
-        import_module(f"differential.generate_{room}")
+        import_module(f"hlotool.conformance.generators.{room}")
     return dict(sorted(_GENERATORS.items()))
 
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.window_slices import output_sizes
+from hlotool.conformance.generators.operands import random_array
 from hlotool.ir.attributes import WindowDim
-from support.differential import random_array
 
 Rng: TypeAlias = np.random.Generator
 #: Text, arguments, roundings that floats may differ by.

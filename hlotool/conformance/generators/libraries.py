@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, generates
-from differential.operands import values
-from support.differential import Array
 
+from hlotool.conformance.generators.cases import Draft, generates
+from hlotool.conformance.generators.operands import values
 from hlotool.ir.builder import array
+from hlotool.ir.dtypes import Array
 from hlotool.ir.types import TupleShape
 
 
 @generates("rng-bit-generator")
 def random_bits(draft: Draft, opcode: str) -> None:
+    """Bits of every algorithm from a given state."""
     algorithm = draft.choice(("rng_default", "rng_philox", "rng_three_fry"))
     words = 2 if algorithm == "rng_three_fry" else draft.size(2, 3)
     state = draft.operand("u64", (words,), corners=0.2)
@@ -23,6 +24,7 @@ def random_bits(draft: Draft, opcode: str) -> None:
 
 @generates("fft")
 def fft(draft: Draft, opcode: str) -> None:
+    """Transforms of every kind over up to three dimensions."""
     kind = draft.choice(("FFT", "IFFT", "RFFT", "IRFFT"))
     wide = draft.chance(0.3)
     real, complexes = ("f64", "c128") if wide else ("f32", "c64")
@@ -43,6 +45,7 @@ def hermitian(draft: Draft, kind: str, dims: tuple[int, ...]) -> Array:
 
 @generates("cholesky")
 def cholesky(draft: Draft, opcode: str) -> None:
+    """Well-conditioned matrices, one or a few."""
     size = draft.size(1, 7)
     dims = (*(draft.size(1, 2) for _ in range(draft.size(0, 1))), size, size)
     kind = draft.choice(("f32", "f64", "c64", "c128"))
@@ -51,6 +54,7 @@ def cholesky(draft: Draft, opcode: str) -> None:
 
 @generates("triangular-solve")
 def triangular_solve(draft: Draft, opcode: str) -> None:
+    """Well-conditioned triangular matrices on either side."""
     size, columns = draft.size(1, 6), draft.size(1, 4)
     batch = tuple(draft.size(1, 2) for _ in range(draft.size(0, 1)))
     kind, left = draft.choice(("f32", "f64", "c64", "c128")), draft.chance()
@@ -72,6 +76,7 @@ def triangular_solve(draft: Draft, opcode: str) -> None:
 
 @generates("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
 def batch_norm(draft: Draft, opcode: str) -> None:
+    """Normalisation over every possible dimension of features."""
     # With few elements a variance is the small difference of large squares, in XLA's formula.
     kind, rank = draft.choice(("f32", "f64", "f16")), draft.size(3, 4)
     dims = tuple(draft.size(2, 4) for _ in range(rank))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ElementType
 from hlotool.numerics.ulp import epsilon, ulp_distance
-from support.differential import Array
-from support.elementwise import differing
 
 #: What a unit in the last place is measured at: the element itself, or the largest element of the array.
 MEASURES = ("value", "leaf", "terms")
@@ -121,3 +120,48 @@ def _size(array: Array) -> Array:
 
 def _wide(array: Array) -> Array:
     return array.astype(np.float64)
+
+
+@np.errstate(all="ignore")
+def differing(ours: Array, theirs: Array) -> Array:
+    """Where two arrays differ in a bit; all NaN are equal."""
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    if ours.dtype.kind == "c":
+        return differing(ours.real.copy(), theirs.real.copy()) | differing(
+            ours.imag.copy(), theirs.imag.copy()
+        )
+    bits = np.dtype(f"u{ours.dtype.itemsize}")
+    unequal: Array = ours.view(bits) != theirs.view(bits)
+    if is_float(ours):
+        unequal &= ~(np.isnan(ours.astype(np.float64)) & np.isnan(theirs.astype(np.float64)))
+    return unequal
+
+
+def is_float(array: Array) -> bool:
+    """Whether an array holds real floating-point numbers, narrow ones included."""
+    return array.dtype.kind == "f" or "float" in array.dtype.name
+
+
+@np.errstate(all="ignore")
+def flushed(ours: Array, theirs: Array, operands: list[Array]) -> Array:
+    """Where a subnormal operand, or a subnormal result that XLA made zero, explains a difference."""
+    if ours.dtype.kind == "c":
+        parts = ((ours.real.copy(), theirs.real.copy()), (ours.imag.copy(), theirs.imag.copy()))
+        found: Array = np.logical_or.reduce([flushed(a, b, operands) for a, b in parts])
+        return found
+    excused = np.zeros(ours.shape, np.bool_)
+    for operand in operands:
+        if is_float(operand) and operand.dtype != np.float16:
+            excused |= subnormal(operand)
+    if is_float(ours) and ours.dtype != np.float16:
+        excused |= subnormal(ours) & ((theirs == 0) | np.isnan(theirs.astype(np.float64)))
+    return excused
+
+
+def subnormal(array: Array) -> Array:
+    """Where the type that computes (f32, or f64) has only subnormals for the value."""
+    tiny = np.finfo(np.float64 if array.dtype == np.float64 else np.float32).smallest_normal
+    wide = np.abs(array.astype(np.float64))
+    found: Array = (wide != 0) & (wide < tiny)
+    return found

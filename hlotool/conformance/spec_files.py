@@ -1,4 +1,4 @@
-"""Reads `tests/spec/*.hlo`: what each opcode must do, as data.
+"""Reads `spec/*.hlo`: what each opcode must do, as data.
 
 A file holds cases separated by `// -----`. A case is a small module (or, mostly, a single instruction whose
 operands are given as shapes and so become parameters) under comment lines:
@@ -11,7 +11,7 @@ operands are given as shapes and so become parameters) under comment lines:
     // tolerance: exact             or bits (NaN payloads count), `2 ulp`, `2 ulp of leaf`; default exact
     // devices: 2 replicas          or partitions; `input[1]` and `expect[1]` are those of device 1
     // xla: cannot run: why XLA's CPU compiler does not execute this
-    // xla: differs: id of the rule in tests/differential/departures.toml that says why
+    // xla: differs: id of the rule in departures.toml that says why
 
 `python -m spec.measure` adds the `expect` lines that are missing, from real XLA.
 """
@@ -26,14 +26,14 @@ from typing import Any
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.lowering import literal_value
+from hlotool.conformance.agreement import EXACT, Tolerance
 from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.parse.reader import parse_literal, parse_module, parse_shape
-from support.agreement import EXACT, Tolerance
-from support.differential import Array
 
-FOLDER = Path(__file__).resolve().parent.parent / "spec"
+FOLDER = Path(__file__).with_name("spec")
 SEPARATOR = "// -----"
 CANNOT_RUN = "cannot run: "
 DIFFERS = "differs: "

@@ -1,4 +1,4 @@
-"""The rules by which XLA is known to differ from the numpy backend: tests/differential/departures.toml."""
+"""The rules by which XLA is known to differ from the numpy backend: departures.toml."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).resolve().parent.parent / "differential" / "departures.toml"
+FILE = Path(__file__).with_name("departures.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Departure:
         xla: what XLA gives.
         ours: what the numpy backend gives.
         until: the first version of jaxlib in which some of its cases do not show it any more.
-        predicate: function of `differential.predicates` that says which elements it explains; None where
+        predicate: function of `predicates` that says which elements it explains; None where
             random tests do not meet it.
         example: a module that shows it; None where a spec case does, or a predicate alone.
     """

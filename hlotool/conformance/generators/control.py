@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.cases import Draft, binary, generates
-from differential.operands import ALL, INTEGERS
 
+from hlotool.conformance.generators.cases import Draft, binary, generates
+from hlotool.conformance.generators.operands import ALL, INTEGERS
 from hlotool.ir.attributes import ReplicaGroups
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Instruction
@@ -54,6 +54,7 @@ def shape_of(instruction: Instruction) -> ArrayShape:
 
 @generates("call", "fusion")
 def call(draft: Draft, opcode: str) -> None:
+    """A random graph of instructions, behind a call or in a fusion."""
     operands = arrays(draft, draft.size(1, 3))
     shape = shape_of(operands[0])
     called = computation(draft, "called", shape, len(operands))
@@ -108,6 +109,7 @@ ONE = ReplicaGroups(groups=((0,),))
 
 @generates("all-reduce", "reduce-scatter")
 def reduced(draft: Draft, opcode: str) -> None:
+    """A collective that reduces, on one device."""
     kind, dims = draft.choice(("s32", "u8", "f32")), draft.dims(low_rank=1, empty=0)
     x = draft.operand(kind, dims)
     attributes = {"dimensions": (0,)} if opcode == "reduce-scatter" else {}
@@ -116,6 +118,7 @@ def reduced(draft: Draft, opcode: str) -> None:
 
 @generates("all-gather", "all-to-all")
 def gathered(draft: Draft, opcode: str) -> None:
+    """A collective that only moves data, on one device."""
     dims = draft.dims(low_rank=1, empty=0)
     x = draft.operand(draft.choice(("s32", "u8", "f32")), dims)
     draft.op(opcode, x, shape=x.shape, replica_groups=ONE, dimensions=(draft.size(0, len(dims) - 1),))
@@ -123,10 +126,12 @@ def gathered(draft: Draft, opcode: str) -> None:
 
 @generates("collective-permute")
 def permuted(draft: Draft, opcode: str) -> None:
+    """One device that sends to itself, or to nobody."""
     x = draft.operand(draft.choice(("s32", "u8", "f32")), draft.dims())
     draft.op(opcode, x, shape=x.shape, source_target_pairs=((0, 0),) if draft.chance() else ())
 
 
 @generates("partition-id", "replica-id")
 def device_number(draft: Draft, opcode: str) -> None:
+    """The number of the one device there is."""
     draft.op(opcode)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, TupleShape
-from support.differential import Array
 
 
 def merge(modules: Sequence[Module]) -> Module:

@@ -1,0 +1,1 @@
+"""What each opcode must do, as data; a backend judged by it: see `suite`."""
