@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hlotool.api.cache import cache
     from hlotool.api.check import check, explain_fusion, list_rules, mend
     from hlotool.api.compare import compare
+    from hlotool.api.conformance import conformance
     from hlotool.api.diff import diff
     from hlotool.api.explain import explain, list_messages
     from hlotool.api.extract import extract
@@ -45,6 +46,7 @@ __all__ = [
     "cache",
     "check",
     "compare",
+    "conformance",
     "diff",
     "explain",
     "explain_fusion",

@@ -7,6 +7,8 @@ here but the protocol and the worker: the interpreter may be another one, with a
 from __future__ import annotations
 
 import itertools
+import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -46,6 +48,10 @@ class WrongFlag(Exception):
     """A debug option has another type."""
 
 
+class NoPlugin(Exception):
+    """A library is no PJRT plug-in that this jaxlib can use."""
+
+
 @cache
 def devices(platform: str) -> list[Any]:
     """The devices of a platform; the first call sets XLA up.
@@ -53,13 +59,32 @@ def devices(platform: str) -> list[Any]:
     Raises:
         ImportError: jax or jaxlib is not installed.
         RuntimeError: there is no such device.
+        NoPlugin: the platform is a plug-in that cannot be used.
     """
     jax = _jax()
+    if os.path.isabs(platform):
+        return _devices_of_plugin(platform)
     if platform == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jaxlib_api.initialize_lapack()
     jax.config.update("jax_enable_x64", True)
     return list(jax.devices(platform))
+
+
+def _devices_of_plugin(path: str) -> list[Any]:
+    """The devices of a PJRT plug-in, which is the only platform of this process then."""
+    jax = _jax()
+    jax.config.update("jax_enable_x64", True)
+    try:
+        name = jaxlib_api.register_plugin(path)
+        jax.config.update("jax_platforms", name)
+        found = list(jax.devices(name))
+    except Exception as error:
+        reason = re.sub(r"^Unable to initialize backend '\w+': | \(set JAX_PLATFORMS=.*", "", str(error))
+        raise NoPlugin(f"PJRT plug-in {path}: {reason}") from error
+    if not found:
+        raise NoPlugin(f"PJRT plug-in {path}: it has no devices here")
+    return found
 
 
 def _jax() -> Any:

@@ -42,6 +42,7 @@ _OWN: dict[str, Callable[[str], HlotoolError]] = {
     "WrongFlag": lambda reason: UsageError(f"backend xla: {reason}"),
     "TooFewDevices": BackendUnavailable,
     "NotImplementedError": BackendUnavailable,
+    "NoPlugin": BackendUnavailable,
 }
 
 #: What brings the packages that are missing.

@@ -21,6 +21,9 @@ _HOMES = ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension")
 #: Under which programs are let in between XLA's passes.
 _HOOK = "hlotool"
 
+#: What JAX is told that the platform of a plug-in is called. Its own names would bring its own rules.
+_PLUGIN = "hlotool_plugin"
+
 
 def find(name: str) -> Any:
     """A class or function of jaxlib's extension module.
@@ -67,6 +70,21 @@ def compile_stablehlo(code: str, devices: list[Any], options: Any) -> Any:
     if not hasattr(client, "compile_and_load"):
         return client.compile(code, options)
     return client.compile_and_load(code, find("DeviceList")(tuple(devices)), options)
+
+
+def register_plugin(path: str) -> str:
+    """Load a PJRT plug-in; returns the name of the platform that JAX knows its devices by.
+
+    Args:
+        path: of a library that exports `GetPjrtApi`.
+
+    Raises:
+        Exception: of jaxlib's, where it cannot be loaded, or speaks another version of the interface.
+    """
+    from jax._src import xla_bridge
+
+    xla_bridge.register_plugin(_PLUGIN, library_path=path)
+    return _PLUGIN
 
 
 @contextmanager

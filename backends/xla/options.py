@@ -28,7 +28,7 @@ class XlaOptions:
     """How programs are compiled and run.
 
     Attributes:
-        platform: `cpu`, `gpu` or `tpu`.
+        platform: `cpu`, `gpu`, `tpu`, or the path of a PJRT plug-in.
         flags: debug options of XLA for every compilation.
         route: into the compiler; None for the one that suits the program.
         python: path of the interpreter whose jaxlib is used, empty for this one's.

@@ -32,7 +32,7 @@ class ProcessKey:
     """What a process is set up with once and for all.
 
     Attributes:
-        platform: `cpu`, `gpu` or `tpu`.
+        platform: `cpu`, `gpu`, `tpu`, or the path of a PJRT plug-in.
         python: path of its interpreter, empty for this one.
         devices: how many it has on the CPU; the other platforms have what there is.
         timeout: seconds per call.

@@ -64,7 +64,7 @@ class CompileRequest:
         replicas: number of replicas.
         partitions: devices per replica.
         shardy: the program speaks of shardings as Shardy does.
-        platform: as JAX calls it: `cpu`, `gpu`, `tpu`.
+        platform: as JAX calls it: `cpu`, `gpu`, `tpu`; or the path of a PJRT plug-in.
         released: numbers of executables that nobody needs any more.
     """
 

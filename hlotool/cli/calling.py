@@ -52,6 +52,14 @@ class TerminalCourse(Course):
 
         return StepLines(sys.stderr)
 
+    def counting(self, total: int, noun: str) -> Callable[[str, str], None]:
+        """A line now and then, or one for each thing if asked for."""
+        if self._arguments.quiet:
+            return super().counting(total, noun)
+        from hlotool.report.progress import CountLines
+
+        return CountLines(sys.stderr, total, noun, every=self._arguments.verbose)
+
     def working(self) -> None:
         """The workers are still busy with imports of their own: a good time for those of the report."""
         if not self._arguments.json:

@@ -12,6 +12,7 @@ operands are given as shapes and so become parameters) under comment lines:
     // devices: 2 replicas          or partitions; `input[1]` and `expect[1]` are those of device 1
     // xla: cannot run: why XLA's CPU compiler does not execute this
     // xla: differs: id of the rule in departures.toml that says why
+    // departs: {1, 0, 0}           what XLA gives then, where the rule has no predicate
 
 `python -m spec.measure` adds the `expect` lines that are missing, from real XLA.
 """
@@ -47,7 +48,7 @@ OLD_EVALUATOR = "measured on XLA's evaluator (jaxlib 0.4.13)"
 #: What `source` may say (joined by `; `) besides the section of XLA's documentation in the opcode table.
 SOURCES = (CPU, EVALUATOR, OLD_EVALUATOR, "IEEE 754")
 
-_KEYS = ("case", "input", "expect", "expect-error", "source", "tolerance", "devices", "xla")
+_KEYS = ("case", "input", "expect", "expect-error", "source", "tolerance", "devices", "xla", "departs")
 _LINE = re.compile(rf"// ({'|'.join(_KEYS)})(?:\[(\d+)\])?: (.*)")
 
 
@@ -137,10 +138,17 @@ class SpecCase:
 
     def expected(self, module: Module, device: int = 0) -> list[Any]:
         """One value per leaf of the result."""
-        texts = self._of_device("expect", device)
+        return self._results("expect", module, device)
+
+    def departing(self, module: Module, device: int = 0) -> list[Any] | None:
+        """What XLA's CPU code gives by `rule`, one value per leaf; None where the rule has a predicate."""
+        return self._results("departs", module, device) if self._of_device("departs", device) else None
+
+    def _results(self, key: str, module: Module, device: int) -> list[Any]:
+        texts = self._of_device(key, device)
         shapes = result_leaves(module)
         if len(texts) != len(shapes):
-            raise ValueError(f"{self}: {len(texts)} expected values for {len(shapes)} leaves")
+            raise ValueError(f"{self}: {len(texts)} values of {key} for {len(shapes)} leaves")
         return [value_of(text, shape) for text, shape in zip(texts, shapes)]
 
     def _of_device(self, key: str, device: int) -> list[str]:

@@ -18,6 +18,7 @@ from hlotool.findings.records import Record
 from hlotool.report.baseline_records import BaselineRecord
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.cache_records import CacheRecord
+from hlotool.report.conformance_records import ConformanceRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
 from hlotool.report.inspect_records import InspectRecord
@@ -46,6 +47,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "diff-1.json": DiffRecord,
     "prove-1.json": ProveRecord,
     "mutate-1.json": MutateRecord,
+    "conformance-1.json": ConformanceRecord,
     "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,

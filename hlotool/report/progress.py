@@ -154,3 +154,40 @@ class StepLines:
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
+
+
+class CountLines:
+    """`37/133 opcodes  power: 2 failed or crashed`, for what is wrong, and a line now and then.
+
+    Args:
+        stream: gets the lines.
+        total: how many things there are.
+        noun: what they are, in the plural.
+        every: a line for each of them.
+        clock: seconds, from any origin.
+    """
+
+    def __init__(
+        self,
+        stream: IO[str],
+        total: int,
+        noun: str,
+        every: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream
+        self._total = total
+        self._noun = noun
+        self._every = every
+        self._clock = clock
+        self._last = clock()
+        self._names: set[str] = set()
+
+    def __call__(self, name: str, wrong: str) -> None:
+        """`name` is over; `wrong` says what is wrong with it, empty where nothing is."""
+        self._names.add(name)
+        if not (wrong or self._every or self._clock() - self._last >= Heartbeat.PAUSE):
+            return
+        self._last = self._clock()
+        line = f"{len(self._names)}/{self._total} {self._noun}  {wrong or name}"
+        print(printable(line), file=self._stream, flush=True)

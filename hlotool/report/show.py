@@ -21,6 +21,7 @@ _REPORTS = {
     "diff": ("diff", "DiffReport"),
     "prove": ("prove", "ProveReport"),
     "mutate": ("mutate", "MutateReport"),
+    "conformance": ("conformance", "ConformanceReport"),
     "baseline": ("baseline_report", "BaselineReport"),
     "inspect": ("inspect", "InspectReport"),
     "opt": ("opt", "OptReport"),

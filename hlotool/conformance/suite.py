@@ -1,0 +1,116 @@
+"""A whole suite on a backend: worker processes run the trials, and one that dies costs one trial.
+
+tasks of all opcodes ─► workers ─► records ─► cells
+                          │ dies
+                          └─► the two halves of its task, until a single trial is left
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from hlotool.cache.journal import Journal
+from hlotool.conformance.records import STATUSES, CellRecord, TrialRecord
+from hlotool.conformance.running import died
+from hlotool.conformance.task import SuiteTask
+from hlotool.errors import BackendFailed
+from hlotool.workers.executor import Done, Executor
+
+_FUNCTION = "hlotool.conformance.task:examine"
+
+#: What a worker imports before its first task.
+PRELOAD = ("hlotool.conformance.task",)
+
+
+def run_suite(
+    tasks: Sequence[SuiteTask],
+    executor: Executor,
+    journal: Journal | None,
+    resume: bool,
+    finished: Callable[[SuiteTask, Sequence[TrialRecord]], None],
+) -> None:
+    """Run tasks to their end, whatever the backend does to the processes.
+
+    Args:
+        tasks: one for each opcode.
+        executor: what runs them.
+        journal: keeps what is finished; None keeps nothing.
+        resume: take what an interrupted run has finished from the journal.
+        finished: gets the records of each task that is over, or of a part of it.
+    """
+    known = journal.read() if journal is not None and resume else {}
+    waiting = list(tasks)
+    while waiting:
+        left = []
+        for task in waiting:
+            if (kept := known.get(_key(task))) is not None:
+                finished(task, msgspec.convert(kept, list[TrialRecord]))
+            else:
+                left.append(task)
+        waiting = []
+        for event in executor.run(_FUNCTION, left):
+            if not isinstance(event, Done):
+                continue
+            task = left[event.index]
+            records = _records(task, event)
+            if records is None:
+                waiting += task.halves()
+                continue
+            if journal is not None:
+                journal.add(_key(task), msgspec.to_builtins(records))
+            finished(task, records)
+
+
+def _records(task: SuiteTask, done: Done) -> list[TrialRecord] | None:
+    """What became of a task's trials; None where the process died of one of several."""
+    if not isinstance(done.value, BackendFailed):
+        return msgspec.msgpack.decode(done.value, type=list[TrialRecord])
+    every = task.trials()
+    if len(every) > 1:
+        return None
+    return [died(trial, done.value) for trial in every]
+
+
+def _key(task: SuiteTask) -> str:
+    """Which trials; the rest of a task is that of the command, which the journal's name says."""
+    return f"{task.opcode} {task.first} {task.last}"
+
+
+def cells_of(records: Iterable[TrialRecord]) -> list[CellRecord]:
+    """One for each opcode and element type, opcodes in the order of the records."""
+    groups: dict[tuple[str, str], list[TrialRecord]] = {}
+    for record in records:
+        groups.setdefault((record.opcode, record.element_type), []).append(record)
+    return [_cell(opcode, kind, group) for (opcode, kind), group in groups.items()]
+
+
+def _cell(opcode: str, kind: str, records: Sequence[TrialRecord]) -> CellRecord:
+    counts: dict[str, Any] = dict(Counter(record.status for record in records))
+    freedoms = Counter(name for record in records for name in record.freedoms)
+    return CellRecord(
+        opcode=opcode,
+        element_type=kind,
+        status=max((record.status for record in records), key=STATUSES.index),
+        freedoms=dict(sorted(freedoms.items())),
+        ulps=max(record.ulps for record in records),
+        **counts,
+    )
+
+
+def smallest_failures(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """Of each cell that is not all well, the smallest trial that failed, else that the backend died of."""
+    found: dict[tuple[str, str], TrialRecord] = {}
+    for record in records:
+        if record.status in ("failed", "crashed"):
+            cell = record.opcode, record.element_type
+            if cell not in found or _size(record) < _size(found[cell]):
+                found[cell] = record
+    return list(found.values())
+
+
+def _size(record: TrialRecord) -> tuple[bool, bool, int]:
+    return record.status != "failed", record.in_company, record.elements
