@@ -42,7 +42,7 @@ def conformance(
     backend: str,
     only: str | Sequence[str] = (),
     types: str | Sequence[str] = (),
-    cases: int = 10,
+    cases: int = 30,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     timeout: float = 300.0,
@@ -57,7 +57,7 @@ def conformance(
         backend: what is tried, such as `xla`, `cuda-emu` or `pjrt:/path/plugin.so`.
         only: opcodes; all when there is none.
         types: element types; all when there is none.
-        cases: random cases for each opcode, on element types drawn at random from those.
+        cases: random cases for each opcode, on as many different element types as possible.
         seed: of these.
         out: folder for the smallest failure of each opcode and element type: program and arguments.
         timeout: seconds that the trials of an opcode may take.

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--only", metavar="OPCODE,...", type=words, default=(), help="these opcodes [all]")
     group.add_argument("--types", metavar="TYPE,...", type=words, default=(), help="element types [all]")
     group.add_argument(
-        "--cases", metavar="N", type=executions, default=10, help="random cases for each opcode [10]"
+        "--cases", metavar="N", type=executions, default=30, help="random cases for each opcode [30]"
     )
     group.add_argument("--seed", type=seed, default=0, help="of random cases [0]")
     group.add_argument(

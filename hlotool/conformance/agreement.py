@@ -77,6 +77,33 @@ def bytes_of(array: Array) -> Array:
 
 
 @np.errstate(all="ignore")
+def distances(
+    expected: Array, actual: Array, kind: ElementType, of: str = "value", scale: Array | None = None
+) -> Array:
+    """How far `actual` is off in units in the last place, elementwise; 0 where one of the two is not finite.
+
+    Args:
+        expected: an array of element type `kind`, a float or complex one.
+        actual: as `expected`.
+        kind: element type of both.
+        of: whose last place it is, as of a `Tolerance`.
+        scale: as of `wrong`.
+
+    Returns:
+        f64 numbers; of a complex number those of the part that is further off.
+    """
+    if of == "value" and not kind.is_complex:
+        steps = ulp_distance(expected, actual, kind).astype(np.float64)
+        return np.where(np.isfinite(_wide(expected)) & np.isfinite(_wide(actual)), steps, 0.0)
+    unit = epsilon(kind) * _magnitude(expected, of, scale)
+    parts = ((expected, actual),)
+    if kind.is_complex:
+        parts = ((expected.real, actual.real), (expected.imag, actual.imag))
+    gaps = [np.abs(_wide(e) - _wide(a)) / np.where(unit > 0, unit, 1.0) for e, a in parts]
+    return np.maximum.reduce([np.where(np.isfinite(gap), gap, 0.0) for gap in gaps])
+
+
+@np.errstate(all="ignore")
 def _close(
     expected: Array, actual: Array, kind: ElementType, tolerance: Tolerance, scale: Array | None
 ) -> Array:

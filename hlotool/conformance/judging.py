@@ -7,6 +7,7 @@ left then is judged as a replay judges it: is it one more legal execution of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance import freedoms
-from hlotool.conformance.agreement import EXACT, bytes_of, wrong
+from hlotool.conformance.agreement import Tolerance, bytes_of, distances, wrong
 from hlotool.conformance.departures import DEPARTURES
 from hlotool.conformance.generators.cases import Case
 from hlotool.conformance.predicates import Difference, explained
@@ -27,7 +28,6 @@ from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.types import leaves as shape_leaves
-from hlotool.numerics.ulp import ulp_distance
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
@@ -51,7 +51,8 @@ class Judged:
 
     Attributes:
         freedoms: names of those that the result takes.
-        ulps: the furthest that a value is off within them, where ulps mean something; no denormal numbers.
+        ulps: the furthest that a value is off within them, in the unit of the tolerance that allows it: ulps
+            of the value, of the largest one of the array, or of the sum of absolute terms.
         wrong: what no freedom explains, in words; empty where all is well.
     """
 
@@ -127,24 +128,27 @@ class _Compared:
             said.freedoms.add(freedoms.NAN_PAYLOAD)
         if not unequal.any():
             return unequal
-        for left in self._rounded(unequal):
-            self._note(unequal & ~left, freedoms.ROUNDING, said, counts=True)
-            unequal = unequal & left
+        for allowed in self._tolerances():
+            scale = self._terms() if allowed.of == "terms" else None
+            left = unequal & wrong(self.wanted, self.given, self.kind, allowed, scale)
+            if (rounded := unequal & ~left).any():
+                said.freedoms.add(freedoms.ROUNDING)
+                off = distances(self.wanted, self.given, self.kind, allowed.of, scale)
+                said.ulps = max(said.ulps, math.ceil(off[rounded].max()))
+            unequal = left
         for name, mask in self._explained(unequal, departing):
-            self._note(mask & unequal, name, said)
+            if (mask & unequal).any():
+                said.freedoms.add(name)
             unequal = unequal & ~mask
         return unequal
 
     def _other_bits(self) -> Array:
         return bytes_of(self.wanted) != bytes_of(self.given)
 
-    def _rounded(self, unequal: Array) -> Iterator[Array]:
-        """Where the values are further off than a table allows."""
-        table = tolerance(self.trial.opcode, self.kind)
-        for allowed in dict.fromkeys((self.trial.tolerance, table)):
-            if allowed not in (EXACT, None) and not allowed.bits and unequal.any():
-                scale = self._terms() if allowed.of == "terms" else None
-                yield wrong(self.wanted, self.given, self.kind, allowed, scale)
+    def _tolerances(self) -> list[Tolerance]:
+        """That of the case, and that of the table."""
+        both = (self.trial.tolerance, tolerance(self.trial.opcode, self.kind))
+        return [allowed for allowed in dict.fromkeys(both) if allowed.ulps and self.kind.is_inexact]
 
     def _terms(self) -> Array | None:
         try:
@@ -164,25 +168,6 @@ class _Compared:
                         yield name, nothing | freedom.explains(difference)
         if departing is not None and self.trial.rule is not None:
             yield self.trial.rule, ~wrong(departing.astype(self.given.dtype), self.given, self.kind)
-
-    def _note(self, mask: Array, name: str, said: Judged, counts: bool = False) -> None:
-        if not mask.any():
-            return
-        said.freedoms.add(name)
-        if counts:
-            said.ulps = max(said.ulps, worst_ulps(self.wanted, self.given, self.kind, mask))
-
-
-def worst_ulps(expected: Array, actual: Array, kind: ElementType, mask: Array) -> int:
-    """The largest distance in ulps of what `mask` selects, finite values only; 0 for complex numbers.
-
-    A part of a complex number may be any number of its own ulps off, where the other one is large.
-    """
-    if kind.is_complex or not mask.any():
-        return 0
-    finite = mask & np.isfinite(expected.astype(np.float64)) & np.isfinite(actual.astype(np.float64))
-    distances = ulp_distance(np.ascontiguousarray(expected), np.ascontiguousarray(actual), kind)
-    return int(distances[finite].max(initial=0))
 
 
 def absolute_terms(case: Case) -> list[Array]:

@@ -23,7 +23,8 @@ class TrialRecord(Record, frozen=True, kw_only=True):
             that nothing explains; `refused`, the backend says that it cannot; `crashed`, it died, hung, or
             raised an error that is none of hlotool's.
         freedoms: that the result takes, by name.
-        ulps: the furthest that a value is off within them, where ulps mean something.
+        ulps: the furthest that a value is off within them, in the unit of the tolerance that allows it: ulps
+            of the value, of the largest one of the array, or of the sum of absolute terms.
         message: what is wrong, or why there is no result.
         elements: how large it is, arguments and results together.
         in_company: alone it passes; what failed is a module that holds others, too.
@@ -39,6 +40,18 @@ class TrialRecord(Record, frozen=True, kw_only=True):
     message: str = ""
     elements: int = 0
     in_company: bool = False
+
+
+class ExaminedRecord(Record, frozen=True, kw_only=True):
+    """What a worker found.
+
+    Attributes:
+        trials: one record for each.
+        fault: of hlotool's own, which no backend is to be blamed for: a traceback; empty where there is none.
+    """
+
+    trials: list[TrialRecord]
+    fault: str = ""
 
 
 class CellRecord(Record, frozen=True, kw_only=True):

@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from hlotool.cache.journal import Journal
-from hlotool.conformance.records import STATUSES, CellRecord, TrialRecord
+from hlotool.conformance.records import STATUSES, CellRecord, ExaminedRecord, TrialRecord
 from hlotool.conformance.running import died
 from hlotool.conformance.task import SuiteTask
 from hlotool.errors import BackendFailed
+from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.workers.executor import Done, Executor
 
 _FUNCTION = "hlotool.conformance.task:examine"
@@ -68,7 +69,10 @@ def run_suite(
 def _records(task: SuiteTask, done: Done) -> list[TrialRecord] | None:
     """What became of a task's trials; None where the process died of one of several."""
     if not isinstance(done.value, BackendFailed):
-        return msgspec.msgpack.decode(done.value, type=list[TrialRecord])
+        found = msgspec.msgpack.decode(done.value, type=ExaminedRecord)
+        if found.fault:
+            raise RuntimeError(f"hlotool itself failed at the trials of {task.opcode}:\n{found.fault}")
+        return found.trials
     every = task.trials()
     if len(every) > 1:
         return None
@@ -81,11 +85,13 @@ def _key(task: SuiteTask) -> str:
 
 
 def cells_of(records: Iterable[TrialRecord]) -> list[CellRecord]:
-    """One for each opcode and element type, opcodes in the order of the records."""
+    """One for each opcode and element type: opcodes in the order of the records, types in that of HLO."""
     groups: dict[tuple[str, str], list[TrialRecord]] = {}
     for record in records:
         groups.setdefault((record.opcode, record.element_type), []).append(record)
-    return [_cell(opcode, kind, group) for (opcode, kind), group in groups.items()]
+    kinds, opcodes = list(ELEMENT_TYPES), list(dict.fromkeys(opcode for opcode, _ in groups))
+    order = sorted(groups, key=lambda c: (opcodes.index(c[0]), kinds.index(c[1]) if c[1] else len(kinds)))
+    return [_cell(*place, groups[place]) for place in order]
 
 
 def _cell(opcode: str, kind: str, records: Sequence[TrialRecord]) -> CellRecord:

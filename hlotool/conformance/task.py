@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hlotool.backends.registry import get_backend
-from hlotool.conformance.records import TrialRecord
+from hlotool.conformance.records import ExaminedRecord
 from hlotool.conformance.running import tried
 from hlotool.conformance.trials import Trial, trials
+from hlotool.errors import HlotoolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,19 @@ class SuiteTask:
             yield replace(self, first=middle, last=self.first + count)
 
 
-def examine(task: SuiteTask) -> list[TrialRecord]:
+def examine(task: SuiteTask) -> ExaminedRecord:
     """Run the trials of a task on its backend; called in a worker process, because a backend may die.
 
     Raises:
         UsageError: no such backend, or not with these options.
         BackendUnavailable: something that the backend needs is missing here.
+        BackendFailed: this process is of no more use to the backend.
     """
-    return list(tried(task.trials(), get_backend(task.backend)))
+    chosen, backend = task.trials(), get_backend(task.backend)
+    try:
+        return ExaminedRecord(trials=list(tried(chosen, backend)))
+    except (HlotoolError, MemoryError):
+        raise
+    except Exception:
+        # What a backend raises is part of the records.
+        return ExaminedRecord(trials=[], fault=traceback.format_exc())

@@ -7,9 +7,11 @@ A trial is named so that it can be made again: `add:17` is the case on line 17 o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from hlotool.conformance.agreement import EXACT, Tolerance
@@ -21,8 +23,10 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ElementType, array_shapes
 
-#: How many random cases are drawn for each that is wanted, before the types that were asked for are given up.
+#: How many random cases are drawn for each that is wanted: where types are asked for, few may fit.
 _DRAWS = 50
+#: Among how many of those that fit the choice is made, for each that is wanted: as many types as possible.
+_CHOICE = 4
 
 #: Their first operand decides something; the data comes after it.
 _DECIDED = frozenset({"select", "conditional"})
@@ -119,14 +123,19 @@ def trials(opcode: str, kinds: frozenset[str], count: int, seed: int) -> Iterato
         seed: of these.
     """
     yield from (trial for trial in _specified(opcode) if _is_wanted(trial, kinds))
-    found = 0
-    for number in _numbers(opcode, count * _DRAWS):
-        if found == count:
-            return
-        trial = _drawn(opcode, number, seed)
-        if _is_wanted(trial, kinds):
-            found += 1
-            yield trial
+    drawn = (_drawn(opcode, number, seed) for number in _numbers(opcode, count * _DRAWS))
+    fitting = (trial for trial in drawn if _is_wanted(trial, kinds))
+    yield from _of_all_types(islice(fitting, count * _CHOICE))[:count]
+
+
+def _of_all_types(found: Iterable[Trial]) -> list[Trial]:
+    """The first of every element type, then the second of every one, and so on."""
+    turns: Counter[ElementType | None] = Counter()
+    order: list[tuple[int, Trial]] = []
+    for trial in found:
+        order.append((turns[trial.element_type], trial))
+        turns[trial.element_type] += 1
+    return [trial for _, trial in sorted(order, key=lambda pair: pair[0])]
 
 
 def trial_named(name: str) -> Trial:

@@ -14,6 +14,8 @@ NOT_FINITE = "not-finite"
 UNCHECKED, UNREAD, ALONE = "unchecked", "unread", "only-one-side"
 #: Of two programs that are not the same text.
 PROGRAM_DIFFERS = "program-differs"
+#: Of an opcode on an element type: the backend does not run it, or no document allows what it returns.
+NOT_EXECUTED, UNDOCUMENTED = "not-executed", "undocumented"
 
 _MORE_INPUTS = "give the whole dump directory, or --inputs and --outputs of an execution"
 _BISECT = "hlotool bisect names the pass and the instruction"
@@ -69,6 +71,11 @@ _ABOUT = {
     UNCHECKED: ("the file could not be checked", "the message says why"),
     UNREAD: ("the programs could not be read", "the message says why"),
     ALONE: ("there is nothing on the other side to compare it with", "give dumps of the same program"),
+    NOT_EXECUTED: ("the backend does not run it", "the message says why"),
+    UNDOCUMENTED: (
+        "no document, and no rounding, allows what the backend returns",
+        "hlotool conformance --out DIR writes the smallest program that shows it",
+    ),
     PROGRAM_DIFFERS: ("the two programs are not the same", "hlotool diff lists the instructions"),
 }
 

@@ -22,10 +22,19 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.cause_records import CauseRecord
 from hlotool.report.causes import blamed, located_source
+from hlotool.report.conformance_records import ConformanceRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
 from hlotool.report.outcome_identity import finding_identity, leaf_identity, program_name, row_identity
-from hlotool.report.outcome_rules import ALONE, NOT_FINITE, PROGRAM_DIFFERS, UNCHECKED, UNREAD
+from hlotool.report.outcome_rules import (
+    ALONE,
+    NOT_EXECUTED,
+    NOT_FINITE,
+    PROGRAM_DIFFERS,
+    UNCHECKED,
+    UNDOCUMENTED,
+    UNREAD,
+)
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import CheckRecord, RunRecord
 from hlotool.report.words import compared_stages, distance
@@ -50,7 +59,7 @@ class Outcome:
     """One thing that a command looked at.
 
     Attributes:
-        command: `run`, `bisect`, `check`, `prove` or `diff`.
+        command: `run`, `bisect`, `check`, `prove`, `diff` or `conformance`.
         name: of the module, or of what is compared.
         rule: the kind of the outcome: a verdict, a rule of `check`, the level of a culprit.
         state: what that means.
@@ -99,7 +108,7 @@ class Outcome:
 
 
 def outcomes_of(record: Any) -> list[Outcome]:
-    """The outcomes of the record of `run`, `exec`, `bisect`, `check`, `prove` or `diff`, in its order.
+    """The outcomes of the record of a command with findings, in its order.
 
     Raises:
         ValueError: it is of another command.
@@ -271,6 +280,30 @@ def _of_diff(record: DiffRecord) -> Iterator[Outcome]:
     yield from _unpaired("diff", record.right, record.only_right)
 
 
+def _of_conformance(record: ConformanceRecord) -> Iterator[Outcome]:
+    smallest = {(t.opcode, t.element_type): t for t in record.failures if t.name in record.smallest}
+    refused = {(t.opcode, t.element_type): t.message for t in record.refusals}
+    for cell in record.cells:
+        place = cell.opcode, cell.element_type
+        rule, state = _CELLS[cell.status]
+        trial = smallest.get(place)
+        taken = [f"{name} ×{count}" for name, count in cell.freedoms.items()]
+        trials = f"{cell.passed} of {cell.compared} as expected"
+        yield Outcome(
+            command="conformance",
+            name=" ".join(filter(None, place)),
+            rule=rule,
+            state=state,
+            message=trial.message if trial is not None else refused.get(place, ", ".join(taken) or trials),
+            details=(trials, *taken, *([f"{trial.name}: {trial.title}"] if trial is not None else [])),
+            file=record.files.get(trial.name, "") if trial is not None else "",
+            severity=_SEVERITIES[state],
+            identity=(*place, rule),
+            tested=record.backend,
+            difference=f"{cell.ulps} ulps" if cell.ulps else "",
+        )
+
+
 def _of_programs(program: ProgramDiffRecord) -> Outcome:
     counts = {
         "changed": program.changed,
@@ -317,6 +350,15 @@ _KINDS: dict[type, Callable[[Any], Iterator[Outcome]]] = {
     CheckRecord: _of_check,
     ProveRecord: _of_proofs,
     DiffRecord: _of_diff,
+    ConformanceRecord: _of_conformance,
+}
+
+_CELLS = {
+    "passed": ("passed", State.PASSED),
+    "allowed": ("allowed", State.PASSED),
+    "refused": (NOT_EXECUTED, State.SKIPPED),
+    "crashed": (Verdict.CRASHED.value, State.ERROR),
+    "failed": (UNDOCUMENTED, State.FAILED),
 }
 
 _RELATIONS = {"equal": State.PASSED, "unequal": State.FAILED, "refused": State.SKIPPED}

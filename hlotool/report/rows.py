@@ -64,6 +64,7 @@ _LISTS = {
     "check": ("findings", "failures"),
     "prove": ("pairs",),
     "diff": ("programs", "results"),
+    "conformance": ("cells",),
 }
 
 

@@ -1,4 +1,4 @@
-"""Adds the `expect` lines that are missing in spec files, measured on real XLA.
+"""Adds the `expect` and `departs` lines that are missing in spec files, measured on real XLA.
 
     PYTHONPATH=tests python -m spec.measure [FILE…]
 
@@ -14,6 +14,7 @@ import numpy as np
 from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
+from hlotool.conformance.departures import DEPARTURES
 from hlotool.conformance.merging import bind
 from hlotool.conformance.spec_files import (
     OLD_EVALUATOR,
@@ -30,8 +31,8 @@ from hlotool.ir.printing.literals import array_text
 from hlotool.ir.types import ArrayShape, Shape
 
 
-def measured(case: SpecCase) -> list[str]:
-    """The missing lines."""
+def measured(case: SpecCase, key: str) -> list[str]:
+    """The missing lines of `key`: what XLA gives."""
     module, grid = case.module, case.grid
     devices = range(len(grid))
     if case.is_from_evaluator:
@@ -44,7 +45,7 @@ def measured(case: SpecCase) -> list[str]:
     lines = []
     for device, arrays in zip(devices, results):
         where = f"[{device}]" if len(grid) > 1 else ""
-        lines += [f"// expect{where}: {_text(shape, arrays)}" for shape in result_leaves(module)]
+        lines += [f"// {key}{where}: {_text(shape, arrays)}" for shape in result_leaves(module)]
     return lines
 
 
@@ -62,18 +63,27 @@ def measurable(case: SpecCase) -> bool:
     return case.cannot_run_on_xla is None and OLD_EVALUATOR not in (case.one("source") or "")
 
 
+def missing(case: SpecCase) -> str | None:
+    """`expect`, or `departs` where nothing else says what XLA gives by a rule; None where all is there."""
+    given = {key.partition("[")[0] for key in case.fields}
+    if not given & {"expect", "expect-error"}:
+        return "expect"
+    is_open = case.rule is not None and DEPARTURES[case.rule].predicate is None
+    return "departs" if is_open and "departs" not in given else None
+
+
 def complete(opcode: str, first: int, lines: list[str]) -> list[str]:
     """One block of a file with its `expect` lines."""
     case = read_case(opcode, first, lines)
-    known = {"expect", "expect-error", *(f"expect[{device}]" for device in range(8))}
-    if case is None or known & set(case.fields) or not measurable(case):
+    key = missing(case) if case is not None else None
+    if case is None or key is None or not measurable(case):
         return lines
     try:
-        added = measured(case)
+        added = measured(case, key)
     except (XlaError, OracleUnable, ValueError, HlotoolError) as error:
         print(f"{case} (line {case.line}): {error}", file=sys.stderr)
         return lines
-    comments = max(i for i, line in enumerate(lines) if line.startswith("// input") or "// case" in line)
+    comments = max(i for i, line in enumerate(lines) if line.startswith(("// input", "// case", "// expect")))
     return [*lines[: comments + 1], *added, *lines[comments + 1 :]]
 
 

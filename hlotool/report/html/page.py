@@ -10,9 +10,11 @@ from importlib import resources
 from typing import Any
 
 from hlotool._version import __version__
+from hlotool.report.conformance_records import ConformanceRecord
 from hlotool.report.exec_records import ExecRecord
 from hlotool.report.html.data import page_data
 from hlotool.report.html.installed import need_jinja
+from hlotool.report.html.matrix import matrix_of
 from hlotool.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.report.records import RunRecord
 from hlotool.report.terminal import basis_lines
@@ -27,7 +29,7 @@ def page(record: Any) -> str:
     """One self-contained page of HTML: nothing in it is fetched from anywhere.
 
     Args:
-        record: of `run`, `exec`, `bisect`, `check`, `prove` or `diff`.
+        record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff` or `conformance`.
 
     Raises:
         UsageError: there is no jinja2.
@@ -52,7 +54,8 @@ def page(record: Any) -> str:
         states={cause.kind: state_of_kind(cause.kind).value for cause in causes},
         has_twins=any(outcome.is_twin for outcome in outcomes),
         rows=plural(len(outcomes), "result"),
-        basis=list(basis_lines(replays)) if isinstance(replays, RunRecord) else getattr(record, "notes", []),
+        basis=_basis(replays),
+        matrix=matrix_of(record) if isinstance(record, ConformanceRecord) else None,
         error=error.message if error is not None else "",
         versions={"hlotool": __version__} | getattr(record, "versions", {}),
         # These are ours, or escaped as JSON: HTML knows no entities in them.
@@ -67,7 +70,17 @@ def page(record: Any) -> str:
 
 def _paths(record: Any) -> list[str]:
     """What was looked at, as given."""
+    if isinstance(record, ConformanceRecord):
+        return [record.backend, record.backend_version]
     return record.paths if hasattr(record, "paths") else [p for p in (record.left, record.right) if p]
+
+
+def _basis(record: Any) -> list[str]:
+    """What there is to say about what an agreement means."""
+    if isinstance(record, RunRecord):
+        return list(basis_lines(record))
+    allowed = [f"{name}: {text}" for name, text in getattr(record, "freedoms", {}).items()]
+    return [*allowed, *getattr(record, "notes", [])]
 
 
 def _environment() -> Any:
