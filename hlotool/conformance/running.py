@@ -40,7 +40,7 @@ def _together(trials: Sequence[Trial], backend: Backend) -> Iterator[TrialRecord
     try:
         results = list(_merged(trials, backend))
     except Exception as error:
-        if _ends_the_process(error):
+        if ends_the_process(error):
             raise
         # Whatever it is, the trial that it comes of shows it again.
         middle = len(trials) // 2
@@ -75,7 +75,7 @@ def _alone(trial: Trial, backend: Backend) -> TrialRecord:
     try:
         results = _results(trial, backend)
     except Exception as error:
-        if _ends_the_process(error):
+        if ends_the_process(error):
             raise
         status, message = failure_of(error)
         if status == "crashed" and (reason := _known_refusal(trial, backend)):
@@ -92,7 +92,7 @@ def _known_refusal(trial: Trial, backend: Backend) -> str | None:
     return trial.xla_cannot if is_xla(backend) else None
 
 
-def _ends_the_process(error: Exception) -> bool:
+def ends_the_process(error: Exception) -> bool:
     """Whether this process is of no use any more: nothing is left of its memory, or of its device."""
     return isinstance(error, MemoryError) or (isinstance(error, BackendFailed) and error.here)
 

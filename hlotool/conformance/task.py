@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from hlotool.backends.registry import get_backend
 from hlotool.conformance.records import ExaminedRecord
-from hlotool.conformance.running import tried
+from hlotool.conformance.running import ends_the_process, tried
 from hlotool.conformance.trials import Trial, trials
-from hlotool.errors import HlotoolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ def examine(task: SuiteTask) -> ExaminedRecord:
     chosen, backend = task.trials(), get_backend(task.backend)
     try:
         return ExaminedRecord(trials=list(tried(chosen, backend)))
-    except (HlotoolError, MemoryError):
-        raise
-    except Exception:
-        # What a backend raises is part of the records.
+    except Exception as error:
+        if ends_the_process(error):
+            raise
+        # What else a backend raises is part of the records.
         return ExaminedRecord(trials=[], fault=traceback.format_exc())
