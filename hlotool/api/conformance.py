@@ -39,7 +39,7 @@ class ConformanceResult(FindingsResult["CellRecord"]):
 
 def conformance(
     *,
-    backend: str,
+    backend: str = "xla",
     only: str | Sequence[str] = (),
     types: str | Sequence[str] = (),
     cases: int = 30,

@@ -10,7 +10,7 @@ from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import add_execution_options, add_output_options
 from hlotool.cli.reports import add_report_options
 
-USAGE = "conformance --backend BACKEND [options]"
+USAGE = "conformance [options]"
 ABOUT = "try every opcode on every element type on a backend or a PJRT plug-in"
 DESCRIPTION = """\
 Run what each opcode must do on a backend: the cases of its spec, whose results are known, and random ones
@@ -31,7 +31,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes to its parser."""
     group = parser.add_argument_group("what is tried")
     group.add_argument(
-        "--backend", "--test", metavar="BACKEND", required=True, help="xla, xla:gpu, pjrt:PATH, cuda-emu, …"
+        "--backend",
+        "--test",
+        metavar="BACKEND",
+        default="xla",
+        help="xla, xla:gpu, pjrt:/path/plugin.so, cuda-emu, … [xla]",
     )
     group.add_argument("--only", metavar="OPCODE,...", type=words, default=(), help="these opcodes [all]")
     group.add_argument("--types", metavar="TYPE,...", type=words, default=(), help="element types [all]")

@@ -328,7 +328,7 @@ HARMLESS = """
     every-stage exact explain fail-on fail-regex first-divergence format from further-sets github
     gpu height input-range jobs json kernels log max-failures no-cache no-repro no-resume no-verify
     only opaque partitions passes precision quiet repeats replicas rtol sample seed shard show skip
-    snapshots stages thorough timeout trials values verbose
+    snapshots stages thorough timeout trials types values verbose
 """
 
 

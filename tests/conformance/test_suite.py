@@ -176,7 +176,7 @@ def test_a_fault_of_our_own_is_no_crash_of_the_backend(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(running, "judged", broken)
     with pytest.raises(RuntimeError, match=r"(?s)hlotool itself failed at the trials of and:.*in the judge"):
-        run_suite([SuiteTask("numpy", "and", ("s8",))], Here(), None, False, lambda task, records: None)
+        run_suite([SuiteTask("numpy", "and", ("s8",), 1)], Here(), None, False, lambda task, records: None)
 
 
 def record(name: str, status: Any, elements: int, **others: Any) -> TrialRecord:
@@ -254,5 +254,5 @@ def test_nothing_that_could_be_compared(tmp_path: Path, monkeypatch: pytest.Monk
     install(tmp_path, "idle", SPOILING.format(name="idle", spoil=refusing), monkeypatch)
     result = hlotool.conformance(backend="idle", only="not", cases=1)
     assert result.exit_code == ExitCode.NOTHING_COMPARED
-    assert {trial.message for trial in result.record.refusals} == {"not today"}
+    assert {trial.message for trial in result.record.refusals} == {"<text>: not today"}
     assert "refused" in str(result)

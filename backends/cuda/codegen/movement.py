@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hlotool.backends.cuda.codegen.elements import array_shape, computed, converted, element_type
+import numpy as np
+
+from hlotool.backends.cuda.codegen.elements import array_shape, computed, converted, element_type, literal
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, split
 from hlotool.ir.attributes import PaddingDim, SliceDim, WindowDim
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ElementType
@@ -221,6 +224,10 @@ def gather(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     batching_dims = (f"{of}_batching_dims" for of in ("operand", "start_indices"))
     batching = dict(zip(*(instruction.integers(name, ()) for name in batching_dims)))
     dropped = {*instruction.integers("collapsed_slice_dims", ()), *batching}
+    if any(sizes[d] == 0 for d in dropped):
+        # The result has elements all the same, of windows that have none: XLA gives zeros.
+        kind = element_type(instruction)
+        return (emitter.variable(kind, literal(np.zeros((), dtype_of(kind)), kind)),)
     batch = [part for d, part in enumerate(index) if d not in offset_dims]
     offsets = iter([index[d] for d in sorted(offset_dims)])
     parts = [constant(0) if d in dropped else next(offsets) for d in range(len(dims))]

@@ -119,6 +119,19 @@ def test_a_scattered_operand_that_lies_in_memory_stays_what_it_is() -> None:
     assert not x.any()
 
 
+@pytest.mark.parametrize("rows", [3, 0])
+def test_windows_that_collapse_from_nothing(rows: int) -> None:
+    """Nothing is read: of an operand without rows there is nothing."""
+    text = f"""HloModule gather
+ENTRY e {{
+  x = s32[{rows},2] parameter(0)
+  i = s32[2,1] parameter(1)
+  ROOT r = s32[2,2] gather(x, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{0,2}}
+}}"""
+    _check(text, np.ones((rows, 2), np.int32), np.int32([[0], [1]]))
+
+
 def test_large_products_go_to_a_library() -> None:
     text = """HloModule large
 ENTRY main {
