@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,16 +65,18 @@ def wrong(
     assert expected.dtype == actual.dtype, f"{actual.dtype} instead of {expected.dtype}"
     assert expected.shape == actual.shape, f"{actual.shape} instead of {expected.shape}"
     if tolerance.bits:
-        return bytes_of(expected) != bytes_of(actual)
+        return other_bits(expected, actual)
     unequal = differing(actual, expected)
     if not tolerance.ulps or not kind.is_inexact or not unequal.any():
         return unequal
     return unequal & ~_close(expected, actual, kind, tolerance, scale)
 
 
-def bytes_of(array: Array) -> Array:
-    """Each element as an opaque value that is equal only to the same bits."""
-    return np.ascontiguousarray(array).reshape(array.shape).view(f"V{array.dtype.itemsize}")
+def other_bits(one: Array, other: Array) -> Array:
+    """Where two arrays of one dtype differ in a bit, also of a NaN."""
+    size = one.dtype.itemsize
+    a, b = (np.ascontiguousarray(array).reshape(*array.shape, 1).view(np.uint8) for array in (one, other))
+    return np.asarray((a != b).reshape(*one.shape, size).any(axis=-1))
 
 
 @np.errstate(all="ignore")
@@ -96,11 +99,12 @@ def distances(
         steps = ulp_distance(expected, actual, kind).astype(np.float64)
         return np.where(np.isfinite(_wide(expected)) & np.isfinite(_wide(actual)), steps, 0.0)
     unit = epsilon(kind) * _magnitude(expected, of, scale)
-    parts = ((expected, actual),)
+    parts: Sequence[tuple[Array, Array]] = ((expected, actual),)
     if kind.is_complex:
         parts = ((expected.real, actual.real), (expected.imag, actual.imag))
     gaps = [np.abs(_wide(e) - _wide(a)) / np.where(unit > 0, unit, 1.0) for e, a in parts]
-    return np.maximum.reduce([np.where(np.isfinite(gap), gap, 0.0) for gap in gaps])
+    largest: Array = np.maximum.reduce([np.where(np.isfinite(gap), gap, 0.0) for gap in gaps])
+    return largest
 
 
 @np.errstate(all="ignore")
@@ -110,21 +114,23 @@ def _close(
     if tolerance.of == "value" and not kind.is_complex:
         either_nan = np.isnan(_wide(expected)) | np.isnan(_wide(actual))
         both_zero = (_wide(expected) == 0) & (_wide(actual) == 0)
-        near: Array = ulp_distance(expected, actual, kind) <= tolerance.ulps
-        return near & ~either_nan & ~both_zero
+        near = np.asarray(ulp_distance(expected, actual, kind) <= tolerance.ulps)
+        near &= ~either_nan & ~both_zero
+        return near
     magnitude = _magnitude(expected, tolerance.of, scale)
     bound = tolerance.ulps * epsilon(kind) * magnitude
     if not kind.is_complex:
         return _near(_wide(expected), _wide(actual), bound)
     parts = ((expected.real, actual.real), (expected.imag, actual.imag))
-    return np.logical_and.reduce([_near(_wide(e), _wide(a), bound) for e, a in parts])
+    both: Array = np.logical_and.reduce([_near(_wide(e), _wide(a), bound) for e, a in parts])
+    return both
 
 
 def _near(expected: Array, actual: Array, bound: Array) -> Array:
     """Finite and within `bound`, or the same infinity or NaN."""
-    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+    same: Array = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
     finite: Array = np.isfinite(expected) & np.isfinite(actual) & (np.abs(expected - actual) <= bound)
-    return same | finite
+    return np.asarray(same | finite)
 
 
 def _magnitude(expected: Array, of: str, scale: Array | None) -> Array:

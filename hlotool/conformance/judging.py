@@ -17,7 +17,7 @@ import numpy as np
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance import freedoms
-from hlotool.conformance.agreement import Tolerance, bytes_of, distances, wrong
+from hlotool.conformance.agreement import Tolerance, distances, other_bits, wrong
 from hlotool.conformance.departures import DEPARTURES
 from hlotool.conformance.generators.cases import Case
 from hlotool.conformance.predicates import Difference, explained
@@ -143,7 +143,7 @@ class _Compared:
         return unequal
 
     def _other_bits(self) -> Array:
-        return bytes_of(self.wanted) != bytes_of(self.given)
+        return other_bits(self.wanted, self.given)
 
     def _tolerances(self) -> list[Tolerance]:
         """That of the case, and that of the table."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,15 +13,15 @@ from support.oracle import OracleUnable
 from support.xla import JAXLIB, XlaError, oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import EXACT, Tolerance, wrong
+from hlotool.conformance.agreement import wrong
 from hlotool.conformance.departures import DEPARTURES
 from hlotool.conformance.generators.cases import Case
+from hlotool.conformance.judging import absolute_terms
 from hlotool.conformance.merging import merge
 from hlotool.conformance.predicates import Difference, explained
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.conformance.tolerances import tolerance
+from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
-
-FOLDER = Path(__file__).resolve().parent
 
 #: Less work for LLVM, and the code generator that compiles many small kernels fastest; every fourth batch
 #: goes through the fusion emitters, which are XLA's default.
@@ -68,23 +65,6 @@ class Tally:
         return (
             f"{self.cases.total()} cases, {found}\nby opcode: {counts}\nby rule: {rules or 'none used'}{died}"
         )
-
-
-@cache
-def tolerances() -> dict[tuple[str, str], Tolerance]:
-    """By opcode and element type, from tolerances.toml; what is not listed must be equal."""
-    table = {}
-    for row in tomllib.loads((FOLDER / "tolerances.toml").read_text(encoding="utf-8"))["tolerance"]:
-        for opcode in row["opcodes"]:
-            for kind in row["types"]:
-                assert (opcode, kind) not in table, (opcode, kind)
-                table[opcode, kind] = Tolerance(row["ulps"], row.get("of", "value"))
-    return table
-
-
-def tolerance(opcode: str, kind: ElementType) -> Tolerance:
-    """How far floats of `kind` may be apart."""
-    return tolerances().get((opcode, kind.value), EXACT)
 
 
 def on_numpy(case: Case) -> list[Array]:
@@ -165,13 +145,6 @@ def compare(case: Case, theirs: Sequence[Array], tally: Tally) -> None:
 def needs_terms(case: Case) -> bool:
     """Whether some tolerance is relative to the terms of a sum."""
     return any(tolerance(case.opcode, s.element_type).of == "terms" for s in result_shapes(case))
-
-
-def absolute_terms(case: Case) -> list[Array]:
-    """The same module on absolute values: for sums of products, the sum of the absolute terms."""
-    sizes = [np.abs(a) if a.dtype.kind in "fc" or "float" in a.dtype.name else a for a in case.arguments]
-    positive = [s.astype(a.dtype) for s, a in zip(sizes, case.arguments)]
-    return leaves(NumpyBackend().compile(case.module).run(positive))
 
 
 def describe(case: Case, leaf: int, ours: Array, theirs: Array, unequal: Array, limit: int = 4) -> str:
