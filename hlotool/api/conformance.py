@@ -178,7 +178,6 @@ def _run(
     notes += executor.notes
     if journal is not None and journal.problem:
         notes.append(journal.problem)
-    return found
 
 
 def _teller(
@@ -221,7 +220,7 @@ def _record(
     from hlotool.report.records import versions
 
     backend, only, types, cases, seed = asked
-    counts = Counter(trial.status for trial in found)
+    counts: dict[str, int] = dict(Counter(trial.status for trial in found))
     taken = sorted({name for trial in found for name in trial.freedoms})
     return ConformanceRecord(
         versions=versions(),
@@ -232,7 +231,7 @@ def _record(
         types=types,
         cases=cases,
         seed=seed,
-        counts=dict(counts),
+        counts=counts,
         cells=cells_of(found),
         failures=[trial for trial in found if trial.status in ("failed", "crashed")],
         smallest=[trial.name for trial in smallest_failures(found)],

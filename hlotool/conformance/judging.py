@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN
+from hlotool.backends.base import TOKEN, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance import freedoms
 from hlotool.conformance.agreement import Tolerance, distances, other_bits, wrong
@@ -221,12 +221,9 @@ def _verdicts(trial: Trial, actual: Sequence[Any], expected: Sequence[Any]) -> d
     if len(trial.grid) > 1 or trial.tolerance.bits:
         return {}
     shape = trial.module.entry.root.shape
+    given, wanted = (cast(Value, unflatten(shape, leaves)) for leaves in (actual, expected))
     try:
-        found = judge(
-            judgement_of(
-                trial.module, trial.rows[0], unflatten(shape, actual), expected=unflatten(shape, expected)
-            )
-        )
+        found = judge(judgement_of(trial.module, trial.rows[0], given, expected=wanted))
     except HlotoolError:
         return {}
     numbers = {index: number for number, (index, _) in enumerate(shape_leaves(shape))}

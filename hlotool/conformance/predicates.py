@@ -85,7 +85,7 @@ def has_exponent_with_top_bit(difference: Difference) -> Array:
         return np.asarray(False)
     base, exponent = (operand.astype(np.int64) for operand in difference.operands)
     has_top_bit = (exponent >> (kind.bits - 1)) & 1 == 1
-    return has_top_bit & ((base == -1) | kind.is_unsigned)
+    return np.asarray(has_top_bit & ((base == -1) | kind.is_unsigned))
 
 
 def is_negative(difference: Difference) -> Array:
@@ -106,7 +106,7 @@ def is_neighbour(difference: Difference) -> Array:
     """One step apart, in a type of eight bits."""
     if difference.kind.bits > 8 or not difference.kind.is_floating:
         return np.asarray(False)
-    return ulp_distance(difference.ours, difference.theirs, difference.kind) <= 1
+    return np.asarray(ulp_distance(difference.ours, difference.theirs, difference.kind) <= 1)
 
 
 def is_below_minus_eleven(difference: Difference) -> Array:
@@ -125,8 +125,8 @@ def is_tiny_fnuz(difference: Difference) -> Array:
         return np.asarray(False)
     ours, theirs = (_wide(a) for a in (difference.ours, difference.theirs))
     if difference.kind in _FNUZ:
-        return ((ours == 0) & np.isnan(theirs)) | (np.abs(ours) < 2.0**-14)
-    return (ours == 0) & (theirs == 0) & (difference.source in _FNUZ)
+        return np.asarray(((ours == 0) & np.isnan(theirs)) | (np.abs(ours) < 2.0**-14))
+    return np.asarray((ours == 0) & (theirs == 0) & (difference.source in _FNUZ))
 
 
 def has_zero_part(difference: Difference) -> Array:

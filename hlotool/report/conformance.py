@@ -36,7 +36,7 @@ _SHOWN = 10
 def columns() -> list[tuple[str, tuple[str, ...]]]:
     """Headings of the table with the element types below each: those of one kind share a column."""
     kinds = list(ElementType)
-    groups = [
+    groups: list[tuple[str, list[ElementType]]] = [
         ("pred", [t for t in kinds if t is ElementType.PRED]),
         ("s", [t for t in kinds if t.is_signed]),
         ("u", [t for t in kinds if t.is_unsigned]),

@@ -78,10 +78,15 @@ class Draft:
         return self.argument(kind, values(self.rng, kind, dims, **choices))
 
     def op(
-        self, opcode: str, *operands: Instruction, shape: Shape | None = None, **attributes: AttributeValue
+        self,
+        opcode: str,
+        *operands: Instruction,
+        shape: Shape | None = None,
+        name: str | None = None,
+        **attributes: AttributeValue,
     ) -> Instruction:
         """Any other instruction; its shape is inferred unless given."""
-        return self.builder.op(opcode, *operands, shape=shape, **attributes)
+        return self.builder.op(opcode, *operands, shape=shape, name=name, **attributes)
 
     def choice(self, options: Iterable[str]) -> str:
         """One of several words."""

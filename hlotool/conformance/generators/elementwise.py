@@ -119,10 +119,13 @@ def compare(draft: Draft, opcode: str) -> None:
     """Every direction that the element type has, in IEEE order or in total order."""
     kind, dims = draft.choice(ALL), draft.dims(high=7)
     directions = ("EQ", "NE") if kind in COMPLEX else ("EQ", "NE", "LT", "LE", "GT", "GE")
-    attributes = {"direction": draft.choice(directions)}
-    if ELEMENT_TYPES[kind].is_floating and draft.chance(0.3):
-        attributes["type"] = "TOTALORDER"
-    draft.op(opcode, draft.operand(kind, dims), draft.operand(kind, dims), **attributes)
+    direction = draft.choice(directions)
+    is_total = ELEMENT_TYPES[kind].is_floating and draft.chance(0.3)
+    sides = draft.operand(kind, dims), draft.operand(kind, dims)
+    if is_total:
+        draft.op(opcode, *sides, direction=direction, type="TOTALORDER")
+    else:
+        draft.op(opcode, *sides, direction=direction)
 
 
 @generates("clamp")

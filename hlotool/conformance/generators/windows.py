@@ -69,7 +69,7 @@ def window_text(dims: tuple[WindowDim, ...]) -> str:
         "rhs_dilate": [d.window_dilation for d in dims],
         "rhs_reversal": [int(d.reversal) for d in dims],
     }
-    return "window={" + " ".join(f"{k}={'x'.join(map(str, v))}" for k, v in fields.items()) + "}"
+    return "window={" + " ".join(f"{k}={'x'.join(f'{n}' for n in v)}" for k, v in fields.items()) + "}"
 
 
 def fitting(rng: Rng, operand: tuple[int, ...], reversal: bool) -> tuple[WindowDim, ...]:
