@@ -75,6 +75,8 @@ def conformance(
     limits = checked({"seed": seed, "timeout": timeout, "jobs": jobs, "memory_limit": memory_limit})
     if cases:
         checked({"cases": cases})
+    from hlotool.conformance.suite import with_reasons
+
     opcodes, kinds = _opcodes(several(only)), _types(several(types))
     found: list[TrialRecord] = []
     notes: list[str] = []
@@ -87,7 +89,7 @@ def conformance(
         _run(tasks, limits, journal, resume, course, found, notes)
     if end.problem is None and not end.interrupted and journal is not None:
         course.forget(journal.remove)
-    found.sort(key=lambda trial: opcodes.index(trial.opcode))
+    found = with_reasons(sorted(found, key=lambda trial: opcodes.index(trial.opcode)))
     asked = (backend, list(several(only)), list(kinds), cases, seed)
     record = _record(asked, known, found, _saved(found, out), end, notes, time.perf_counter() - start)
     return ConformanceResult(record)

@@ -28,6 +28,8 @@ class TrialRecord(Record, frozen=True, kw_only=True):
         message: what is wrong, or why there is no result.
         elements: how large it is, arguments and results together.
         in_company: alone it passes; what failed is a module that holds others, too.
+        holds: of one that failed or crashed, the other operations in it, such as `add f32`.
+        because: of these, the ones that fail by themselves.
     """
 
     name: str
@@ -40,6 +42,8 @@ class TrialRecord(Record, frozen=True, kw_only=True):
     message: str = ""
     elements: int = 0
     in_company: bool = False
+    holds: list[str] = []
+    because: list[str] = []
 
 
 class ExaminedRecord(Record, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.conformance.judging import Judged, judged
 from hlotool.conformance.merging import merge
 from hlotool.conformance.records import Status, TrialRecord
-from hlotool.conformance.trials import Trial
+from hlotool.conformance.trials import Trial, working_type
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
@@ -17,6 +17,9 @@ from hlotool.values.flatten import flatten
 
 #: Trials that share a module. XLA's fixed costs are those of about ten of them, and a failure costs them all.
 BATCH = 40
+
+#: Nothing is computed by them.
+_WITHOUT_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
 
 
 def tried(trials: Sequence[Trial], backend: Backend) -> Iterator[TrialRecord]:
@@ -147,7 +150,19 @@ def _record(
         message=message or "; ".join(said.wrong),
         elements=trial.elements,
         in_company=in_company,
+        holds=_others(trial) if status in ("failed", "crashed") else [],
     )
+
+
+def _others(trial: Trial) -> list[str]:
+    """The operations of a program besides the one that it is about, each with the type that it works on."""
+    found = {
+        f"{instruction.opcode} {kind.value}"
+        for instruction in trial.module.instructions()
+        if instruction.opcode not in {trial.opcode, *_WITHOUT_WORK}
+        and (kind := working_type(instruction)) is not None
+    }
+    return sorted(found)
 
 
 def _line(text: str) -> str:

@@ -107,6 +107,19 @@ def _cell(opcode: str, kind: str, records: Sequence[TrialRecord]) -> CellRecord:
     )
 
 
+def with_reasons(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The records; those of programs that hold an operation which fails by itself say so."""
+    every = list(records)
+    bad = [record for record in every if record.status in ("failed", "crashed")]
+    alone = {_place(record) for record in bad if not record.holds}
+    reasons = {record.name: sorted(alone & {*record.holds} - {_place(record)}) for record in bad}
+    return [msgspec.structs.replace(r, because=reasons[r.name]) if reasons.get(r.name) else r for r in every]
+
+
+def _place(record: TrialRecord) -> str:
+    return f"{record.opcode} {record.element_type}"
+
+
 def smallest_failures(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     """Of each cell that is not all well, the smallest trial that failed, else that the backend died of."""
     found: dict[tuple[str, str], TrialRecord] = {}
@@ -119,4 +132,4 @@ def smallest_failures(records: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def _size(record: TrialRecord) -> tuple[bool, bool, int]:
-    return record.status != "failed", record.in_company, record.elements
+    return record.status != "failed" or bool(record.because), record.in_company, record.elements

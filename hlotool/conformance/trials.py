@@ -105,9 +105,13 @@ class Trial:
 def subject(opcode: str, module: Module) -> ElementType | None:
     """The element type of what the last instruction of that opcode works on; else of its result."""
     found = [i for i in module.instructions() if i.opcode == opcode]
-    instruction = found[-1] if found else module.entry.root
+    return working_type(found[-1] if found else module.entry.root)
+
+
+def working_type(instruction: Instruction) -> ElementType | None:
+    """The element type of the data that an instruction works on; None where there are only tokens."""
     candidates: Sequence[Instruction] = instruction.operands
-    if opcode in _DECIDED and len(candidates) > 1:
+    if instruction.opcode in _DECIDED and len(candidates) > 1:
         candidates = candidates[1:]
     shapes = [shape for i in (*candidates, instruction) for shape in array_shapes(i.shape)]
     return shapes[0].element_type if shapes else None

@@ -111,8 +111,9 @@ class ConformanceReport(Report[ConformanceRecord]):
     def _failures(self) -> Iterator[Table | Text]:
         """The smallest of each cell."""
         smallest = set(self.record.smallest)
-        shown = [trial for trial in self.record.failures if trial.name in smallest]
-        if not shown:
+        chosen = [trial for trial in self.record.failures if trial.name in smallest]
+        shown = [trial for trial in chosen if not trial.because]
+        if not chosen:
             return
         table = plain_table()
         for title in ("", "opcode", "type", "smallest case", "what is wrong"):
@@ -125,6 +126,9 @@ class ConformanceReport(Report[ConformanceRecord]):
         yield table
         if not self.verbose and len(shown) > _SHOWN:
             yield Text(f"{len(shown) - _SHOWN} more opcodes and types: --verbose", style="dim")
+        if derived := [trial for trial in chosen if trial.because]:
+            named = [f"{t.opcode} {t.element_type} ({', '.join(t.because)})" for t in derived]
+            yield Text(f"wrong because of what they hold: {', '.join(named)}", style="dim")
         yield Text()
 
     def _refusals(self) -> Iterator[Table | Text]:
@@ -166,7 +170,7 @@ def command_after(record: ConformanceRecord) -> str:
     named = [trials[name] for name in record.smallest if name in trials]
     if not named:
         return ""
-    first = min(named, key=lambda trial: (trial.status != "failed", trial.in_company, trial.elements))
+    first = min(named, key=lambda t: (t.status != "failed", bool(t.because), t.in_company, t.elements))
     if program := record.files.get(first.name):
         return shlex.join(
             ["hlotool", "run", program, "--inputs", arguments_file(program), "--test", record.backend]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from support.plug_ins import install
 
 import hlotool
@@ -18,7 +19,7 @@ from hlotool.cli.main import main
 from hlotool.conformance import running
 from hlotool.conformance.records import TrialRecord
 from hlotool.conformance.running import tried
-from hlotool.conformance.suite import cells_of, run_suite, smallest_failures
+from hlotool.conformance.suite import cells_of, run_suite, smallest_failures, with_reasons
 from hlotool.conformance.task import SuiteTask
 from hlotool.conformance.trials import Trial, trials
 from hlotool.errors import ExitCode, UsageError
@@ -66,8 +67,8 @@ DYING = """if instruction.opcode == "negate" and "s8" in str(instruction.shape):
             raise ArithmeticError("no such gate")
 """
 
-#: Opcodes around the two that are wrong, none of which applies computations that may hold one of them.
-AROUND = "add,subtract,maximum,minimum,compare,clamp"
+#: Opcodes around the two that are wrong; `map` applies them.
+AROUND = "add,subtract,maximum,minimum,compare,map"
 
 
 @pytest.fixture
@@ -83,7 +84,9 @@ def cells(result: hlotool.Result[Any], status: str) -> set[tuple[str, str]]:
 def test_a_backend_that_is_wrong_in_two_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "spoilt", SPOILING.format(name="spoilt", spoil=WRONG), monkeypatch)
     result = hlotool.conformance(backend="spoilt", only=AROUND, cases=20, jobs=2, timeout=600)
-    assert cells(result, "failed") == {("subtract", "s16"), ("subtract", "u16"), ("maximum", "f64")}
+    by_themselves = {(t.opcode, t.element_type) for t in result.failures if not t.because}
+    assert by_themselves == {("subtract", "s16"), ("subtract", "u16"), ("maximum", "f64")}
+    assert {trial.opcode for trial in result.failures if trial.because} == {"map"}
     assert not cells(result, "crashed") | cells(result, "refused")
     assert result.exit_code == ExitCode.MISMATCH
 
@@ -199,6 +202,19 @@ def test_cells_and_their_smallest_failures() -> None:
     assert (cell.freedoms, cell.ulps, cell.compared) == ({"rounding": 1}, 3, 5)
     assert [trial.name for trial in smallest_failures(records)] == ["e"]
     assert [trial.name for trial in smallest_failures(records[:3])] == ["c"]
+
+
+def test_what_holds_a_wrong_operation_is_wrong_because_of_it() -> None:
+    own = record("own", "failed", 9)
+    records = [
+        own,
+        record("other", "failed", 1, holds=["multiply f32"]),
+        replace(record("map", "failed", 4, holds=["add f32", "negate f32"]), opcode="map"),
+    ]
+    found = with_reasons(records)
+    assert [trial.because for trial in found] == [[], [], ["add f32"]]
+    assert [trial.name for trial in smallest_failures(found)] == ["other", "map"]
+    assert with_reasons([own]) == [own]
 
 
 def test_halves_are_all() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hlotool.conformance.generators.cases import Draft, binary, generates
@@ -71,8 +73,15 @@ def conditional(draft: Draft, opcode: str) -> None:
     branches = tuple(computation(draft, f"branch{i}", shape, 1) for i in range(count))
     if count == 2 and draft.chance():
         index = draft.operand("pred", ())
-        named = {"true_computation": branches[0], "false_computation": branches[1]}
-        draft.op(opcode, index, *operands, shape=shape, **named)
+        first, second = branches
+        draft.op(
+            opcode,
+            index,
+            *operands,
+            shape=shape,
+            true_computation=first,
+            false_computation=second,
+        )
         return
     index = draft.argument("s32", np.array(draft.size(-2, count + 2), np.int32))
     draft.op(opcode, index, *operands, shape=shape, branch_computations=branches)
@@ -112,7 +121,7 @@ def reduced(draft: Draft, opcode: str) -> None:
     """A collective that reduces, on one device."""
     kind, dims = draft.choice(("s32", "u8", "f32")), draft.dims(low_rank=1, empty=0)
     x = draft.operand(kind, dims)
-    attributes = {"dimensions": (0,)} if opcode == "reduce-scatter" else {}
+    attributes: dict[str, Any] = {"dimensions": (0,)} if opcode == "reduce-scatter" else {}
     draft.op(opcode, x, shape=x.shape, replica_groups=ONE, to_apply=binary("add", kind), **attributes)
 
 

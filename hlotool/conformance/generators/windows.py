@@ -61,7 +61,7 @@ def random_window(rng: Rng, count: int, reversal: bool = False) -> tuple[WindowD
 
 def window_text(dims: tuple[WindowDim, ...]) -> str:
     """As an attribute."""
-    fields = {
+    fields: dict[str, list[int] | list[str]] = {
         "size": [d.size for d in dims],
         "stride": [d.stride for d in dims],
         "pad": [f"{d.pad_low}_{d.pad_high}" for d in dims],
