@@ -53,6 +53,7 @@ def _division_overflows(difference: Difference) -> Array:
     return np.asarray((divisor == 0) | ((smallest < 0) & (number == smallest) & (divisor == -1)))
 
 
+@np.errstate(all="ignore")
 def _is_out_of_range(difference: Difference) -> Array:
     """A float that the integer type cannot hold, NaN among them."""
     source, kind = difference.source, difference.kind
@@ -65,6 +66,7 @@ def _is_out_of_range(difference: Difference) -> Array:
     return np.asarray(~((wide >= low) & (wide < float(high) + 1)))
 
 
+@np.errstate(all="ignore")
 def _is_rounded_on_the_way(difference: Difference) -> Array:
     """What conversions at once, by way of f32, or by way of f16 give."""
     kind, source = difference.kind, difference.source
@@ -79,6 +81,7 @@ def _is_rounded_on_the_way(difference: Difference) -> Array:
     return np.asarray(np.logical_or.reduce(same))
 
 
+@np.errstate(all="ignore")
 def _rounded_to_odd(values: Array) -> Array:
     """f32 values that any narrower type rounds as it would round `values` themselves.
 

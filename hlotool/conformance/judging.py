@@ -164,8 +164,7 @@ class _Compared:
             nothing = np.zeros(self.given.shape, np.bool_)
             for name, freedom in freedoms.OPEN.items():
                 if self.trial.opcode in freedom.opcodes:
-                    with np.errstate(all="ignore"):
-                        yield name, nothing | freedom.explains(difference)
+                    yield name, nothing | freedom.explains(difference)
         if departing is not None and self.trial.rule is not None:
             yield self.trial.rule, ~wrong(departing.astype(self.given.dtype), self.given, self.kind)
 
