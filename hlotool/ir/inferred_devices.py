@@ -33,7 +33,7 @@ def inferred_grid(module: Module) -> DeviceGrid:
 def _asks_for_the_partition_alone(module: Module) -> bool:
     """Whether devices tell themselves apart by `partition-id`: ids of the whole grid then count partitions.
 
-    With `replica-id` as well, or with neither, groups of the flattened mode do not say what their ids are made of.
+    With `replica-id` as well, or with neither, groups of the flattened mode do not say what they count.
     """
     opcodes = {instruction.opcode for instruction in module.instructions()}
     return "partition-id" in opcodes and "replica-id" not in opcodes
