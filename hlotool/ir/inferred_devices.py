@@ -17,22 +17,33 @@ def inferred_grid(module: Module) -> DeviceGrid:
     if module.replica_count * module.num_partitions > 1:
         return DeviceGrid(module.replica_count, module.num_partitions)
     replicas = partitions = 1
+    counts_partitions = _asks_for_the_partition_alone(module)
     for instruction in module.instructions():
         if instruction.row.opcode_class is not Class.COLLECTIVE:
             continue
         count = 1 + max(_ids(instruction), default=0)
-        if _is_of_partitions(instruction):
+        mode = _mode(instruction)
+        if mode is GroupMode.CROSS_PARTITION or (mode is GroupMode.FLATTENED_ID and counts_partitions):
             partitions = max(partitions, count)
         else:
             replicas = max(replicas, count)
     return DeviceGrid(replicas, partitions)
 
 
-def _is_of_partitions(instruction: Instruction) -> bool:
+def _asks_for_the_partition_alone(module: Module) -> bool:
+    """Whether devices tell themselves apart by `partition-id`: ids of the whole grid then count partitions.
+
+    With `replica-id` as well, or with neither, groups of the flattened mode do not say what they count.
+    """
+    opcodes = {instruction.opcode for instruction in module.instructions()}
+    return "partition-id" in opcodes and "replica-id" not in opcodes
+
+
+def _mode(instruction: Instruction) -> GroupMode | None:
     try:
-        return group_mode(instruction) is GroupMode.CROSS_PARTITION
+        return group_mode(instruction)
     except InputError:
-        return False
+        return None
 
 
 def _ids(instruction: Instruction) -> list[int]:
