@@ -207,7 +207,9 @@ def test_workers_that_are_lost(dump: Path, monkeypatch: pytest.MonkeyPatch, seed
         # Each of its own shape: the same program would be run once.
         pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM if number % 5 else SQUARE))
         write_module(dump, number, *pair, f"jit_{number}")
-    here = hlotool.replay(dump, further_sets=False, jobs=2)
+    # What the first run knows must be of no use to the second one.
+    options: dict[str, Any] = {"further_sets": False, "jobs": 2, "cache": False}
+    here = hlotool.replay(dump, **options)
     monkeypatch.setattr(batch, "_FUNCTION", "support.planted:noted_replay")
     chance, kills = random.Random(seed), 2
     moments = sorted(chance.sample(range(40), kills))
@@ -215,7 +217,7 @@ def test_workers_that_are_lost(dump: Path, monkeypatch: pytest.MonkeyPatch, seed
     try:
         watch = _Killer(made, dump.parent / "notes", moments, chance)
         with watch:
-            there = hlotool.replay(dump, further_sets=False, jobs=2, cluster=made.scheduler_address)
+            there = hlotool.replay(dump, **options, cluster=made.scheduler_address)
     finally:
         made.close()
     assert len(watch.killed) == kills
