@@ -32,7 +32,7 @@ class Kills:
 
     Attributes:
         trials: how often.
-        hit: of these, how often it had not ended by then.
+        hit: of these, how often its record was not printed by then.
         kept: answers that the journals held after the kills.
         calls: of workers in an undisturbed run.
         again: calls that were over before the kill and were made again, though not more than can have been
@@ -110,7 +110,8 @@ class _Trial:
     def faults(self, whole: End, kills: Kills) -> Iterator[str]:
         """What must not be; everything else is counted."""
         kills.trials += 1
-        before, was_hit = self._killed()
+        before = self._killed()
+        was_hit = before.record is None
         kills.hit += was_hit
         for pid in self._orphans:
             kills.orphans += 1
@@ -139,13 +140,12 @@ class _Trial:
         if self._place.processes():
             yield "the second run left processes"
 
-    def _killed(self) -> tuple[End, bool]:
+    def _killed(self) -> End:
         process = self._place.start("first")
         notes = self._place.folder / "notes"
         while process.poll() is None and sum(Calls.read(notes).begun.values()) < self._calls:
             time.sleep(0.01)
         time.sleep(self._moment)
-        was_hit = process.poll() is None
         if self._hit == "main":
             process.kill()
         else:
@@ -155,7 +155,7 @@ class _Trial:
         code = process.wait()
         # What is on its way to its end may still note something.
         self._orphans = self._wait()
-        return self._place.end("first", code), was_hit
+        return self._place.end("first", code)
 
     def _wait(self) -> list[int]:
         end = time.monotonic() + _PATIENCE

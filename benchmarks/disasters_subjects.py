@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -223,16 +224,12 @@ class Place:
         return f"DISASTER_TAG={self.tag}".encode() in found.split(b"\0") and state != "Z"
 
     def left(self) -> list[str]:
-        """Files that lie about, with what differs from run to run taken out of their names."""
-        found = []
-        for path in self.folder.rglob("*"):
-            name = path.relative_to(self.folder).as_posix()
-            is_result = name.split("/")[0] in ("work", "tmp") and not path.is_dir()
-            is_half = name.startswith("cache/") and "." in path.name
-            if is_result or is_half:
-                found.append(name)
-        found += [f"tmp/{path.name}/" for path in (self.folder / "tmp").iterdir() if path.is_dir()]
-        return sorted(found)
+        """Files that lie about: results, halves of answers, what is temporary; numbers are taken out."""
+        found = [path for path in (self.folder / "work").rglob("*") if not path.is_dir()]
+        found += [path for path in (self.folder / "cache").rglob("*") if "." in path.name]
+        found += (self.folder / "tmp").iterdir()
+        names = (path.relative_to(self.folder).as_posix() for path in found)
+        return sorted(re.sub(r"-of-\d+-\w+|-\w{8}$|\.\d+\.\d+$", "-*", name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)

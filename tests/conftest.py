@@ -43,7 +43,8 @@ def pytest_configure() -> None:
 
 def _own_verdicts() -> None:
     """A cache of this session alone, in which kernels compiled earlier are still found."""
-    from hlotool.cache.folder import cache_folder, passing_folder
+    from hlotool.cache.folder import cache_folder
+    from hlotool.cache.passing import passing_folder
 
     kernels = cache_folder() / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)

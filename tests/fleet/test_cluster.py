@@ -39,13 +39,16 @@ from hlotool.workers.executor import Done, Limits, Started
 
 pytest.importorskip("distributed")
 
+#: Seconds after which a cluster's end is taken for stuck, on the busiest machine.
+PATIENCE = 600
+
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Any]:
     """A cluster of two workers that several tests share."""
     made = clusters._local(2)
     yield made
-    made.close()
+    made.close(timeout=PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +222,7 @@ def test_workers_that_are_lost(dump: Path, monkeypatch: pytest.MonkeyPatch, seed
         with watch:
             there = hlotool.replay(dump, **options, cluster=made.scheduler_address)
     finally:
-        made.close()
+        made.close(timeout=PATIENCE)
     assert len(watch.killed) == kills
     assert without_times(there.to_dict()) == without_times(here.to_dict())
     times = Counter((dump.parent / "notes").read_text().split())
