@@ -174,7 +174,7 @@ def damaged(cache: Path) -> Iterator[str]:
     """Lines of journals, and files of a store, that cannot be read; the last line may be torn."""
     for path in (cache / "journals").glob("*.jsonl"):
         lines = path.read_bytes().split(b"\n")
-        bad = [line for line in lines[:-1] if line and sealed.unsealed(journal._FORM, line) is None]
+        bad = [line for line in lines[:-1] if line and sealed.unsealed(journal.FORM, line) is None]
         if bad:
             yield f"{path.name}: {len(bad)} damaged lines"
     for path in (cache / "verdicts").rglob("*"):

@@ -25,7 +25,7 @@ from support.programs import BROKEN, DOUBLE, SQUARE, SUM, write_module  # noqa: 
 #: Distinct programs of the corpus that a run replays beside those that are wrong.
 _PROGRAMS = 9
 #: How often the rows of a shard are repeated, so that `merge` takes a while.
-_COPIES = 200
+_COPIES = 80
 #: Wrong for one value only, which no plain input has: the inputs that show it are saved.
 _AT_ZERO = SUM.replace(
     "ROOT y = f32[4]{0} add(x, x)",

@@ -11,13 +11,15 @@ from hlotool.cli.output import emit_bytes, emit_json, tell
 from hlotool.errors import UsageError
 
 #: Options that name a file; `-` is stdout, in the place of the report.
-_FILES = ("html", "junit", "sarif")
+_FILES = ("record", "html", "junit", "sarif")
 _FORMATS = ("json", "jsonl", "csv")
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """`--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
-    group = parser.add_argument_group("reports for others", "FILE may be -, in the place of the report")
+    """`--record`, `--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
+    said = "FILE may be a URL, or -, in the place of the report"
+    group = parser.add_argument_group("reports for others", said)
+    group.add_argument("--record", metavar="FILE", help="write the record, as --json prints it")
     group.add_argument("--html", metavar="FILE", help="write one page with everything, for a browser")
     group.add_argument("--junit", metavar="FILE", help="write JUnit XML, for build servers")
     group.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0, for code review tools")
@@ -130,7 +132,15 @@ def write_reports(record: Any, arguments: argparse.Namespace) -> None:
 
 def _writer(name: str) -> Callable[[Any], bytes]:
     """What makes the content of a file."""
-    return {"html": _html, "junit": _junit, "sarif": _sarif}[name]
+    return {"record": _record, "html": _html, "junit": _junit, "sarif": _sarif}[name]
+
+
+def _record(record: Any) -> bytes:
+    import msgspec
+
+    from hlotool.workers.plain import encoded
+
+    return encoded(record, msgspec.json.encode) + b"\n"
 
 
 def _html(record: Any) -> bytes:
