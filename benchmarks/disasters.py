@@ -40,7 +40,7 @@ def main() -> None:
         for number, name in enumerate(given.only):
             place = folder / f"{number}"
             if name in SUBJECTS:
-                figures[name] = asdict(killed(SUBJECTS[name], place, given.trials, given.seed))
+                figures[name] = asdict(killed(SUBJECTS[name], place, range(given.trials), given.seed))
             else:
                 figures[name] = asdict(happened(name, place, given.seed))
             if not given.json:

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from disasters_subjects import Calls, End, Place, Subject, differences, without 
 from hlotool.cache import journal, sealed, store  # noqa: E402
 
 #: Seconds after which a process that outlives the command is an orphan, on the busiest machine.
-_PATIENCE = 30.0
+_PATIENCE = 300.0
 #: Whom the kill hits: the process that the user started, or all at once, as when a machine goes down.
 HITS = ("main", "all")
 
@@ -52,8 +52,16 @@ class Kills:
     faults: list[str] = field(default_factory=list)
 
 
-def killed(subject: Subject, folder: Path, trials: int, seed: int) -> Kills:
-    """Run a command undisturbed, and then kill it at `trials` moments, each drawn from that time."""
+def killed(subject: Subject, folder: Path, trials: Iterable[int], seed: int) -> Kills:
+    """Run a command undisturbed, and then kill it at moments that are drawn from that time.
+
+    Args:
+        subject: the command.
+        folder: gets everything; trials with faults stay there.
+        trials: their numbers: of each four, two are by the clock and two while workers are at work, one of
+            both kills all processes.
+        seed: of the moments, and of the programs.
+    """
     files = folder / "files"
     files.mkdir(parents=True)
     subject.prepare(files, seed)
@@ -65,7 +73,7 @@ def killed(subject: Subject, folder: Path, trials: int, seed: int) -> Kills:
         raise SystemExit(f"{subject.name}: {whole.said}")
     found = Kills(calls=sum(whole.calls.begun.values()))
     usual = first.left()
-    for number in range(trials):
+    for number in trials:
         # The same path in each trial, so that records and keys are the same.
         place = Place(folder / "place", files, subject, f"{os.getpid()}-{subject.name}-{number}")
         hit = HITS[number % len(HITS)]
