@@ -32,7 +32,7 @@ class Kills:
 
     Attributes:
         trials: how often.
-        hit: of these, how often its record was not printed by then.
+        hit: of these, how often it had not ended by then.
         kept: answers that the journals held after the kills.
         calls: of workers in an undisturbed run.
         again: calls that were over before the kill and were made again, though not more than can have been
@@ -118,8 +118,7 @@ class _Trial:
     def faults(self, whole: End, kills: Kills) -> Iterator[str]:
         """What must not be; everything else is counted."""
         kills.trials += 1
-        before = self._killed()
-        was_hit = before.record is None
+        before, was_hit = self._killed()
         kills.hit += was_hit
         for pid in self._orphans:
             kills.orphans += 1
@@ -136,8 +135,10 @@ class _Trial:
             yield f"the second run ended with {after.code}: {after.said[-300:]}"
             return
         yield from differences(without(whole.record), without(after.record))
-        if not was_hit:
-            return
+        if self._place.processes():
+            yield "the second run left processes"
+        if before.record is not None:
+            return  # all was told: nothing need be kept any more
         again = before.calls.ended & after.calls.begun
         kills.again += sum(again.values())
         if sum(again.values()) > self._place.subject.in_flight:
@@ -145,15 +146,14 @@ class _Trial:
         if self._place.subject.journal and sum(after.calls.begun.values()) > kills.calls - kept:
             made = sum(after.calls.begun.values())
             yield f"{made} calls of {kills.calls}, though {kept} were kept"
-        if self._place.processes():
-            yield "the second run left processes"
 
-    def _killed(self) -> End:
+    def _killed(self) -> tuple[End, bool]:
         process = self._place.start("first")
         notes = self._place.folder / "notes"
         while process.poll() is None and sum(Calls.read(notes).begun.values()) < self._calls:
             time.sleep(0.01)
         time.sleep(self._moment)
+        was_hit = process.poll() is None
         if self._hit == "main":
             process.kill()
         else:
@@ -163,7 +163,7 @@ class _Trial:
         code = process.wait()
         # What is on its way to its end may still note something.
         self._orphans = self._wait()
-        return self._place.end("first", code)
+        return self._place.end("first", code), was_hit
 
     def _wait(self) -> list[int]:
         end = time.monotonic() + _PATIENCE
