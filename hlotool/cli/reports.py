@@ -54,8 +54,8 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, there is no such folder, a web server takes no files, or what makes pages
-            is not installed.
+        UsageError: two want stdout, there is no such folder, nothing can be written there, a web server takes
+            no files, or what makes pages is not installed.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
@@ -81,8 +81,12 @@ def _refuse_unwritable(name: str, path: str) -> None:
     path = taken_in(path)
     refuse_web(path)
     folder = os.path.dirname(path) or "."
-    if not is_url(path) and not os.path.isdir(folder):
+    if is_url(path):
+        return
+    if not os.path.isdir(folder):
         raise UsageError(f"--{name} {path}: there is no folder {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UsageError(f"--{name} {path}: cannot be written")
 
 
 def is_for_others(arguments: argparse.Namespace) -> bool:
