@@ -135,7 +135,7 @@ class _Trial:
             yield f"the second run ended with {after.code}: {after.said[-300:]}"
             return
         yield from differences(without(whole.record), without(after.record))
-        if self._place.processes():
+        if self._wait():
             yield "the second run left processes"
         if before.record is not None:
             return  # all was told: nothing need be kept any more
