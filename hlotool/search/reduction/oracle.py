@@ -17,7 +17,7 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
-from hlotool.cache.passing import brief_folder
+from hlotool.cache.passing import brief_folder, remove_left
 from hlotool.errors import BackendFailed, BackendOutOfMemory, UsageError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
@@ -103,6 +103,8 @@ class CommandJudge:
         self._regex = fail_regex
         if not self._words:
             raise UsageError("--check needs a command")
+        # A reduction that was killed has left some, and what goes on may have nothing left to judge.
+        remove_left()
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
         """What each program does, in any order."""
