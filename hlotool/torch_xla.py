@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.api.called import Called, CheckedCall, judge
+from hlotool.cache.passing import brief_folder
 from hlotool.errors import BackendUnavailable, HlotoolError, Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
@@ -232,9 +232,9 @@ def _pairs(folder: Path, names: frozenset[str]) -> Iterator[tuple[Module, Module
     from hlotool.dump.loading import load_stage
     from hlotool.replay.stages import select_stages
 
-    with tempfile.TemporaryDirectory(prefix="hlotool-") as alone:
+    with brief_folder() as alone:
         for name in names:
-            Path(alone, name).symlink_to(folder.resolve() / name)
+            (alone / name).symlink_to(folder.resolve() / name)
         try:
             modules = open_dump(alone).modules if names else ()
         except HlotoolError:

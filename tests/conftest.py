@@ -43,7 +43,8 @@ def pytest_configure() -> None:
 
 def _own_verdicts() -> None:
     """A cache of this session alone, in which kernels compiled earlier are still found."""
-    from hlotool.cache.folder import cache_folder, passing_folder
+    from hlotool.cache.folder import cache_folder
+    from hlotool.cache.passing import passing_folder
 
     kernels = cache_folder() / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)
@@ -92,6 +93,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         for text in (report.capstdout, report.capstderr):
             next_lines.record(text, item.stash.get(_FOLDER, None), item.nodeid)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test keeps the others waiting for ever."""
+    from support.time_limit import watching
+
+    with watching(item):
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

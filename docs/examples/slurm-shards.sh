@@ -12,10 +12,11 @@ submit)
     sbatch --dependency="afterany:$array" --mem=2G "$0" "$dump" merge
     ;;
 shard)
-    record=shard-$SLURM_ARRAY_TASK_ID.json
-    hlotool run "$dump" --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" --json > "$record.part"
-    # 0 to 5 are answers, whatever was found. Of a task that Slurm ends there is no record, and `merge` says so.
-    [ $? -le 5 ] && mv "$record.part" "$record"
+    # A task that Slurm ends has no record, which `merge` says; given again, it goes on from the journal.
+    hlotool run "$dump" --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" \
+        --journal journal --record "shard-$SLURM_ARRAY_TASK_ID.json"
+    # 0 to 5 are answers, whatever was found.
+    [ $? -le 5 ]
     ;;
 merge)
     hlotool merge shard-*.json --junit job-17.xml

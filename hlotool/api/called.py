@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from hlotool.api.course import Ending
 from hlotool.api.options import options_from
 from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
 from hlotool.api.spool import values_path
+from hlotool.cache.passing import brief_folder
 from hlotool.errors import Unsupported
 from hlotool.replay.records import REALITY
 
@@ -118,11 +118,11 @@ def judge(
     # The arguments are a file that all replays of the call read.
     given = {**_devices(made), **options, "inputs": values_path(list(made.arguments) or None)}
     chosen = _returning(given, ())
-    with tempfile.TemporaryDirectory(prefix="hlotool-") as folder, _pool(chosen) as pool:
+    with brief_folder() as folder, _pool(chosen) as pool:
         pool.start()  # what it imports overlaps with what is done here
         separate = _results(alone, notes)
-        before = _write(Path(folder), made)
-        found = _replay(pool, folder, _returning(given, made.results), f"on {made.platform}")
+        before = _write(folder, made)
+        found = _replay(pool, str(folder), _returning(given, made.results), f"on {made.platform}")
         if separate is not None:
             again = _replay(pool, str(before), _returning(given, separate), OP_BY_OP)
             found.rows += [row for row in again.rows if row.tested == OP_BY_OP]

@@ -127,6 +127,7 @@ def replay(
     cluster: str | None = None,
     memory_limit: int | str | None = None,
     resume: bool = True,
+    journal: str | os.PathLike[str] | None = None,
     cache: bool = True,
     course: Course = QUIET,
 ) -> ReplayResult:
@@ -179,6 +180,8 @@ def replay(
             `k8s:n_workers=N,…`.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         resume: go on where the same call was interrupted.
+        journal: folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for
+            the cache folder.
         cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not those
             of a cluster whose processors, libraries or environment are others than this machine's.
         course: is told how it goes on.
@@ -202,7 +205,7 @@ def replay(
     backends = " or ".join(options.backends)
     with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume, cache)
+        replay_on(pool, where, options, found, course, resume, cache, journal)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
@@ -240,6 +243,7 @@ def replay_on(
     course: Course = QUIET,
     resume: bool = True,
     cache: bool = False,
+    journal: str | os.PathLike[str] | None = None,
 ) -> None:
     """Replay the modules under `paths` on an executor.
 
@@ -252,6 +256,7 @@ def replay_on(
         resume: go on where the same call was interrupted.
         cache: use the verdicts of earlier calls, and keep new ones, where the executor finds what this
             machine would find.
+        journal: folder, or its URL, for what is finished; None for the cache folder.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
@@ -268,7 +273,7 @@ def replay_on(
     choice = _chosen(every, options)
     tasks = [every[position] for position in choice.positions]
     found.notes += choice.notes
-    found.journal = _journal(tasks, paths, options)
+    found.journal = _journal(tasks, paths, options, journal)
     known = Known(found.journal, verdict_store() if cache and executor.is_as_here else None)
     batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
@@ -303,12 +308,17 @@ def _chosen(tasks: Sequence[Task], options: RunOptions) -> Choice:
     return Choice(list(range(len(tasks))), [])
 
 
-def _journal(tasks: Sequence[Task], paths: Sequence[str], options: RunOptions) -> Journal | None:
+def _journal(
+    tasks: Sequence[Task],
+    paths: Sequence[str],
+    options: RunOptions,
+    folder: str | os.PathLike[str] | None,
+) -> Journal | None:
     """Where rows are kept; None for one module, no part of which could be finished before the others."""
-    from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
+    from hlotool.stores.journal import journal_in
 
-    return journal_of("run", command_key(paths, options)) if len(tasks) > 1 else None
+    return journal_in(folder, "run", command_key(paths, options)) if len(tasks) > 1 else None
 
 
 def _replay(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlotool.cache.folder import passing_folder
+from hlotool.cache.passing import passing_folder
 from hlotool.capture.stages import is_stage, stage_proto
 from hlotool.stores.masks import taken_in
 

@@ -26,17 +26,6 @@ def cache_folder() -> Path:
     return folder if os.access(folder, os.W_OK) else _temporary_folder()
 
 
-def passing_folder() -> Path:
-    """A new folder of this process alone, which is removed when it ends."""
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="hlotool-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 def _temporary_folder() -> Path:
     """One for all processes of this user and for nobody else, as compiled kernels are loaded from it."""
     import tempfile

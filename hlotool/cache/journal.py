@@ -20,7 +20,7 @@ from hlotool.cache.sealed import sealed, unsealed
 _logger = logging.getLogger(__name__)
 
 #: The number changes with the form of a line.
-_FORM = "journal 1"
+FORM = "journal 1"
 
 
 class Journal:
@@ -44,7 +44,7 @@ class Journal:
             content = self.path.read_bytes()
         except OSError:
             return {}
-        entries = (unsealed(_FORM, line) for line in content.split(b"\n"))
+        entries = (unsealed(FORM, line) for line in content.split(b"\n"))
         found = {entry[0]: entry[1] for entry in entries if entry is not None}
         _logger.info("%s: %d answers of an interrupted command", self.path, len(found))
         return found
@@ -55,12 +55,16 @@ class Journal:
             return
         try:
             descriptor = self._opened()
-            _write_all(descriptor, sealed(_FORM, key, value) + b"\n")
+            _write_all(descriptor, sealed(FORM, key, value) + b"\n")
             os.fsync(descriptor)
         except OSError as error:
-            reason = error.strerror or error
-            self.problem = f"the journal cannot be written, so an interruption would cost steps: {reason}"
-            self.close()
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing can be kept any more."""
+        reason = getattr(error, "strerror", None) or error
+        self.problem = f"the journal cannot be written, so an interruption would cost steps: {reason}"
+        self.close()
 
     def _opened(self) -> int:
         if self._descriptor is None:
@@ -92,7 +96,12 @@ def journal_of(command: str, key: str) -> Journal:
         command: its name, such as `bisect`.
         key: of its arguments: the same ones find it again.
     """
-    return Journal(cache_folder() / "journals" / f"{command}-{key}.jsonl")
+    return Journal(cache_folder() / "journals" / name_of_journal(command, key))
+
+
+def name_of_journal(command: str, key: str) -> str:
+    """What it is called wherever it is kept."""
+    return f"{command}-{key}.jsonl"
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -35,7 +35,7 @@ class TerminalCourse(Course):
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._removals: list[Callable[[], None]] = []
-        self.keeps_errors = arguments.json
+        self.keeps_errors = arguments.json or bool(getattr(arguments, "record", None))
         self.keeps_interrupts = True
 
     def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotool.cli.output import emit_report, tell
+from hlotool.cli.output import emit_error, emit_report, tell
 from hlotool.cli.reports import print_for_others, write_reports
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def finish(record: Any, arguments: argparse.Namespace) -> int:
     if not arguments.json:
         for note in getattr(record, "notes", ()):
             tell(f"hlotool: note: {note}")
+        if getattr(record, "error", None) is not None:
+            emit_error(record.error)
     if not print_for_others(record, arguments):
         from hlotool.report.show import report_of
 

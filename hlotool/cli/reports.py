@@ -11,13 +11,15 @@ from hlotool.cli.output import emit_bytes, emit_json, tell
 from hlotool.errors import UsageError
 
 #: Options that name a file; `-` is stdout, in the place of the report.
-_FILES = ("html", "junit", "sarif")
+_FILES = ("record", "html", "junit", "sarif")
 _FORMATS = ("json", "jsonl", "csv")
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """`--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
-    group = parser.add_argument_group("reports for others", "FILE may be -, in the place of the report")
+    """`--record`, `--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
+    said = "FILE may be a URL, or -, in the place of the report"
+    group = parser.add_argument_group("reports for others", said)
+    group.add_argument("--record", metavar="FILE", help="write the record, as --json prints it")
     group.add_argument("--html", metavar="FILE", help="write one page with everything, for a browser")
     group.add_argument("--junit", metavar="FILE", help="write JUnit XML, for build servers")
     group.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0, for code review tools")
@@ -52,8 +54,8 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, there is no such folder, a web server takes no files, or what makes pages
-            is not installed.
+        UsageError: two want stdout, there is no such folder, nothing can be written there, a web server takes
+            no files, or what makes pages is not installed.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
@@ -79,8 +81,12 @@ def _refuse_unwritable(name: str, path: str) -> None:
     path = taken_in(path)
     refuse_web(path)
     folder = os.path.dirname(path) or "."
-    if not is_url(path) and not os.path.isdir(folder):
+    if is_url(path):
+        return
+    if not os.path.isdir(folder):
         raise UsageError(f"--{name} {path}: there is no folder {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UsageError(f"--{name} {path}: cannot be written")
 
 
 def is_for_others(arguments: argparse.Namespace) -> bool:
@@ -130,7 +136,15 @@ def write_reports(record: Any, arguments: argparse.Namespace) -> None:
 
 def _writer(name: str) -> Callable[[Any], bytes]:
     """What makes the content of a file."""
-    return {"html": _html, "junit": _junit, "sarif": _sarif}[name]
+    return {"record": _record, "html": _html, "junit": _junit, "sarif": _sarif}[name]
+
+
+def _record(record: Any) -> bytes:
+    import msgspec
+
+    from hlotool.workers.plain import encoded
+
+    return encoded(record, msgspec.json.encode) + b"\n"
 
 
 def _html(record: Any) -> bytes:

@@ -54,7 +54,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_choice_options(parser)
     add_input_options(parser)
     add_baseline_option(add_comparison_options(parser))
-    add_cache_option(add_execution_options(parser, on_clusters=True))
+    group = add_execution_options(parser, on_clusters=True)
+    add_cache_option(group)
+    group.add_argument(
+        "--journal",
+        metavar="DIR",
+        help="keep what is finished there, or at a URL, to go on elsewhere [cache]",
+    )
     add_report_options(parser)
     add_output_options(parser)
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from hlotool.cache.folder import passing_folder
+from hlotool.cache.passing import passing_folder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage

@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from typing import Any
 
-from hlotool.cache.folder import passing_folder
+from hlotool.cache.passing import passing_folder
 from hlotool.dump.compression import Limits, copy_bounded
 from hlotool.dump.files import File, Stamp, open_file, stamp
 from hlotool.dump.source import Source

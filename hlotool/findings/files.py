@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hlotool.cache.whole import write_over
 from hlotool.errors import HlotoolError, InputError, UsageError
 from hlotool.findings.toml_lines import KeyPath, line_of
 from hlotool.stores.masks import taken_in
@@ -35,7 +36,7 @@ def writing(path: Path | str) -> Iterator[None]:
 
 
 def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
-    """Write a file piece by piece, of this machine or, by its URL, of a store.
+    """Write a file of this machine or, by its URL, of a store; until it is written it is what it was.
 
     Raises:
         UsageError: it cannot be written.
@@ -45,8 +46,8 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes]) -> None:
     if is_url(path):
         upload(path, b"".join(pieces))
         return
-    with writing(path), open(path, "wb") as file:
-        file.writelines(pieces)
+    with writing(path):
+        write_over(path, pieces)
 
 
 def read_file(path: str | os.PathLike[str], error: type[HlotoolError] = InputError) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from hlotool.cache.passing import passing_folder
 from hlotool.errors import BackendUnavailable, UsageError
 
 #: Kinds of clusters that a package starts: its module, the class, what installs it, the option with the size.
@@ -105,6 +106,8 @@ def _local(workers: int) -> Any:
             processes=True,
             # The children that do the work have limits of their own.
             memory_limit=0,
+            # Dask leaves files behind.
+            local_directory=str(passing_folder()),
             preload="hlotool.fleet.on_worker",
             # Any free port: another cluster of this machine may have the usual one.
             dashboard_address="127.0.0.1:0",

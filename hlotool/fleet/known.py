@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.cache.store import Store
+from hlotool.cache.whole import write_over
 from hlotool.errors import StoreError
 from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
 from hlotool.fleet.identity import Identity
@@ -199,7 +199,7 @@ def _with_own_file(row: ModuleRecord, task: Task) -> ModuleRecord | None:
     try:
         if source != own:
             own.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, own)
+            write_over(own, [source.read_bytes()])
         return (
             msgspec.structs.replace(row, inputs=msgspec.structs.replace(row.inputs, file=str(own)))
             if own.is_file()

@@ -173,6 +173,6 @@ def _pool(setup: Setup) -> Pool:
 @cache
 def _scratch() -> Path:
     """Where files lie that were sent; removed when the worker ends in order."""
-    from hlotool.cache.folder import passing_folder
+    from hlotool.cache.passing import passing_folder
 
     return passing_folder() / str(os.getpid())

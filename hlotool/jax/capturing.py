@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotool.api.replay import ReplayResult, replay
-from hlotool.cache.folder import passing_folder
+from hlotool.cache.passing import brief_folder, passing_folder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
 from hlotool.errors import DumpError, Unsupported
@@ -115,10 +114,10 @@ def known_options() -> dict[str, bool]:
 
     known = {}
     lowered = jax.jit(lambda: 0).lower()
-    with tempfile.TemporaryDirectory(prefix="hlotool-") as folder:
+    with brief_folder() as folder:
         for name, value in _OPTIONS.items():
             try:
-                lowered.compile(compiler_options={"xla_dump_to": folder, name: value})
+                lowered.compile(compiler_options={"xla_dump_to": str(folder), name: value})
             except Exception as error:
                 if name not in str(error):
                     raise

@@ -95,7 +95,7 @@ def _ends(
     pairs += [(_part(roots[0], index), _part(roots[1], index)) for index in outputs]
     for left, right in pairs:
         is_computed = left.opcode != "parameter" and right.opcode != "parameter"
-        if is_computed and spot <= _needed(left) and _differ(found.pairing, left, right):
+        if is_computed and spot <= _needed(left).keys() and _differ(found.pairing, left, right):
             yield left, right
 
 
@@ -120,12 +120,12 @@ def _differ(pairing: Pairing, left: Instruction, right: Instruction) -> bool:
     )
 
 
-def _needed(end: Instruction) -> set[Instruction]:
-    """An instruction and all that it is computed from."""
-    found = {end}
+def _needed(end: Instruction) -> dict[Instruction, None]:
+    """An instruction and all that it is computed from, in an order that only the program decides about."""
+    found = {end: None}
     stack = [end]
     while stack:
-        fresh = [o for o in stack.pop().operands if o not in found]
+        fresh = dict.fromkeys(o for o in stack.pop().operands if o not in found)
         found.update(fresh)
         stack += fresh
     return found
@@ -133,17 +133,16 @@ def _needed(end: Instruction) -> set[Instruction]:
 
 def _with_producers(end: Instruction, spot: Collection[Instruction]) -> list[Instruction]:
     """What lies between the spot and `end`, with its producers and all that is made of constants only."""
-    cone = operands_first(_needed(end))
-    inside: set[Instruction] = set()
+    # Sets of instructions are in the order of their places in memory: the same search would find other texts.
+    inside: dict[Instruction, None] = {}
     fixed: set[Instruction] = set()
-    for instruction in cone:
+    for instruction in operands_first(_needed(end)):
         operands = instruction.operands
         if instruction in spot or instruction is end or any(o in inside for o in operands):
-            inside.add(instruction)
+            inside[instruction] = None
         if instruction.opcode in ("constant", "iota") or (operands and all(o in fixed for o in operands)):
             fixed.add(instruction)
-    inside = {i for i in inside if i.opcode != "parameter"}
-    depth = dict.fromkeys(inside, 0)
+    depth = {i: 0 for i in inside if i.opcode != "parameter"}
     queue = list(depth)
     for instruction in queue:
         for operand in instruction.operands:

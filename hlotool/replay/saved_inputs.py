@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hlotool.backends.base import Value
+from hlotool.cache.whole import write_over
 from hlotool.errors import UsageError
 from hlotool.replay.saved_outputs import output_folder
 from hlotool.values.npz import npz_bytes
@@ -30,7 +31,7 @@ def save_inputs(name: str, arguments: Sequence[Value], copies: int = 1) -> str:
     path = inputs_file(name)
     try:
         output_folder(FOLDER)
-        path.write_bytes(npz_bytes(arguments, copies))
+        write_over(path, [npz_bytes(arguments, copies)])
     except (OSError, UsageError):
         return ""
     return str(path)

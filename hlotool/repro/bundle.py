@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hlotool.cache.whole import write_over
 from hlotool.errors import DumpError
 from hlotool.findings.files import read_toml, read_whole, writing
 from hlotool.ir.devices import DeviceGrid
@@ -142,7 +143,6 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         PASS_BEFORE: bundle.pass_before,
         PASS_AFTER: bundle.pass_after,
         KERNEL: bundle.kernel,
-        FACTS: _facts_text(bundle),
         "test_repro.py": test_text(bundle),
         "issue.md": issue_text(bundle),
         "README.md": readme_text(bundle),
@@ -155,11 +155,14 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         KERNEL_INPUTS: bundle.kernel_inputs,
     }
     contents = {name: legible(text).encode() for name, text in texts.items()} | arrays
+    contents[FACTS] = legible(_facts_text(bundle)).encode()
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        # What makes it a bundle goes first and comes last, so that half of one is none.
+        (folder / FACTS).unlink(missing_ok=True)
         for name, content in contents.items():
             if content:
-                (folder / name).write_bytes(content)
+                write_over(folder / name, [content])
             else:
                 (folder / name).unlink(missing_ok=True)
 

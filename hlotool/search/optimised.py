@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from hlotool.backends.base import Backend
 from hlotool.backends.registry import get_backend
+from hlotool.cache.passing import brief_folder
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import Unsupported
@@ -41,8 +41,7 @@ def optimised(module: Module, spec: str) -> Module:
     backend = get_backend(spec)
     if not isinstance(backend, DumpingBackend):
         raise Unsupported(f"backend {spec} does not show what it makes of a program")
-    with tempfile.TemporaryDirectory(prefix="hlotool-optimised-") as name:
-        folder = Path(name)
+    with brief_folder() as folder:
         compile_program("", "", module, backend.dumping(folder, _NO_PASS))
         owners = [owner for owner in open_dump(folder).modules if owner.after is not None]
         if not owners:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from hlotool.cache.fingerprint import digest
-from hlotool.cache.folder import passing_folder
+from hlotool.cache.passing import passing_folder
 from hlotool.errors import DumpError, StoreError
 from hlotool.stores.urls import below, is_url, joined, name_of
 

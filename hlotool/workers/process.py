@@ -215,9 +215,12 @@ class WorkerProcess:
                 self._process.kill()
 
     def close(self) -> None:
-        """Kill it and wait until it is gone."""
+        """Kill it and wait until it is gone; what it had for a while goes with it."""
+        from hlotool.cache.passing import remove_left
+
         self.kill()
         self._process.wait()
+        remove_left(self._process.pid)
         self._drain.join(timeout=1)
         with contextlib.suppress(OSError):
             self._pipe(self._process.stdin).close()

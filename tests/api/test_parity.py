@@ -24,7 +24,14 @@ WITHOUT = {"exec": "it gives the terminal and the signals to another program, an
 SHOWN = {"help", "json", "quiet", "verbose", "log", "debug"}
 
 #: They say who else is told: `FindingsResult` has a method for each; annotations are for a command's stderr.
-TOLD = {"format": "to_csv", "html": "to_page", "junit": "to_junit", "sarif": "to_sarif", "github": ""}
+TOLD = {
+    "record": "to_dict",
+    "format": "to_csv",
+    "html": "to_page",
+    "junit": "to_junit",
+    "sarif": "to_sarif",
+    "github": "",
+}
 
 #: They say where the defaults of a command line come from; a function has its own.
 CONFIGURATION = {"config", "no_config"}

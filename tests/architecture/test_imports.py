@@ -21,7 +21,7 @@ RANKS = {
     "names": 0,
     "ir": 1,
     "findings": 2,
-    "workers": 1,
+    "workers": 1.5,
     "cache": 1,
     "stores": 1.5,
     "grammar": 2,

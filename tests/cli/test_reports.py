@@ -99,6 +99,15 @@ def test_a_place_that_is_not_there_is_refused_before_anything_runs(
     assert error == "hlotool: error: --junit no/where/j.xml: there is no folder no/where\n"
 
 
+def test_what_cannot_be_written_is_said_before_anything_runs(
+    dump: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Permissions do not hold for everybody, so that the system's answer is a planted one."""
+    monkeypatch.setattr("hlotool.cli.reports.os.access", lambda path, mode: path != ".")
+    assert main(["run", "d", "--record", "new.json", "--junit", "d/old.xml"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "hlotool: error: --record new.json: cannot be written\n"
+
+
 def test_formats(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def printed(form: str) -> str:
         assert main(["run", "d", "--jobs", "1", "--no-further-sets", "--format", form]) == ExitCode.MISMATCH

@@ -115,6 +115,8 @@ def need_tools(line: str) -> None:
     for each in (line, *COMMANDS[line].before):
         if re.search(r"\bcuda-emu\b", each) and shutil.which("g++") is None:
             pytest.skip("there is no g++ for backend cuda-emu")
+        if "--cluster" in each:
+            pytest.importorskip("distributed")
         if re.search(r"\bxla\b|--platform=CPU|hlotool exec", each):
             need_xla()
 

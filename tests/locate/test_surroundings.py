@@ -9,6 +9,7 @@ import pytest
 from support.bisection import Here, bisected, written_dump
 
 import hlotool
+from hlotool.locate.surroundings import _with_producers
 from hlotool.search.bisection.records import PairRecord
 
 #: A loop that swaps two values, from which a pass takes the exchange: `(a, b)` in place of `(b, a)`.
@@ -98,3 +99,13 @@ def test_both_programs_take_the_same_arguments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [LOOP, CHAIN])
 def test_the_programs_of_these_tests_are_valid(text: str) -> None:
     hlotool.parse(text)
+
+
+def test_the_order_is_that_of_the_program() -> None:
+    """Not that of places in memory: a search that goes on in another process finds the same text."""
+    lines = [f"  a{n} = f32[16] sine({f'a{n - 1}' if n else 'p'})" for n in range(40)]
+    text = "\n".join(["HloModule deep", "ENTRY main {", "  p = f32[16] parameter(0)", *lines])
+    module = hlotool.parse(f"{text}\n  ROOT r = f32[16] add(a39, a1)\n}}\n")
+    named = {i.name: i for i in module.instructions()}
+    found = _with_producers(module.entry.root, {named["a2"]})
+    assert [i.name for i in found] == [*(f"a{n}" for n in range(2, 40)), "r", "a1"]

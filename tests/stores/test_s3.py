@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from stores.test_web import record_of
+from support.heard import Heard
+from support.programs import DOUBLE, SUM, write_module
 
 import hlotool
 from hlotool.cli.main import main
-from hlotool.errors import DumpError, ExitCode
+from hlotool.errors import DumpError, ExitCode, UsageError
+from hlotool.stores.journal import journal_in
 
 pytest.importorskip("s3fs")
 pytest.importorskip("moto.server")
@@ -83,3 +86,89 @@ def test_what_is_not_in_the_bucket(bucket: Any) -> None:
         hlotool.load("s3://bucket/none")
     with pytest.raises(DumpError, match=r"^s3://other/none: "):
         hlotool.load("s3://other/none")
+
+
+def test_an_interrupted_run_goes_on_from_a_journal_that_machines_share(bucket: Any, dump: Path) -> None:
+    for number in range(2, 4):
+        pair = (text.replace("[4]", f"[{number}4]") for text in (DOUBLE, SUM))
+        write_module(dump, number, *pair, f"jit_{number}")
+    options: dict[str, Any] = {"journal": "s3://bucket/journals", "further_sets": False, "cache": False}
+    with pytest.raises(KeyboardInterrupt):
+        hlotool.replay(dump, **options, course=Heard(interrupt_after=2))
+    assert len(bucket.find("bucket/journals")) == 2
+    heard = Heard()
+    record = hlotool.replay(dump, **options, course=heard).to_dict()
+    assert (heard.started_count, heard.finished_count) == (2, 4)
+    options["journal"] = None
+    assert without_seconds(record) == without_seconds(hlotool.replay(dump, **options).to_dict())
+    # What is through is forgotten.
+    assert not bucket.exists("bucket/journals")
+
+
+def test_a_journal_in_a_folder_of_this_machine(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path, "run", "key")
+    journal.add("one", 1)
+    journal.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["run-key.jsonl"]
+    assert journal_in(tmp_path, "run", "key").read() == {"one": 1}
+
+
+def test_what_is_damaged_in_a_journal_is_passed_over(bucket: Any) -> None:
+    journal = journal_in("s3://bucket/journals", "run", "key")
+    assert journal.read() == {}
+    for key, value in (("one", 1), ("two", 2), ("two", [3])):
+        journal.add(key, value)
+    assert journal.read() == {"one": 1, "two": [3]}
+    [first, second] = sorted(bucket.find("bucket/journals"))
+    bucket.pipe_file(first, bucket.cat_file(first)[:-1])
+    assert len(journal.read()) == 1
+    bucket.pipe_file(second, b"")
+    assert journal.read() == {}
+    journal.remove()
+    assert bucket.find("bucket/journals") == []
+
+
+def test_a_journal_that_cannot_be_kept_costs_nothing_else(
+    bucket: Any, dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: str, content: bytes) -> None:
+        raise DumpError(f"{url}: cannot be written: the store denies it")
+
+    monkeypatch.setattr("hlotool.stores.journal.upload", refuse)
+    found = hlotool.replay(dump, journal="s3://bucket/journals", cache=False)
+    assert [row.verdict.value for row in found.rows] == ["identical", "wrong"]
+    [note] = [note for note in found.record.notes if "journal" in note]
+    assert note.startswith("the journal cannot be written")
+    assert note.endswith("the store denies it")
+
+
+def test_a_journal_that_cannot_be_read_is_said_at_once(bucket: Any, dump: Path) -> None:
+    heard = Heard()
+    with pytest.raises(DumpError, match="s3://no-such-bucket/journals"):
+        hlotool.replay(dump, journal="s3://no-such-bucket/journals", course=heard)
+    assert heard.started_count == 0
+
+
+def test_records_go_to_the_bucket_and_are_merged_from_there(
+    bucket: Any, dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = [f"s3://bucket/records/shard-{n}.json" for n in (1, 2)]
+    for number, place in enumerate(places, start=1):
+        main(["run", str(dump), "--shard", f"{number}/2", "--record", place, "-q"])
+    assert "1 wrong" in capsys.readouterr().out
+    reports = ["--record", "s3://bucket/all.json", "--html", "s3://bucket/all.html"]
+    assert main(["merge", *places, *reports, "-q"]) == ExitCode.MISMATCH
+    merged = json.loads(bucket.cat_file("bucket/all.json"))
+    assert bucket.cat_file("bucket/all.html").rstrip().endswith(b"</html>")
+    assert [module["verdict"] for module in merged["modules"]] == ["identical", "wrong"]
+
+
+def test_a_web_server_keeps_no_journal(dump: Path) -> None:
+    with pytest.raises(UsageError, match="a web server takes no files"):
+        hlotool.replay(dump, journal="https://host/journals")
+
+
+def without_seconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_seconds(part) for key, part in value.items() if key != "seconds"}
+    return [without_seconds(part) for part in value] if isinstance(value, list) else value

@@ -21,6 +21,14 @@ def double(value: int) -> int:
     return 2 * value
 
 
+def leave_a_file(end: str) -> str:
+    """Something temporary, and the end of the process if asked for."""
+    from hlotool.cache.passing import passing_folder
+
+    (passing_folder() / "file").write_text("x", encoding="utf-8")
+    return act(end)
+
+
 def process_id(_: Any) -> int:
     return os.getpid()
 

@@ -22,6 +22,8 @@ from hlotool.report.words import plural, seconds
 
 #: In the order in which the browser reads them: helpers first, what starts everything last.
 _SCRIPTS = ("elements.js", "pictures.js", "details.js", "rows.js", "list.js", "main.js")
+#: Causes above the list of results; there may be thousands, and the others unfold.
+_SHOWN_CAUSES = 20
 _STYLES = ("page.css", "pictures.css", "print.css")
 
 
@@ -51,6 +53,7 @@ def page(record: Any) -> str:
         paths=_paths(replays),
         totals=list(_totals(outcomes)),
         causes=causes,
+        shown_causes=_SHOWN_CAUSES,
         states={cause.kind: state_of_kind(cause.kind).value for cause in causes},
         has_twins=any(outcome.is_twin for outcome in outcomes),
         rows=plural(len(outcomes), "result"),

@@ -1,9 +1,16 @@
 const ORDER = { failed: 0, error: 1, skipped: 2, passed: 3 };
 
+/** Where a row is: names of modules in inner folders begin with what their folders end with. */
+function placed(folder, name) {
+  const inner = name.slice(0, name.lastIndexOf("/") + 1);
+  const own = inner && `/${folder}/`.endsWith(`/${inner}`) ? name.slice(inner.length) : name;
+  return [folder, own].filter(Boolean).join("/");
+}
+
 /** The rows of the page's data, what they share put back. */
 function readRows() {
   const { rows, shared } = JSON.parse(document.getElementById("data").textContent);
-  const names = rows.map(([name, , , folder]) => [shared[folder], name].filter(Boolean).join("/"));
+  const names = rows.map(([name, , , folder]) => placed(shared[folder], name));
   return rows.map(([name, kind, state, folder, tested, difference, cause, seconds, file, sections, commands, twins], i) => ({
     number: i,
     name,

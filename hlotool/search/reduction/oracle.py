@@ -6,19 +6,18 @@ import logging
 import re
 import shlex
 import subprocess
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
+from hlotool.cache.passing import brief_folder, remove_left
 from hlotool.errors import BackendFailed, BackendOutOfMemory, UsageError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
@@ -104,6 +103,8 @@ class CommandJudge:
         self._regex = fail_regex
         if not self._words:
             raise UsageError("--check needs a command")
+        # A reduction that was killed has left some, and what goes on may have nothing left to judge.
+        remove_left()
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
         """What each program does, in any order."""
@@ -111,8 +112,8 @@ class CommandJudge:
             yield from enumerate(threads.map(self._ask, cases))
 
     def _ask(self, case: Case) -> Outcome:
-        with tempfile.TemporaryDirectory(prefix="hlotool-check-") as folder:
-            path = Path(folder, "candidate.hlo")
+        with brief_folder() as folder:
+            path = folder / "candidate.hlo"
             path.write_text(case.text, encoding="utf-8")
             path.with_suffix(".npz").write_bytes(npz_bytes(case.arguments, case.copies))
             return self._call([*self._words, str(path)])

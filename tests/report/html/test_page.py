@@ -214,3 +214,10 @@ def test_without_jinja_one_line_says_what_to_install(
     assert main(["run", "nowhere", "--html", "x.html"]) == ExitCode.USAGE
     out, error = capsys.readouterr()
     assert (out, error) == ("", "hlotool: error: a page needs jinja2: pip install 'hlotool[html]'\n")
+
+
+def test_of_many_causes_the_first_are_shown_and_the_others_unfold() -> None:
+    text = page(run_of(*(located(f"program{n}") for n in range(23))))
+    head, folded = text.split("<summary>3 more</summary>")
+    assert (head.count('<li class="cause'), folded.count('<li class="cause')) == (20, 3)
+    assert "<summary>" not in page(run_of(*(located(f"program{n}") for n in range(20))))
