@@ -36,6 +36,8 @@ _FILLED = re.compile(rb'"\\u0001n(\d+)\\u0001"|\\u0001s(\d+)\\u0001')
 _MENTION = (
     r"(?P<name>%[A-Za-z_][\w.-]*)(?: \(line (?P<at>\d+)\))?|\bline (?P<line>\d+)|(?P<word>[A-Za-z_][\w.-]*)"
 )
+#: What JSON writes as it is.
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
 _WORD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _SOURCE = frozenset(SourceRecord.__struct_fields__)
 _POSITION = ("file", "file_line", "function", "library")
@@ -127,9 +129,7 @@ def filled(template: Template, told: Sequence[str], title: str, paths: Sequence[
         ValueError: the template is damaged.
     """
     known = [
-        told[number]
-        if isinstance(value, list)
-        else json.dumps(title if value is None else paths[value])[1:-1]
+        _text(told[number] if isinstance(value, list) else title if value is None else paths[value])
         for number, value in enumerate(template.values)
     ]
     parts = [template.pieces[0]]
@@ -139,7 +139,7 @@ def filled(template: Template, told: Sequence[str], title: str, paths: Sequence[
 
 
 def told_by(template: Template, forms: Forms) -> list[str] | None:
-    """What stands for each value of a template in the texts of a module, as JSON without quotes.
+    """What stands for each value of a template in the texts of a module.
 
     None: the module must be replayed itself.
     """
@@ -162,25 +162,30 @@ def told_by(template: Template, forms: Forms) -> list[str] | None:
 
 
 def _at(place: Place, forms: Forms) -> str:
-    """What stands at a place, as JSON without quotes; unlike anything where its parts do not agree."""
+    """What stands at a place; unlike anything where its parts do not agree."""
     kind, side, numbers = place
-    said = {_SAYS[kind](forms[side], number) for number in numbers}
+    said = set(_SAYS[kind](forms[side], numbers))
     return said.pop() if len(said) == 1 else f"{_SLOT}{sorted(said)}"
 
 
 def _text(value: str) -> str:
-    return json.dumps(value)[1:-1]
+    """As JSON without quotes; most texts are names, in which nothing is escaped."""
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)[1:-1]
 
 
-#: What stands at a number of a text, by kind.
-_SAYS: dict[str, Callable[[NormalForm, int], str]] = {
-    "name": lambda form, number: _text(form.names[number][1:]),
-    "line": lambda form, number: str(form.definitions[number][1]),
-    "op_name": lambda form, number: _text(form.told(number).op_name),
-    "file": lambda form, number: _text(form.told(number).position[0]),
-    "file_line": lambda form, number: str(form.told(number).position[1]),
-    "function": lambda form, number: _text(form.told(number).position[2]),
-    "library": lambda form, number: _text(form.told(number).position[3]),
+def _parts_of_position(part: int) -> Callable[[NormalForm, Sequence[int]], Iterable[str]]:
+    return lambda form, numbers: {str(told.position[part]) for told in form.all_told(numbers)}
+
+
+#: What stands at some numbers of a text, by kind.
+_SAYS: dict[str, Callable[[NormalForm, Sequence[int]], Iterable[str]]] = {
+    "name": lambda form, numbers: [form.names[number][1:] for number in numbers],
+    "line": lambda form, numbers: [str(form.definitions[number][1]) for number in numbers],
+    "op_name": lambda form, numbers: {told.op_name for told in form.all_told(numbers)},
+    "file": _parts_of_position(0),
+    "file_line": _parts_of_position(1),
+    "function": _parts_of_position(2),
+    "library": _parts_of_position(3),
 }
 
 
