@@ -266,20 +266,20 @@ def replay_on(
         BackendUnavailable: something that a backend needs is missing here.
         KeyboardInterrupt: the user stopped it, and `course` does not keep that.
     """
-    from hlotool.cache.store import verdict_store
+    from hlotool.cache.store import index_store, verdict_store
     from hlotool.fleet.contents import Contents, index_of
     from hlotool.fleet.known import Known
     from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
 
     missing = check_backends(options)
     every = for_each_backend(find_tasks(paths, options, found.notes), missing)
-    store = verdict_store() if cache else None
-    contents = Contents(store, index_of(paths))
+    contents = Contents(index_store() if cache else None, index_of(paths))
     choice = _chosen(every, options, contents)
     tasks = [every[position] for position in choice.positions]
     found.notes += choice.notes
     found.journal = _journal(tasks, paths, options)
-    known = Known(found.journal, store if executor.is_as_here else None, contents)
+    store = verdict_store() if cache and executor.is_as_here else None
+    known = Known(found.journal, store, contents)
     batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
     rows = batch.records

@@ -14,13 +14,14 @@ from hlotool.fleet.identity import Identity, identity_of
 from hlotool.fleet.known import Known
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, failed_row
+from hlotool.workers.collector import collector_off
 from hlotool.workers.executor import Done, Executor, Started
 
 #: What a worker calls for each task.
 _FUNCTION = "hlotool.replay.run:replay_module"
 
-#: Bytes of texts of tasks that wait for a twin; the texts of more are read once more when it is over. In memory a
-#: text takes three times as much, with what was found in it.
+#: Bytes of texts of tasks that wait for a twin; the texts of more are read once more when it is over. In
+#: memory a text takes three times as much, with what was found in it.
 _HELD = 32 << 20
 
 _decoder = msgspec.msgpack.Decoder(list[ModuleRecord])
@@ -239,7 +240,8 @@ class _Run:
 
     def _is_known(self, position: int, identity: Identity) -> bool:
         task = self._tasks[position]
-        answer = self._known.answer(task, identity)
+        with collector_off():
+            answer = self._known.answer(task, identity)
         if answer is None:
             return False
         self._finish(position, answer.rows, answer.program, answer.made)

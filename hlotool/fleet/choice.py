@@ -27,9 +27,7 @@ class Choice:
     notes: list[str]
 
 
-def shard_of(
-    tasks: Sequence[Task], number: int, count: int, contents: Contents | None = None
-) -> Choice:
+def shard_of(tasks: Sequence[Task], number: int, count: int, contents: Contents | None = None) -> Choice:
     """The tasks of shard `number` of `count`, from 1: each task is in one, and the same programs together.
 
     It depends on the programs alone: all machines agree on it, whatever they call the files.

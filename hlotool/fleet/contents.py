@@ -1,8 +1,8 @@
 """What files hold, as keys; a file that is as it was when an earlier command read it is not read again.
 
-That a file is as it was is told as git tells it of its index: by size, times of change and number of the file.
-The time of the last change (`ctime`) is set by the system alone. It ticks, so a file that was read within the
-tick of its last change may have changed once more without a sign: of such a file nothing is kept.
+Whether a file is as it was is told as git does it with its index: by size, times of change and number of the
+file. The time of the last change (`ctime`) is set by the system alone. It ticks, so a file that was read
+within the tick of its last change may have changed once more without a sign: of such a file nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from hlotool.cache.fingerprint import digest
-from hlotool.cache.store import Store
+from hlotool.cache.store import INDEX_LIMIT, Store
 from hlotool.dump.files import stamp
 from hlotool.dump.source import Source
 from hlotool.errors import DumpError
@@ -26,8 +26,8 @@ from hlotool.stores.urls import is_url
 _ELIDED: Final = b"{...}"
 _DEVICES: Final = (b"num_partitions=", b"replica_count=", b"replica_groups=", b"sharding=")
 
-#: Seconds between the last change of a file and its reading, below which another change may leave the times as
-#: they are: FAT ticks every two seconds, and the clock of a file server may differ from ours by some more.
+#: Seconds between the last change of a file and its reading, below which another change may leave the times
+#: as they are: FAT ticks every two seconds, and the clock of a file server may differ from ours by some more.
 _RACY: Final = 10.0
 #: So many files that a command did not come across are kept in its index in any case.
 _OTHERS: Final = 10_000
@@ -136,6 +136,7 @@ class Contents:
         # Dumps come and go: an index of what is gone would only grow.
         kept = others if len(others) <= len(self._seen) + _OTHERS else {}
         self._store.put(self._name, kept | self._seen)
+        self._store.close(INDEX_LIMIT)
         self._has_news = False
 
     def _index(self) -> dict[str, list[Any]]:
@@ -167,5 +168,3 @@ def _stays(source: Source, told: list[int | str], began: float) -> bool:
         return Stored(source.path, version=source.version).lasts
     _, modified, changed, _ = told
     return max(int(modified), int(changed)) / 1e9 < began - _RACY
-
-

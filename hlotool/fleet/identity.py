@@ -181,9 +181,7 @@ def _beside(
         texts: of all of these; None where some have none.
     """
     module = task.module
-    reads_more = texts is None or any(
-        text.facts.is_elided or text.facts.speaks_of_devices for text in texts
-    )
+    reads_more = texts is None or any(text.facts.is_elided or text.facts.speaks_of_devices for text in texts)
     others = [file.source for file in module.artefacts]
     if reads_more or task.options.devices is not None:
         known = [*module.stages, *module.others, *module.companions]

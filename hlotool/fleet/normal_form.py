@@ -238,7 +238,7 @@ class _Table(dict[str, str]):
 
 
 class _Positions(dict[tuple[str, int, int], tuple[str, int, str, str]]):
-    """By file, line and stack frame of metadata: the position that `Told` has. Few instructions have their own."""
+    """By file, line and stack frame of metadata: the position as in `Told`. Many instructions share one."""
 
     def __init__(self, tables: StackFrameTables | None) -> None:
         super().__init__()
