@@ -3,7 +3,7 @@
     python benchmarks/executors.py [--tasks 100000] [--cluster local:2] [--jobs 2] [--json]
 
 Prints the time per task by the clock and of the first process, how far ahead of those that are over arguments
-were drawn, and by how much the memory of the first process grew: all but a few wait as what they are drawn from.
+were drawn, and by how much the memory of the first process grew; nearly all wait as what they are drawn from.
 """
 
 from __future__ import annotations
