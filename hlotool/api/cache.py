@@ -37,13 +37,13 @@ def cache(
 
     Args:
         action: `info` only looks; `prune` removes those that were not used for the longest time, until the
-            others take no more than `size`; `clear` removes all.
+            others take no more than `size`; `clear` removes all, and what is known of the files of dumps.
         size: bytes, or text such as `100M`; None for as much as a run leaves.
 
     Raises:
         UsageError: no such action, or an impossible size.
     """
-    from hlotool.cache.store import LIMIT, Contents, verdict_store
+    from hlotool.cache.store import LIMIT, Contents, index_store, verdict_store
     from hlotool.report.cache_records import CacheRecord
 
     if action not in ("info", "prune", "clear"):
@@ -57,6 +57,7 @@ def cache(
         removed = store.prune(limit)
     elif action == "clear":
         removed = store.clear()
+        index_store().clear()
     left = store.contents()
     return CacheResult(
         CacheRecord(

@@ -30,6 +30,7 @@ def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     import msgspec
 
     from hlotool.api.course import Ending
+    from hlotool.report.records import remembered_by_all
     from hlotool.stores.masks import taken_in
 
     paths = [records] if isinstance(records, str | os.PathLike) else list(records)
@@ -58,6 +59,7 @@ def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
             list(dict.fromkeys(note for shard in shards for note in shard.notes)),
             sum(shard.seconds for shard in shards),
             first.found,
+            remembered=remembered_by_all(shard.remembered for shard in shards),
         )
     )
 

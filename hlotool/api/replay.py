@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from hlotool.findings.verdict import Verdict
     from hlotool.fleet.batch import Batch
     from hlotool.fleet.choice import Choice
+    from hlotool.fleet.contents import Contents
     from hlotool.fleet.known import Known
     from hlotool.ir.dtypes import Array
     from hlotool.replay.options import RunOptions
     from hlotool.replay.records import LeafRecord, ModuleRecord
     from hlotool.replay.task import Task
-    from hlotool.report.records import RunRecord
+    from hlotool.report.records import RememberedRecord, RunRecord
     from hlotool.workers.executor import Executor
 
 
@@ -195,6 +196,7 @@ def replay(
     start = time.perf_counter()
     from hlotool.fleet.executors import executor_of
     from hlotool.replay.options import PRELOAD
+    from hlotool.report.records import remembered_of
     from hlotool.workers.executor import Limits
 
     options = options_from(given, **chosen_backends(reference, backend, compare, precision))
@@ -210,7 +212,10 @@ def replay(
     if found.journal is not None and not end.interrupted:
         course.forget(found.journal.remove)
     elapsed = time.perf_counter() - start
-    record = record_of(where, options, found.rows, end, found.notes, elapsed, found.found, found.positions)
+    record = record_of(
+        *(where, options, found.rows, end, found.notes, elapsed),
+        *(found.found, found.positions, remembered_of(found.remembered)),
+    )
     return ReplayResult(known.judge(record) if known else record)
 
 
@@ -225,6 +230,7 @@ class Replayed:
         interrupted: the user stopped it.
         found: how many comparisons there were to make.
         positions: among these, of the rows.
+        remembered: when each of the rows was found that are of earlier calls, in seconds since the epoch.
     """
 
     rows: list[ModuleRecord] = field(default_factory=list)
@@ -233,6 +239,7 @@ class Replayed:
     interrupted: bool = False
     found: int = 0
     positions: list[int] = field(default_factory=list)
+    remembered: list[int] = field(default_factory=list)
 
 
 def replay_on(
@@ -264,20 +271,24 @@ def replay_on(
         BackendUnavailable: something that a backend needs is missing here.
         KeyboardInterrupt: the user stopped it, and `course` does not keep that.
     """
-    from hlotool.cache.store import verdict_store
+    from hlotool.cache.store import index_store, verdict_store
+    from hlotool.fleet.contents import Contents, index_of
     from hlotool.fleet.known import Known
     from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
 
     missing = check_backends(options)
     every = for_each_backend(find_tasks(paths, options, found.notes), missing)
-    choice = _chosen(every, options)
+    contents = Contents(index_store() if cache else None, index_of(paths))
+    choice = _chosen(every, options, contents)
     tasks = [every[position] for position in choice.positions]
     found.notes += choice.notes
     found.journal = _journal(tasks, paths, options, journal)
-    known = Known(found.journal, verdict_store() if cache and executor.is_as_here else None)
+    store = verdict_store() if cache and executor.is_as_here else None
+    known = Known(found.journal, store, contents)
     batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
     rows = batch.records
+    found.remembered = batch.remembered
     if not batch.interrupted:
         found.notes += _unsafe_updates(tasks, batch, executor, known.store)
         found.notes += _unknown_outputs(options, rows)
@@ -294,7 +305,7 @@ def replay_on(
         raise KeyboardInterrupt
 
 
-def _chosen(tasks: Sequence[Task], options: RunOptions) -> Choice:
+def _chosen(tasks: Sequence[Task], options: RunOptions, contents: Contents) -> Choice:
     """The tasks that are run here."""
     from hlotool.errors import UsageError
     from hlotool.fleet.choice import Choice, sample_of, shard_of
@@ -302,7 +313,7 @@ def _chosen(tasks: Sequence[Task], options: RunOptions) -> Choice:
     if options.shard is not None and options.sample:
         raise UsageError("--sample is of all modules, --shard of a part: give one of the two")
     if options.shard is not None:
-        return shard_of(tasks, *options.shard_number)
+        return shard_of(tasks, *options.shard_number, contents)
     if options.sample:
         return sample_of(tasks, options.sample, options.seed)
     return Choice(list(range(len(tasks))), [])
@@ -380,6 +391,7 @@ def record_of(
     elapsed: float,
     found: int = 0,
     positions: Sequence[int] = (),
+    remembered: RememberedRecord | None = None,
 ) -> RunRecord:
     """What was found in `paths` within `elapsed` seconds.
 
@@ -392,6 +404,7 @@ def record_of(
         elapsed: seconds.
         found: how many comparisons there were to make; 0 for as many as there are rows.
         positions: of a shard, among these.
+        remembered: which rows earlier commands have found.
     """
     import msgspec
 
@@ -409,6 +422,7 @@ def record_of(
         error=end.error,
         interrupted=end.interrupted,
         found=found or len(rows),
+        remembered=remembered,
         positions=list(positions),
         exit_code=end.exit_code(exit_code_of(rows, fail_on=options.fail_on, exact=options.exact)),
         seconds=elapsed,

@@ -23,6 +23,8 @@ _FORM = "answer 1"
 
 #: Bytes that a store may take; the oldest answers give way.
 LIMIT: Final = 512 << 20
+#: Likewise of indexes, of which one of twenty thousand files takes 3 MB.
+INDEX_LIMIT: Final = 64 << 20
 #: What pruning leaves of the limit, so that it is not needed again at once.
 _LEFT: Final = 0.8
 #: Seconds after which an answer that is used counts as young again; fewer would write at every use.
@@ -157,3 +159,8 @@ def _files(folder: str) -> Iterator[tuple[str, int, float]]:
 def verdict_store() -> Store:
     """The store of verdicts in the cache folder."""
     return Store(cache_folder() / "verdicts")
+
+
+def index_store() -> Store:
+    """The store in the cache folder of what is known of the files of dumps."""
+    return Store(cache_folder() / "indexes")

@@ -108,9 +108,11 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path, name in names.items():
         folder = os.path.dirname(path)
-        is_program = name.kind is Kind.PLAIN or (name.kind is Kind.UNKNOWN and _is_program(path))
-        is_folder = os.path.isdir(path) and path not in numbered
-        if certain[folder] > 1 and not is_program and not is_folder:
+        if certain[folder] <= 1 or name.kind is Kind.PLAIN:
+            continue
+        is_folder = name.module_number is None and os.path.isdir(path)
+        # A folder is opened by itself anyway: to look into it here would be to open it twice.
+        if not is_folder and not (name.kind is Kind.UNKNOWN and _is_program(path)):
             found.setdefault(folder, []).append(path)
     return found
 

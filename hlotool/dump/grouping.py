@@ -40,7 +40,7 @@ class _Group:
     artefacts: list[DumpFile] = field(default_factory=list)
     stablehlo: list[DumpFile] = field(default_factory=list)
 
-    def module(self) -> DumpModule:
+    def module(self, has_namesakes: bool) -> DumpModule:
         ordered = [s for s in self.stages.values() if s.kind in _ORDERED or self.key.number is None]
         others = [s for s in self.stages.values() if s not in ordered]
         return DumpModule(
@@ -53,6 +53,7 @@ class _Group:
             tuple(sorted(self.captures, key=lambda c: (c.execution or 0, str(c.source)))),
             self.stablehlo[0].source if len(self.stablehlo) == 1 else None,
             artefacts=tuple(self.artefacts),
+            has_namesakes=has_namesakes,
         )
 
 
@@ -86,8 +87,8 @@ class _Groups:
 
     def modules(self) -> list[DumpModule]:
         names = Counter(key.name for key in self._groups)
-        found = (self._groups[key].module() for key in sorted(self._groups, key=_Key.sort_key))
-        return [replace(module, has_namesakes=names[module.name] > 1) for module in found]
+        ordered = sorted(self._groups, key=_Key.sort_key)
+        return [self._groups[key].module(names[key.name] > 1) for key in ordered]
 
     def _group(self, key: _Key) -> _Group:
         if key not in self._groups:

@@ -107,8 +107,7 @@ def _list_folder(root: str, limits: Limits) -> Listing:
     except OSError as error:
         raise unreadable(root, error) from error
     listing = Listing()
-    paths = _walk(root, listing.notes)
-    inner = ((os.path.relpath(path, root).replace(os.sep, "/"), Source(path)) for path in paths)
+    inner = ((relative, Source(path)) for relative, path in _walk(root, listing.notes))
     return _listed(inner, listing, limits)
 
 
@@ -146,17 +145,22 @@ def _add_archive(
     listing.notes += inner.notes
 
 
-def _walk(root: str, notes: list[str]) -> Iterator[str]:
-    """Regular files below `root`; links to folders are not followed, hidden folders are left alone."""
+def _walk(root: str, notes: list[str]) -> Iterator[tuple[str, str]]:
+    """Regular files below `root`, each by its path from there, with `/`, and by that from here.
+
+    Links to folders are not followed, hidden folders are left alone.
+    """
 
     def note(error: OSError) -> None:
         notes.append(str(unreadable(str(error.filename), error)))
 
     for folder, folders, files in os.walk(root, onerror=note):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
+        below_root = os.path.relpath(folder, root).replace(os.sep, "/")
+        prefix = "" if below_root == "." else f"{below_root}/"
         for name in files:
             path = os.path.join(folder, name)
             if os.path.isfile(path):
-                yield path
+                yield prefix + name, path
             else:
                 notes.append(f"{path}: passed over: not a regular file")

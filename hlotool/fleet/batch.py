@@ -14,10 +14,15 @@ from hlotool.fleet.identity import Identity, identity_of
 from hlotool.fleet.known import Known
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task, failed_row
+from hlotool.workers.collector import collector_off
 from hlotool.workers.executor import Done, Executor, Started
 
 #: What a worker calls for each task.
 _FUNCTION = "hlotool.replay.run:replay_module"
+
+#: Bytes of texts of tasks that wait for a twin; the texts of more are read once more when it is over. In
+#: memory a text takes three times as much, with what was found in it.
+_HELD = 32 << 20
 
 _decoder = msgspec.msgpack.Decoder(list[ModuleRecord])
 
@@ -55,14 +60,21 @@ class Batch:
     Attributes:
         rows: per task in the order given; None for tasks that were not finished.
         programs: per task a key that tasks with the same programs share; empty where it has none.
+        made: per task, seconds since the epoch when an earlier command found its rows; 0: it was this one.
         interrupted: the user stopped it.
         left: tasks that were not run because enough others failed.
     """
 
     rows: list[list[ModuleRecord] | None]
     programs: list[str]
+    made: list[int]
     interrupted: bool = False
     left: int = 0
+
+    @property
+    def remembered(self) -> list[int]:
+        """When each of the rows was found that are of earlier commands, in seconds since the epoch."""
+        return [made for rows, made in zip(self.rows, self.made) if made for _ in rows or ()]
 
     @property
     def records(self) -> list[ModuleRecord]:
@@ -165,7 +177,7 @@ class _Run:
         known: Known,
         failures: _Failures,
     ) -> None:
-        self.batch = Batch([None] * len(tasks), [""] * len(tasks))
+        self.batch = Batch([None] * len(tasks), [""] * len(tasks), [0] * len(tasks))
         self._tasks = tasks
         self._executor = executor
         self._listener = listener
@@ -173,7 +185,8 @@ class _Run:
         self._failures = failures
         #: What the tasks that run are, by position; and who waits for each of their keys.
         self._running: dict[int, Identity] = {}
-        self._waiting: dict[str, list[tuple[int, Identity]]] = {}
+        self._waiting: dict[str, list[tuple[int, Identity | None]]] = {}
+        self._held = 0
         self._left: list[int] = []
 
     def all(self) -> None:
@@ -205,24 +218,33 @@ class _Run:
 
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
-        task = self._tasks[position]
-        identity = identity_of(task)
+        identity = identity_of(self._tasks[position], self._known.contents)
+        # Equal bytes are the same program: nobody need look for it in them.
+        if identity.exact in self._waiting:
+            self._wait(identity.exact, position, identity)
+            return False
         if self._is_known(position, identity):
             return False
-        for key in filter(None, (identity.exact, identity.shared)):
-            if key in self._waiting:
-                self._waiting[key].append((position, identity))
-                return False
+        if identity.shared in self._waiting:
+            self._wait(identity.shared, position, identity)
+            return False
         self._running[position] = identity
-        self._waiting.update({key: [] for key in (identity.exact, identity.shared) if key})
+        self._waiting.update({key: [] for key in _keys_of(identity)})
         return True
+
+    def _wait(self, key: str, position: int, identity: Identity) -> None:
+        """Leave a task until one with the same key is over."""
+        is_room = self._held + identity.size <= _HELD
+        self._held += identity.size if is_room else 0
+        self._waiting[key].append((position, identity if is_room else None))
 
     def _is_known(self, position: int, identity: Identity) -> bool:
         task = self._tasks[position]
-        answer = self._known.answer(task, identity)
+        with collector_off():
+            answer = self._known.answer(task, identity)
         if answer is None:
             return False
-        self._finish(position, answer.rows, answer.program)
+        self._finish(position, answer.rows, answer.program, answer.made)
         return True
 
     def _done(self, position: int, rows: list[ModuleRecord], is_as_here: bool) -> None:
@@ -230,16 +252,24 @@ class _Run:
         identity = self._running.pop(position)
         self._known.add(self._tasks[position], identity, rows, is_as_here)
         self._finish(position, rows, identity.shared or identity.exact)
-        for key in (identity.exact, identity.shared):
-            for waiting, other in self._waiting.pop(key, ()):
+        for key in _keys_of(identity):
+            for waiting, held in self._waiting.pop(key, ()):
+                self._held -= held.size if held is not None else 0
+                other = held or identity_of(self._tasks[waiting], self._known.contents)
                 if not self._is_known(waiting, other):
                     self._left.append(waiting)
 
-    def _finish(self, position: int, rows: list[ModuleRecord], program: str) -> None:
+    def _finish(self, position: int, rows: list[ModuleRecord], program: str, made: int = 0) -> None:
         self.batch.rows[position] = rows
+        self.batch.made[position] = made
         self.batch.programs[position] = program
         self._listener.finished(self._tasks[position], rows)
         self._failures.look_at(rows)
+
+
+def _keys_of(identity: Identity) -> list[str]:
+    """The keys that a twin has, too."""
+    return [key for key in (identity.exact, identity.shared) if key]
 
 
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlotool.cache.fingerprint import digest
+from hlotool.fleet.contents import Contents
 from hlotool.fleet.identity import identity_of
 from hlotool.replay.task import Task
 
@@ -26,13 +27,21 @@ class Choice:
     notes: list[str]
 
 
-def shard_of(tasks: Sequence[Task], number: int, count: int) -> Choice:
+def shard_of(tasks: Sequence[Task], number: int, count: int, contents: Contents | None = None) -> Choice:
     """The tasks of shard `number` of `count`, from 1: each task is in one, and the same programs together.
 
     It depends on the programs alone: all machines agree on it, whatever they call the files.
+
+    Args:
+        tasks: all of them.
+        number: of the shard.
+        count: of shards.
+        contents: of the files of tasks.
     """
     chosen = [
-        position for position, task in enumerate(tasks) if int(_program(task)[:12], 16) % count == number - 1
+        position
+        for position, task in enumerate(tasks)
+        if int(_program(task, contents)[:12], 16) % count == number - 1
     ]
     return Choice(chosen, [])
 
@@ -85,9 +94,9 @@ def _spread(positions: list[int], rng: random.Random) -> list[int]:
     return ordered[::-1]
 
 
-def _program(task: Task) -> str:
+def _program(task: Task, contents: Contents | None) -> str:
     """What cannot be read is told by its name."""
-    identity = identity_of(task)
+    identity = identity_of(task, contents)
     return identity.program if identity.exact else digest(task.module.title)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -28,6 +29,9 @@ from hlotool.workers.executor import Done, Event, Executor, Limits, Started
 _FIRST_WORKER = 60
 #: Tasks that are handed in for each one that can run: the next ones are there when one ends.
 _AHEAD = 2
+#: Seconds for which it is believed who is there. To ask takes the scheduler longer than to hand out a task,
+#: and workers that come are not missed for so long.
+_SLOTS_HOLD = 1.0
 
 
 class Cluster(Executor):
@@ -57,6 +61,7 @@ class Cluster(Executor):
         self._client: Any = None
         self._cluster: Any = None
         self._sends_files = False
+        self._slots_seen: tuple[float, Counter[str]] = (float("-inf"), Counter())
 
     def start(self) -> None:
         """Connect, and see whether the workers are of the same versions.
@@ -83,6 +88,7 @@ class Cluster(Executor):
         """Cancel what runs; a cluster that was started for this command ends."""
         client, cluster = self._client, self._cluster
         self._client = self._cluster = None
+        self._slots_seen = float("-inf"), Counter()
         with suppress(Exception):  # of whatever state Ctrl-C or a lost scheduler left them in
             if client is not None:
                 client.close(timeout=5)
@@ -121,10 +127,13 @@ class Cluster(Executor):
             yield Started(index)
 
     def _slots(self) -> Counter[str]:
-        """How many tasks can run at a time on each host."""
-        found: Counter[str] = Counter()
-        for worker in self._client.scheduler_info(n_workers=-1)["workers"].values():
-            found[worker["host"]] += worker["nthreads"]
+        """How many tasks can run at a time on each host, a moment ago."""
+        seen, found = self._slots_seen
+        if time.monotonic() - seen > _SLOTS_HOLD:
+            found = Counter()
+            for worker in self._client.scheduler_info(n_workers=-1)["workers"].values():
+                found[worker["host"]] += worker["nthreads"]
+            self._slots_seen = time.monotonic(), found
         return found
 
     def _setup(self, slots: Counter[str]) -> Setup:

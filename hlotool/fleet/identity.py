@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,17 +21,14 @@ from hlotool._version import __version__
 from hlotool.cache.fingerprint import digest
 from hlotool.dump.records import Stage
 from hlotool.dump.source import Source, decode
-from hlotool.errors import HlotoolError
+from hlotool.errors import DumpError, HlotoolError
+from hlotool.fleet.contents import Content, Contents
 from hlotool.fleet.normal_form import NormalForm, normal_form
 from hlotool.replay.keys import context_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task
 from hlotool.workers.plain import encoded
-
-#: What decides besides the text where it stands in one: values from elsewhere in the dump, devices.
-_ELIDED = b"{...}"
-_DEVICES = (b"num_partitions=", b"replica_count=", b"replica_groups=", b"sharding=")
 
 #: Variables of the environment that numeric libraries and backends read, by how they begin.
 _VARIABLES = ("XLA_", "JAX_", "TF_", "CUDA_", "OMP_", "MKL_", "OPENBLAS_", "NPY_", "NPROC", "HLOTOOL_THREADS")
@@ -55,76 +52,105 @@ class Identity:
         exact: of the bytes; empty where these cannot be read, and no answer can be kept.
         lasts: the answer is a function of what the key holds, and may be kept for later commands.
         paths: of the files that rows name: first those of the texts, the reference first.
-        contents: of the bytes alone, whatever replays them and how.
     """
 
     exact: str
     lasts: bool = False
     paths: tuple[str, ...] = ()
-    contents: str = ""
-    _texts: tuple[bytes, ...] = ()
-    _other_texts: tuple[bytes, ...] = ()
+    _keys: tuple[str, ...] = ()
+    _texts: tuple[Content, ...] = ()
+    _other_texts: tuple[Content, ...] = ()
     _context: tuple[str, ...] = ()
-    _forms: list[NormalForm] = field(default_factory=list)
 
     @property
     def is_named(self) -> bool:
         """Whether names count: tasks of other names are never the same."""
         return not self._texts
 
+    @property
+    def contents(self) -> str:
+        """The key of the bytes alone, whatever replays them and how."""
+        return digest(*self._keys)
+
     @cached_property
     def program(self) -> str:
         """The key of the programs alone: the same on every machine and with all options."""
         if self.is_named:
             return self.contents
-        return digest("program", *(form.key for form in self.forms))
+        try:
+            return digest("program", *(form.key for form in self.forms))
+        except DumpError:
+            return self.contents
 
-    @property
+    @cached_property
     def forms(self) -> Sequence[NormalForm]:
-        """The normal forms of the texts; made when they are first asked for."""
-        if not self._forms:
-            self._forms.extend(normal_form(decode(text)) for text in self._texts)
-        return self._forms
+        """The normal forms of the texts; made when they are first asked for.
+
+        Raises:
+            DumpError: a text has changed since.
+        """
+        return list(map(_form, self._texts))
 
     @cached_property
     def shared(self) -> str:
-        """The key of the same programs under other names; empty where names count."""
+        """The key of the same programs under other names; empty where names count, or a text has changed."""
         if self.is_named:
             return ""
-        beside = (normal_form(decode(text)) for text in self._other_texts)
-        return digest("shared", *self._context, *(form.key for form in (*self.forms, *beside)))
+        try:
+            beside = [_form(text).key for text in self._other_texts]
+            return digest("shared", *self._context, *(form.key for form in self.forms), *beside)
+        except DumpError:
+            return ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the texts that it holds."""
+        held = sum(text.size for text in (*self._texts, *self._other_texts))
+        return held + sum(len(form.text) for form in self.__dict__.get("forms", ()))
 
 
-def identity_of(task: Task) -> Identity:
-    """The identity of a task; what cannot be read has none, and the worker will say why."""
+def _form(text: Content) -> NormalForm:
+    form = normal_form(decode(text.read()))
+    text.let_go()
+    return form
+
+
+def identity_of(task: Task, contents: Contents | None = None) -> Identity:
+    """The identity of a task; what cannot be read has none, and the worker will say why.
+
+    Args:
+        task: a module to replay.
+        contents: of files, of which some are known.
+    """
     try:
-        return _identity(task)
+        return _identity(task, contents or Contents())
     except HlotoolError:
         return Identity("")
 
 
-def _identity(task: Task) -> Identity:
+def _identity(task: Task, contents: Contents) -> Identity:
     module, options = task.module, task.options
     selection = select_stages(module, options.stages)
     stages = [*([selection.reference] if selection.reference else []), *selection.tested]
     paths = (*(str(stage.source) for stage in stages), task.path)
-    texts = tuple(stage.text.read_bytes() for stage in stages if stage.text is not None)
+    texts = tuple(contents.of(stage.text) for stage in stages if stage.text is not None)
     labels = tuple(f"{stage.kind.value} {stage.label}" for stage in stages)
     context = (_context_of(options), *labels, *_about(task))
     is_whole = len(texts) == len(stages) > 0
-    other_texts, others = _beside(task, stages, texts if is_whole else None)
-    contents = (*texts, *other_texts, *others)
-    alone = digest(*contents)
+    other_texts, others = (
+        tuple(map(contents.of, sources)) for sources in _beside(task, stages, texts if is_whole else None)
+    )
+    keys = tuple(content.facts.key for content in (*texts, *other_texts, *others))
+    lasts = _lasts(options)
     if _is_personal(task):
         # The values, or where they are written, are found by the names of modules and files.
         own = context_key(module, options)
-        return Identity(digest("own", *context, own, module.title, *contents), _lasts(options), paths, alone)
-    exact = digest("exact", *context, *contents)
-    if not is_whole or any(_ELIDED in text for text in texts):
-        return Identity(exact, _lasts(options), paths, alone)
-    return Identity(
-        exact, _lasts(options), paths, alone, texts, other_texts, (*context, *map(digest, others))
-    )
+        return Identity(digest("own", *context, own, module.title, *keys), lasts, paths, keys)
+    exact = digest("exact", *context, *keys)
+    if not is_whole or any(text.facts.is_elided for text in texts):
+        return Identity(exact, lasts, paths, keys)
+    of_others = (content.facts.key for content in others)
+    return Identity(exact, lasts, paths, keys, texts, other_texts, (*context, *of_others))
 
 
 def _is_personal(task: Task) -> bool:
@@ -145,8 +171,8 @@ def _lasts(options: ReplayOptions) -> bool:
 
 
 def _beside(
-    task: Task, stages: Sequence[Stage], texts: Sequence[bytes] | None
-) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    task: Task, stages: Sequence[Stage], texts: Sequence[Content] | None
+) -> tuple[list[Source], list[Source]]:
     """What else a replay may read of the module than the texts of its stages: other texts, and other files.
 
     Args:
@@ -155,8 +181,7 @@ def _beside(
         texts: of all of these; None where some have none.
     """
     module = task.module
-    words = (_ELIDED, *_DEVICES)
-    reads_more = texts is None or any(word in text for text in texts for word in words)
+    reads_more = texts is None or any(text.facts.is_elided or text.facts.speaks_of_devices for text in texts)
     others = [file.source for file in module.artefacts]
     if reads_more or task.options.devices is not None:
         known = [*module.stages, *module.others, *module.companions]
@@ -166,11 +191,7 @@ def _beside(
         known = list(module.stages[:1])
         others += [stage.source for stage in known if stage.text is None]
     besides = [stage.text for stage in known if stage.text is not None and stage not in stages]
-    return _read(besides), _read(others)
-
-
-def _read(sources: Iterable[Source]) -> tuple[bytes, ...]:
-    return tuple(source.read_bytes() for source in sources)
+    return besides, others
 
 
 def _about(task: Task) -> tuple[str, ...]:

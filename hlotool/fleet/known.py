@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from hlotool.cache.store import Store
 from hlotool.cache.whole import write_over
 from hlotool.errors import StoreError
 from hlotool.findings.verdict import FAILED, OF_THE_MACHINE
+from hlotool.fleet.contents import Contents
 from hlotool.fleet.identity import Identity
 from hlotool.fleet.template import Template, filled, template_of, told_by
 from hlotool.replay.records import ModuleRecord
@@ -30,6 +32,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         told: what stands in the texts of the one module that has the key, for the slots of the template.
         fits: id of that template.
         is_shared: the template holds for all that have the key `program`.
+        made: seconds since the epoch when an earlier command found the rows; 0: it was this one, or the one
+            that was interrupted.
     """
 
     program: str
@@ -37,6 +41,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     told: list[str] | None = None
     fits: str = ""
     is_shared: bool = False
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,12 @@ class Answer:
     Attributes:
         rows: of the task.
         program: a key that its twins have, too.
+        made: see `Entry`.
     """
 
     rows: list[ModuleRecord]
     program: str
+    made: int = 0
 
 
 @dataclass(slots=True)
@@ -59,17 +66,19 @@ class Known:
     Attributes:
         journal: of the command; None: nothing is kept for when it is interrupted.
         store: of verdicts; None: nothing is kept for later commands.
+        contents: of the files of tasks.
     """
 
     journal: Journal | None = None
     store: Store | None = None
+    contents: Contents = field(default_factory=Contents)
     _entries: dict[str, Entry] = field(default_factory=dict)
 
     def recall(self) -> None:
         """Take what the journal has of an interrupted command."""
         for key, value in self.journal.read().items() if self.journal else ():
             if (entry := _entry(value)) is not None:
-                self._keep(key, entry)
+                self._keep(key, msgspec.structs.replace(entry, made=0))
 
     def answer(self, task: Task, identity: Identity) -> Answer | None:
         """The rows of a task, where they are known; its program is not looked at if its bytes are."""
@@ -87,7 +96,7 @@ class Known:
             return None  # of another form: it is made anew
         own = [_with_own_file(row, task) for row in rows]
         complete = [row for row in own if row is not None]
-        return Answer(complete, entry.program) if len(complete) == len(own) else None
+        return Answer(complete, entry.program, entry.made) if len(complete) == len(own) else None
 
     def add(
         self, task: Task, identity: Identity, rows: Sequence[ModuleRecord], is_as_here: bool = True
@@ -112,6 +121,7 @@ class Known:
         """Nothing more is added."""
         if self.journal is not None:
             self.journal.close()
+        self.contents.close()
         if self.store is not None:
             self.store.close()
 
@@ -149,7 +159,8 @@ class Known:
             return None
         if (told := told_by(twin.template, identity.forms)) is None:
             return None
-        entry = self._entries[identity.exact] = Entry(identity.shared, None, told, twin.template.id)
+        entry = Entry(identity.shared, None, told, twin.template.id, made=twin.made)
+        self._entries[identity.exact] = entry
         if identity.lasts:
             self._store(identity.exact, entry)
         return entry
@@ -157,10 +168,12 @@ class Known:
     def _store(self, key: str, entry: Entry) -> None:
         if self.store is None:
             return
+        made = entry.made or int(time.time())
         if entry.is_shared:
-            of_all = Entry(entry.program, entry.template, is_shared=True)
+            of_all = Entry(entry.program, entry.template, is_shared=True, made=made)
             self.store.put(entry.program, msgspec.to_builtins(of_all))
             entry = Entry(entry.program, None, entry.told, entry.fits)
+        entry = msgspec.structs.replace(entry, made=made)
         self.store.put(key, msgspec.to_builtins(entry))
 
 

@@ -9,9 +9,10 @@ within a quoted string.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import compress
 
 from hlotool.cache.fingerprint import digest
 from hlotool.ir.attributes import FileLocation, Metadata, StackFrame, StackFrameTables
@@ -34,7 +35,7 @@ _TABLES = re.compile(
     re.MULTILINE,
 )
 #: `%main.4 (x.1: f32[4], w.1: s8[12]) -> f32[4] {`: the parameters have these names below, too.
-_SIGNATURE = re.compile(r"^\s*(?:ENTRY )?%\d+ \(.*\) -> .*\{$", re.MULTILINE)
+_SIGNATURE = re.compile(r"\s*(?:ENTRY )?%\d+ \(.*\) -> .*\{")
 _PARAMETER = re.compile(r"(?<=[( ])[A-Za-z_][\w.-]*: ")
 _CHANNEL = re.compile(r"\bchannel_id=([1-9]\d*)")
 _DEFINITION = re.compile(r"^[ \t]*(?:ROOT )?(%[A-Za-z_][\w.-]*) = ", re.MULTILINE)
@@ -43,6 +44,9 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _TABLE_ROW = re.compile(rf"^(\d+) (?:({_STRING})|\{{(.*)\}})$", re.MULTILINE)
 _TABLE_NAME = re.compile(r"^(?:FunctionNames|FileLocations|StackFrames)\n", re.MULTILINE)
 _NUMBER = re.compile(r"(\w+)=(\d+)")
+
+#: White space besides spaces and ends of lines, which XLA does not write.
+_ODD_SPACES = "\t\r\v\f\x1c\x1d\x1e\x1f"
 
 #: Stands for metadata until the comma before it is gone; no text holds it.
 _METADATA = "\0"
@@ -98,8 +102,8 @@ class NormalForm:
         return found
 
     @cached_property
-    def _tables(self) -> StackFrameTables | None:
-        return _read_tables(self.tables) if self.tables else None
+    def _positions(self) -> _Positions:
+        return _Positions(_read_tables(self.tables) if self.tables else None)
 
     @cached_property
     def _told(self) -> dict[str, Told]:
@@ -114,8 +118,13 @@ class NormalForm:
         """What the metadata of this number tell."""
         text = self.metadata[number]
         if text not in self._told:
-            self._told[text] = _told(text, self._tables)
+            self._told[text] = _told(text, self._positions)
         return self._told[text]
+
+    def all_told(self, numbers: Sequence[int]) -> Iterable[Told]:
+        """What the metadata of some numbers tell, what is written alike once."""
+        texts = {self.metadata[number]: number for number in numbers}
+        return map(self.told, texts.values())
 
 
 def normal_form(text: str) -> NormalForm:
@@ -123,20 +132,20 @@ def normal_form(text: str) -> NormalForm:
     whole = text
     text = text.replace(_METADATA, "\ufffd")
     tables = ""
-    if found := _TABLES.search(text):
+    if found := _tables_in(text):
         tables = found[0]
         text = text[: found.start()] + text[found.end() :]
     text = _NAME.sub(r"\1", text, count=1)
     parts = _TOKEN.split(text)
     tokens = parts[1::2]
     table = _Table()
-    parts[1::2] = map(table.__getitem__, tokens)
+    parts[1::2] = said = [table[token] for token in tokens]
     form = "".join(parts)
-    form = _SIGNATURE.sub(lambda line: _PARAMETER.sub("", line[0]), form)
+    form = "".join(_without_parameters(form))
     if "channel_id=" in form:
         channels: dict[str, int] = {}
         form = _CHANNEL.sub(lambda m: f"channel_id={channels.setdefault(m[1], len(channels) + 1)}", form)
-    form = " ".join(form.split()).replace(", ", ",")
+    form = _with_single_spaces(form).replace(", ", ",")
     # Which instructions have metadata counts for reports, not for what is computed.
     marks = digest(form) if table.has_metadata else ""
     form = form.replace(f",{_METADATA}", "").replace(_METADATA, "")
@@ -144,10 +153,41 @@ def normal_form(text: str) -> NormalForm:
         digest(form, *table.strings),
         whole,
         tuple(table.names),
-        tuple(token for token in tokens if token.startswith("metadata")),
+        tuple(compress(tokens, [form is _METADATA for form in said])),
         tables,
         marks,
     )
+
+
+# A regular expression that looks for a line would try each one. What must stand in it is found much faster.
+
+
+def _tables_in(text: str) -> re.Match[str] | None:
+    at = text.find("FileNames\n")
+    return _TABLES.search(text, at) if at >= 0 else None
+
+
+def _without_parameters(form: str) -> Iterator[str]:
+    """The text in pieces, signatures without the names of parameters."""
+    done = 0
+    while (arrow := form.find(") -> ", done)) >= 0:
+        start = form.rfind("\n", done, arrow) + 1 or done
+        end = form.find("\n", arrow)
+        end = len(form) if end < 0 else end
+        line = form[start:end]
+        yield form[done:start]
+        yield _PARAMETER.sub("", line) if _SIGNATURE.fullmatch(line) else line
+        done = end
+    yield form[done:]
+
+
+def _with_single_spaces(form: str) -> str:
+    if not form.isascii() or any(space in form for space in _ODD_SPACES):
+        return " ".join(form.split())
+    form = form.replace("\n", " ").strip(" ")
+    while "  " in form:
+        form = form.replace("  ", " ")
+    return form
 
 
 def likeness(forms: Sequence[NormalForm]) -> str:
@@ -197,27 +237,39 @@ class _Table(dict[str, str]):
         return form
 
 
-def _told(text: str, tables: StackFrameTables | None) -> Told:
+class _Positions(dict[tuple[str, int, int], tuple[str, int, str, str]]):
+    """By file, line and stack frame of metadata: the position as in `Told`. Many instructions share one."""
+
+    def __init__(self, tables: StackFrameTables | None) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def __missing__(self, key: tuple[str, int, int]) -> tuple[str, int, str, str]:
+        file, line, frame = key
+        metadata = Metadata(source_file=file, source_line=line, stack_frame_id=frame)
+        innermost, user = source_position(metadata, self._tables), user_position(metadata, self._tables)
+        library = str(innermost) if innermost is not None and innermost.is_installed else ""
+        place = (user.file, user.line, user.function) if user is not None else ("", 0, "")
+        found = self[key] = (*place, library)
+        return found
+
+
+def _told(text: str, positions: _Positions) -> Told:
     """What hlotool's reports say of an instruction with these metadata."""
     fields = {key: _plain(value) for key, value in _FIELD.findall(text)}
-    metadata = Metadata(
-        op_name=fields.get("op_name", ""),
-        source_file=fields.get("source_file", ""),
-        source_line=int(fields.get("source_line", 0)),
-        stack_frame_id=int(fields.get("stack_frame_id", 0)),
-    )
-    innermost, user = source_position(metadata, tables), user_position(metadata, tables)
-    library = str(innermost) if innermost is not None and innermost.is_installed else ""
-    place = (user.file, user.line, user.function) if user is not None else ("", 0, "")
-    return Told(metadata.op_name, (*place, library))
+    line, frame = int(fields.get("source_line", 0)), int(fields.get("stack_frame_id", 0))
+    return Told(fields.get("op_name", ""), positions[fields.get("source_file", ""), line, frame])
 
 
 def _plain(value: str) -> str:
-    return _ESCAPE.sub(r"\1", value[1:-1]) if value.startswith('"') else value
+    if not value.startswith('"'):
+        return value
+    return _ESCAPE.sub(r"\1", value[1:-1]) if "\\" in value else value[1:-1]
 
 
+@lru_cache(maxsize=4)
 def _read_tables(text: str) -> StackFrameTables:
-    """The four tables; each begins with a line that names it."""
+    """The four tables, mostly the same in all texts of a module; each begins with a line that names it."""
     names, functions, locations, frames = (
         list(_rows(part))
         for part in re.split(r"^(?:FunctionNames|FileLocations|StackFrames)\n", text, flags=re.M)

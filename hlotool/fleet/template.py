@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from hlotool.cache.fingerprint import digest
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import AGREEING, FAILED
-from hlotool.fleet.normal_form import NormalForm, Told, likeness
+from hlotool.fleet.normal_form import NormalForm, likeness
 from hlotool.ir.opcodes import OPCODES
 from hlotool.replay.records import ModuleRecord
 
@@ -36,6 +37,8 @@ _FILLED = re.compile(rb'"\\u0001n(\d+)\\u0001"|\\u0001s(\d+)\\u0001')
 _MENTION = (
     r"(?P<name>%[A-Za-z_][\w.-]*)(?: \(line (?P<at>\d+)\))?|\bline (?P<line>\d+)|(?P<word>[A-Za-z_][\w.-]*)"
 )
+#: What JSON writes as it is.
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
 _WORD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _SOURCE = frozenset(SourceRecord.__struct_fields__)
 _POSITION = ("file", "file_line", "function", "library")
@@ -127,9 +130,7 @@ def filled(template: Template, told: Sequence[str], title: str, paths: Sequence[
         ValueError: the template is damaged.
     """
     known = [
-        told[number]
-        if isinstance(value, list)
-        else json.dumps(title if value is None else paths[value])[1:-1]
+        _text(told[number] if isinstance(value, list) else title if value is None else paths[value])
         for number, value in enumerate(template.values)
     ]
     parts = [template.pieces[0]]
@@ -139,7 +140,7 @@ def filled(template: Template, told: Sequence[str], title: str, paths: Sequence[
 
 
 def told_by(template: Template, forms: Forms) -> list[str] | None:
-    """What stands for each value of a template in the texts of a module, as JSON without quotes.
+    """What stands for each value of a template in the texts of a module.
 
     None: the module must be replayed itself.
     """
@@ -162,25 +163,30 @@ def told_by(template: Template, forms: Forms) -> list[str] | None:
 
 
 def _at(place: Place, forms: Forms) -> str:
-    """What stands at a place, as JSON without quotes; unlike anything where its parts do not agree."""
+    """What stands at a place; unlike anything where its parts do not agree."""
     kind, side, numbers = place
-    said = {_SAYS[kind](forms[side], number) for number in numbers}
+    said = set(_SAYS[kind](forms[side], numbers))
     return said.pop() if len(said) == 1 else f"{_SLOT}{sorted(said)}"
 
 
 def _text(value: str) -> str:
-    return json.dumps(value)[1:-1]
+    """As JSON without quotes; most texts are names, in which nothing is escaped."""
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)[1:-1]
 
 
-#: What stands at a number of a text, by kind.
-_SAYS: dict[str, Callable[[NormalForm, int], str]] = {
-    "name": lambda form, number: _text(form.names[number][1:]),
-    "line": lambda form, number: str(form.definitions[number][1]),
-    "op_name": lambda form, number: _text(form.told(number).op_name),
-    "file": lambda form, number: _text(form.told(number).position[0]),
-    "file_line": lambda form, number: str(form.told(number).position[1]),
-    "function": lambda form, number: _text(form.told(number).position[2]),
-    "library": lambda form, number: _text(form.told(number).position[3]),
+def _parts_of_position(part: int) -> Callable[[NormalForm, Sequence[int]], Iterable[str]]:
+    return lambda form, numbers: {str(told.position[part]) for told in form.all_told(numbers)}
+
+
+#: What stands at some numbers of a text, by kind.
+_SAYS: dict[str, Callable[[NormalForm, Sequence[int]], Iterable[str]]] = {
+    "name": lambda form, numbers: [form.names[number][1:] for number in numbers],
+    "line": lambda form, numbers: [str(form.definitions[number][1]) for number in numbers],
+    "op_name": lambda form, numbers: {told.op_name for told in form.all_told(numbers)},
+    "file": _parts_of_position(0),
+    "file_line": _parts_of_position(1),
+    "function": _parts_of_position(2),
+    "library": _parts_of_position(3),
 }
 
 
@@ -261,23 +267,33 @@ class _Maker:
         made = dict(source) | {"instruction": self._name(name, side, line)}
         if line:
             made["line"] = self._line(side, line, name, is_number=True)
-        made["op_name"] = self._told(side, "op_name", source["op_name"], lambda told: told.op_name)
+        made["op_name"] = self._told(side, "op_name", source["op_name"], source["op_name"])
         position = tuple(source[key] for key in _POSITION)
         for key in _POSITION:
-            made[key] = self._told(side, key, position, lambda told: told.position, source[key])
+            made[key] = self._told(side, key, position, source[key])
         return made
 
-    def _told(
-        self, side: int | None, key: str, said: object, of: Callable[[Told], object], value: object = None
-    ) -> object:
-        """A field that metadata tell: the same in all that tell `said`."""
-        places: list[Place] = []
-        for number in self._sides(side):
-            form = self._forms[number]
-            if alike := tuple(i for i in range(len(form.metadata)) if of(form.told(i)) == said):
-                places.append((key, number, alike))
-        value = said if value is None else value
+    def _told(self, side: int | None, key: str, said: object, value: object) -> object:
+        """A field that metadata tell: the same in all that tell `said`, as an `op_name` or as a position."""
+        places: list[Place] = [
+            (key, number, alike)
+            for number in self._sides(side)
+            if (alike := self._alike[number].get(said)) is not None
+        ]
         return self._slot(places, is_number=key == "file_line") if places else value
+
+    @cached_property
+    def _alike(self) -> list[dict[object, tuple[int, ...]]]:
+        """For each text, the numbers of metadata by the `op_name`, and by the position, that they tell."""
+        found: list[dict[object, tuple[int, ...]]] = []
+        for form in self._forms:
+            numbers: dict[object, list[int]] = {}
+            for number in range(len(form.metadata)):
+                told = form.told(number)
+                for said in (told.op_name, told.position):
+                    numbers.setdefault(said, []).append(number)
+            found.append({said: tuple(alike) for said, alike in numbers.items()})
+        return found
 
     def _name(self, name: str, side: int | None, line: int = 0) -> str:
         places = self._names(name, side)
@@ -318,10 +334,25 @@ class _Maker:
 
     def _need_same_sources(self, text: str) -> None:
         """Prose that holds a frontend's name or a file is only true of twins that have the same."""
-        words = set(_WORD.findall(text))
+        words, phrases = self._sources
+        for said in words.keys() & _WORD.findall(text):
+            self._need_same(words.pop(said))
+        for said in [said for said in phrases if said in text]:
+            self._need_same(phrases.pop(said))
+
+    @cached_property
+    def _sources(self) -> tuple[dict[str, list[Place]], dict[str, list[Place]]]:
+        """Where names of the frontend and files are told, by what they are: single words, and others.
+
+        What is needed once is needed: it is taken out then.
+        """
+        words: dict[str, list[Place]] = {}
+        phrases: dict[str, list[Place]] = {}
         for side, form in enumerate(self._forms):
             for number in form.distinct_told:
                 told = form.told(number)
                 for key, said in (("op_name", told.op_name), ("file", told.position[0])):
-                    if said and (said in words or (not _WORD.fullmatch(said) and said in text)):
-                        self._need_same([(key, side, (number,)), ("file_line", side, (number,))])
+                    if said:
+                        places = (words if _WORD.fullmatch(said) else phrases).setdefault(said, [])
+                        places += [(key, side, (number,)), ("file_line", side, (number,))]
+        return words, phrases

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
@@ -23,6 +24,23 @@ from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.report.baseline_records import ComparedRecord
 from hlotool.report.cause_records import CauseRecord
+
+#: RFC 3339, in UTC: such texts are in order as the times are.
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class RememberedRecord(Record, frozen=True, kw_only=True):
+    """What a run did not find itself: entries that an earlier command has found of the same programs.
+
+    Attributes:
+        results: how many entries of `modules`.
+        oldest: when the first of them was found, in UTC, such as `2026-11-20T09:30:00Z`.
+        newest: when the last of them was found.
+    """
+
+    results: int
+    oldest: str
+    newest: str
 
 
 class RunRecord(CommandRecord, frozen=True, kw_only=True):
@@ -40,6 +58,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
         interrupted: the user stopped it; `modules` holds what was finished.
         found: how many comparisons there were to make: of a shard, a sample, or a run that ended after some
             failures, more than were made here.
+        remembered: which entries are from the cache of verdicts; null where none is, as with `--no-cache`.
         positions: of a shard: the place of each entry of `modules` among those of the whole run.
     """
 
@@ -55,6 +74,7 @@ class RunRecord(CommandRecord, frozen=True, kw_only=True):
     error: ErrorRecord | None = None
     interrupted: bool = False
     found: int = 0
+    remembered: RememberedRecord | None = None
     positions: list[int] = []
     exit_code: int
     seconds: float = 0.0
@@ -159,6 +179,30 @@ class RulesRecord(CommandRecord, frozen=True, kw_only=True):
     schema: Literal["hlotool.rules/1"] = "hlotool.rules/1"
     rules: list[RuleRecord]
     exit_code: int = 0
+
+
+def remembered_of(made: Sequence[int]) -> RememberedRecord | None:
+    """What is said of entries that earlier commands have found; None without any.
+
+    Args:
+        made: seconds since the epoch when each of them was found.
+    """
+    if not made:
+        return None
+    oldest, newest = (datetime.fromtimestamp(found, UTC).strftime(_TIME) for found in (min(made), max(made)))
+    return RememberedRecord(results=len(made), oldest=oldest, newest=newest)
+
+
+def remembered_by_all(records: Iterable[RememberedRecord | None]) -> RememberedRecord | None:
+    """What is said of entries of several runs."""
+    found = [record for record in records if record is not None]
+    if not found:
+        return None
+    return RememberedRecord(
+        results=sum(record.results for record in found),
+        oldest=min(record.oldest for record in found),
+        newest=max(record.newest for record in found),
+    )
 
 
 def summary_of(modules: Iterable[ModuleRecord]) -> dict[str, int]:

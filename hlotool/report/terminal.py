@@ -124,6 +124,7 @@ class RunReport(Report[RunRecord]):
 
 def basis_lines(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
+    yield from _memory(run)
     yield from _exactness(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
     if not agreeing:
@@ -153,6 +154,21 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         yield f"{NOT_IN_A_DUMP} --test xla"
+
+
+def _memory(run: RunRecord) -> Iterator[str]:
+    """Which results are not of this run."""
+    if (remembered := run.remembered) is None:
+        return
+    oldest, newest = remembered.oldest.partition("T")[0], remembered.newest.partition("T")[0]
+    when = f"on {oldest}" if oldest == newest else f"from {oldest} to {newest}"
+    of_all = f"all {len(run.modules)} results are" if remembered.results == len(run.modules) else ""
+    of_some = f"{remembered.results} of {plural(len(run.modules), 'result')}"
+    of_some += " is" if remembered.results == 1 else " are"
+    yield (
+        f"{of_all or of_some} from the verdict cache, found {when} by the same versions and options"
+        " (--no-cache replays them)"
+    )
 
 
 def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:

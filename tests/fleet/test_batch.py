@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.msgpack import encode
 
 from hlotool.cache.journal import Journal
 from hlotool.dump.names import Kind
@@ -14,14 +15,16 @@ from hlotool.dump.source import Source
 from hlotool.findings.verdict import Verdict
 from hlotool.fleet import batch
 from hlotool.fleet.batch import Batch, replay_all
-from hlotool.fleet.identity import identity_of
+from hlotool.fleet.contents import Contents
+from hlotool.fleet.identity import Identity, identity_of
 from hlotool.fleet.known import Known
 from hlotool.replay.keys import command_key
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.workers.executor import Limits
+from hlotool.workers.executor import Done, Event, Executor, Limits, Started
 from hlotool.workers.pool import Pool
+from hlotool.workers.worker import resolve
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +184,51 @@ def test_a_command_is_its_paths_and_options(tmp_path: Path, monkeypatch: pytest.
     assert command_key([str(tmp_path / "dump")], RunOptions()) == key
     assert command_key(["other"], RunOptions()) != key
     assert command_key(["dump"], RunOptions(only="f")) != key
+
+
+class Eager(Executor):
+    """Draws all arguments before the first task is over, and runs them in this process."""
+
+    def __init__(self) -> None:
+        self.notes = []
+        self.listener = None
+        self.ran: list[str] = []
+
+    def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
+        for index, argument in enumerate(list(arguments)):
+            assert isinstance(argument, Task)
+            self.ran.append(argument.module.name)
+            yield Started(index)
+            yield Done(index, encode(resolve(function)(argument)), 0.0)
+
+
+@pytest.mark.parametrize(("held", "identified"), [(1 << 20, 6), (150, 9), (0, 10)])
+def test_few_texts_wait_in_memory(
+    held: int, identified: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are read again when the twin is over that they wait for."""
+    monkeypatch.setattr(batch, "_HELD", held)
+    count = 0
+
+    def counted(task: Task, contents: Contents) -> Identity:
+        nonlocal count
+        count += 1
+        return identity_of(task, contents)
+
+    monkeypatch.setattr(batch, "identity_of", counted)
+    names = ["a", "other", "b", "c", "d", "e"]
+    work = tasks(tmp_path, *names)
+    for one, name in zip(work, names):
+        assert one.module.stages[0].text is not None
+        operation = "negate" if name == "other" else "sine"
+        Path(one.module.stages[0].text.path).write_text(
+            f"HloModule {name}\n\nENTRY %{name} () -> f32[] {{\n  %c.{name} = f32[] constant(1)\n"
+            f"  ROOT %{name}.1 = f32[] {operation}(%c.{name})\n}}\n",
+            encoding="utf-8",
+        )
+    executor = Eager()
+    done = replay_all(work, executor, Recorder())
+    assert executor.ran == ["a", "other"]
+    assert [row.name for row in done.records] == [f"module_{i:04d}.{name}" for i, name in enumerate(names)]
+    assert [bool(row.twin_of) for row in done.records] == [False, False, True, True, True, True]
+    assert count == identified

@@ -21,6 +21,8 @@ from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import find_tasks
+from hlotool.report.records import RunRecord
+from hlotool.report.terminal import basis_lines
 
 #: One that is wrong and located, one with decisions, one with generated indices, one that rounds.
 MODULES = ("jax/int4_product", "jax/int8_dot", "jax/batched_indexing", "jax/pooling_gradient")
@@ -53,6 +55,12 @@ def rows(*paths: Path) -> Sequence[ModuleRecord]:
         msgspec.structs.replace(row, seconds=0.0, name=row.name.rpartition("/")[2], twin_of="")
         for row in found
     ]
+
+
+def without_times(record: RunRecord) -> RunRecord:
+    """A record apart from the clock, and from where its entries come from."""
+    modules = [msgspec.structs.replace(row, seconds=0.0) for row in record.modules]
+    return msgspec.structs.replace(record, modules=modules, seconds=0.0, remembered=None)
 
 
 def shared_keys(folder: Path) -> set[str]:
@@ -105,6 +113,16 @@ def test_a_later_run_remembers(hosts: Path, tmp_path: Path, monkeypatch: pytest.
     heard = Heard()
     again = hlotool.replay(str(hosts), course=heard, **options)
     assert heard.started_count == 0
+    assert first.record.remembered is None
+    remembered = again.record.remembered
+    assert remembered is not None
+    assert remembered.results == 2 * len(MODULES)
+    assert remembered.oldest <= remembered.newest
+    [line] = [line for line in basis_lines(again.record) if "cache" in line]
+    assert line.startswith(f"all {2 * len(MODULES)} results are from the verdict cache, found ")
+    plain = hlotool.replay(str(hosts), cache=False, **options).record
+    assert plain.remembered is None
+    assert without_times(again.record) == without_times(plain)
     assert again.rows[: len(MODULES)] == [
         msgspec.structs.replace(row, name=f"host0/{row.name}") for row in first.rows
     ]
