@@ -15,7 +15,8 @@ from hlotool.ir.types import ArrayShape, leaves
 from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
-from hlotool.replay.program import Program
+from hlotool.replay.program import Program, compile_program
+from hlotool.search.mutation.both_ways import both_ways, is_decision
 from hlotool.search.mutation.hashing import Symbols
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
@@ -29,7 +30,7 @@ _SECONDS: Final = 10.0
 #: Faults of comparisons that show where both sides are equal.
 _AT_TIES: Final = frozenset({"tie decided the other way", "loop bound off by one"})
 #: What the field does not see: equality there proves nothing of these.
-_UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
+_UNSEEN: Final = frozenset({"equal keys in the other order", "clamp dropped"})
 
 
 def same_to_the_bit(mutant: Mutant) -> str:
@@ -58,12 +59,23 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
         tested: the mutant, compiled.
     """
     # A fault of precision computes the same real numbers, and shows all the same.
-    is_seen = mutant.kind.name not in _UNSEEN and family_of(mutant.kind) != "precision"
-    if _is_of_floats(reference) and is_seen and mutant.kind.poison is None:
-        result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
-        if result.relation is Relation.EQUAL:
-            return "the same function of real numbers"
+    if family_of(mutant.kind) == "precision" or mutant.kind.poison is not None:
+        return ""
+    if not _is_of_numbers(reference):
+        return ""
+    if is_decision(mutant):
+        modules = both_ways(mutant)
+        ways = [compile_program("way", "", module, "numpy", reference) for module in modules]
+        is_same = bool(ways) and all(_is_equal(reference, way) for way in ways)
+        return "the same function of real numbers, whichever way it decides" if is_same else ""
+    if mutant.kind.name not in _UNSEEN and _is_equal(reference, tested):
+        return "the same function of real numbers"
     return ""
+
+
+def _is_equal(reference: Program, tested: Program) -> bool:
+    result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
+    return result.relation is Relation.EQUAL
 
 
 def _is_read(mutant: Mutant) -> bool:
@@ -88,7 +100,7 @@ def _symbols(module: Module) -> list[Symbols]:
     return result_symbols(module, LAWS)
 
 
-def _is_of_floats(program: Program) -> bool:
+def _is_of_numbers(program: Program) -> bool:
     """Whether the field draws all that the program depends on; integers and preds it takes as they come."""
     shapes = (part for shape in program.runner.parameters for _, part in leaves(shape))
-    return all(not isinstance(s, ArrayShape) or s.element_type.is_floating for s in shapes)
+    return all(not isinstance(s, ArrayShape) or s.element_type.is_inexact for s in shapes)
