@@ -13,6 +13,7 @@ a proof that is none.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -137,27 +138,29 @@ def main() -> int:
     by_family: Counter[str] = Counter()
     count = runs = others = wrong = fewest = programs = 0
     began = time.perf_counter()
-    for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases):
-        before = count
-        try:
-            for mutant, proof, known, right in proved(
-                source, arguments.seed, kinds, arguments.of_one, arguments.inputs
-            ):
-                with time_limit(_SECONDS):
-                    ran, differing, shown = attack(mutant, known, right)
-                count, runs, others = count + 1, runs + ran, others + (differing > 0)
-                fewest = ran if count == 1 else min(fewest, ran)
-                proofs[proof] += 1
-                by_family[family_of(mutant.kind)] += 1
-                if shown:
-                    wrong += 1
-                    where = f"{source.name} {mutant.site}"
-                    print(f"no proof: {mutant.kind.name} at {where} ({proof}): {shown}", flush=True)
-        except (HlotoolError, TooSlow) as error:
-            print(f"left out: {source.name}: {error}", file=sys.stderr, flush=True)
-        programs += count > before
-        if count >= arguments.cases:
-            break
+    # Interrupted, it reports what was attacked until then.
+    with contextlib.suppress(KeyboardInterrupt):
+        for source in sources(arguments.programs.split(","), arguments.seed, arguments.cases):
+            before = count
+            try:
+                for mutant, proof, known, right in proved(
+                    source, arguments.seed, kinds, arguments.of_one, arguments.inputs
+                ):
+                    with time_limit(_SECONDS):
+                        ran, differing, shown = attack(mutant, known, right)
+                    count, runs, others = count + 1, runs + ran, others + (differing > 0)
+                    fewest = ran if count == 1 else min(fewest, ran)
+                    proofs[proof] += 1
+                    by_family[family_of(mutant.kind)] += 1
+                    if shown:
+                        wrong += 1
+                        where = f"{source.name} {mutant.site}"
+                        print(f"no proof: {mutant.kind.name} at {where} ({proof}): {shown}", flush=True)
+            except (HlotoolError, TooSlow) as error:
+                print(f"left out: {source.name}: {error}", file=sys.stderr, flush=True)
+            programs += count > before
+            if count >= arguments.cases:
+                break
     seconds = time.perf_counter() - began
     print(f"seed {arguments.seed}, {seconds:.0f} s, load {os.getloadavg()[0]:.1f}")
     print(f"{count} proved mutants of {programs} programs, {runs} runs, at least {fewest} of each")
