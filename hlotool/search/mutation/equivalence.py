@@ -32,6 +32,9 @@ _AT_TIES: Final = frozenset({"tie decided the other way", "loop bound off by one
 #: What the field does not see: equality there proves nothing of these.
 _UNSEEN: Final = frozenset({"equal keys in the other order", "clamp dropped"})
 
+#: Families of faults that compute the same real numbers, and show all the same: by rounding, by wrapping.
+_NOT_OF_REALS: Final = frozenset({"precision", "integers"})
+
 
 def same_to_the_bit(mutant: Mutant) -> str:
     """The proof in words that a mutant returns what the program returns that it was made from; empty without.
@@ -58,8 +61,7 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
         mutant: of it, or of a later stage.
         tested: the mutant, compiled.
     """
-    # A fault of precision computes the same real numbers, and shows all the same.
-    if family_of(mutant.kind) == "precision" or mutant.kind.poison is not None:
+    if family_of(mutant.kind) in _NOT_OF_REALS or mutant.kind.poison is not None:
         return ""
     if not _is_of_numbers(reference):
         return ""

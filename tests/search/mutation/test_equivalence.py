@@ -276,10 +276,13 @@ def test_a_choice_between_two_formulas_of_one_number(kind: str, other: str, equa
     assert bool(same_of_reals(reference, mutant, tested)) is equal
 
 
-def test_a_fault_of_precision_is_no_function_of_real_numbers() -> None:
-    module = parse_module("HloModule m\nENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] exponential(x) }")
+def test_rounding_and_wrapping_are_no_functions_of_real_numbers() -> None:
+    module = parse_module(
+        "HloModule m\nENTRY e { x = f32[4] parameter(0) y = f32[4] exponential(x) "
+        "ROOT r = s32[4] convert(y) }"
+    )
     for fault in KINDS:
-        if family_of(fault) == "precision" and (sites := fault.sites(module)):
+        if family_of(fault) in ("precision", "integers") and (sites := fault.sites(module)):
             mutant = Mutant(module, fault, sites[0], 0)
             reference = compile_program("right", "", module, "numpy")
             tested = compile_program("mutant", "", mutant.module, "numpy", reference)
