@@ -108,7 +108,8 @@ def of_value(value: Array) -> MachineRange:
     if value.size == 0 or np.iscomplexobj(value):
         return MachineRange()
     if not _is_float(value):
-        whole = value.astype(object)
+        # A scalar of numpy, which literals may hold, would become a Python number.
+        whole = np.asarray(value).astype(object)
         return of_integers(int(whole.min()), int(whole.max()))
     numbers = value.astype(np.float64)
     is_nan = np.isnan(numbers)

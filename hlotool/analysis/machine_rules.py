@@ -24,6 +24,15 @@ from hlotool.analysis.machine_arithmetic import (
     sign,
     subtract,
 )
+from hlotool.analysis.machine_bits import (
+    bit_count,
+    bits_and,
+    bits_as_float,
+    bits_not,
+    bits_or,
+    bits_xor,
+    shift_right,
+)
 from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value, rounded
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
@@ -180,45 +189,11 @@ def _is_finite(_: Instruction, operands: Operands) -> MachineRange | None:
     return of_integers(1, 1) if operands[0].is_finite and not operands[0].nan else None
 
 
-# Bits
-
-
-def _and(instruction: Instruction, operands: Operands) -> MachineRange | None:
-    """A mask without the sign bit bounds what it lets through."""
-    if _is_pred(instruction):
-        return of_integers(min(o.low for o in operands), min(o.high for o in operands))
-    bounds = [o.high for o in operands if o.low >= 0]
-    return of_integers(0, min(bounds)) if bounds else None
-
-
-def _or(instruction: Instruction, operands: Operands) -> MachineRange | None:
-    if _is_pred(instruction):
-        return of_integers(max(o.low for o in operands), max(o.high for o in operands))
-    return _xor(instruction, operands)
-
-
-def _xor(_: Instruction, operands: Operands) -> MachineRange | None:
-    if any(o.low < 0 for o in operands):
-        return None
-    bits = max(int(o.high).bit_length() for o in operands)
-    return of_integers(0, (1 << bits) - 1)
-
-
-def _not(instruction: Instruction, operands: Operands) -> MachineRange:
-    (a,) = operands
-    if _is_pred(instruction):
-        return of_integers(1 - a.high, 1 - a.low)
-    ones = int(of_type(instruction.element_type).high) if instruction.element_type.is_unsigned else -1
-    return of_integers(ones - a.high, ones - a.low)
-
-
-def _shift_right(_: Instruction, operands: Operands) -> MachineRange | None:
-    value = operands[0]
-    return replace(value, low=0) if value.low >= 0 else None
-
-
-def _count(instruction: Instruction, _: Operands) -> MachineRange:
-    return of_integers(0, instruction.element_type.bits)
+def _permuted(instruction: Instruction, operands: Operands) -> MachineRange:
+    """What another device had; zeros where no device sends anything."""
+    if not instruction.attributes.get("source_target_pairs"):
+        return MachineRange(0, 0, nan=False, negative_zero=False)
+    return operands[0].union(MachineRange(0, 0, nan=False, negative_zero=False))
 
 
 # Conversions
@@ -332,7 +307,7 @@ def _reduce(instruction: Instruction, operands: Operands) -> MachineRange | None
     if opcode in ("maximum", "minimum"):
         return _extremum(max if opcode == "maximum" else min)(instruction, operands)
     if opcode in ("and", "or") and _is_pred(instruction):
-        return (_and if opcode == "and" else _or)(instruction, operands)
+        return (bits_and if opcode == "and" else bits_or)(instruction, operands)
     return _summed(instruction, values, terms, init) if opcode == "add" else None
 
 
@@ -367,15 +342,17 @@ def _summed(
 _RULES: Final[Mapping[str, Rule]] = {
     "abs": absolute,
     "add": add,
-    "and": _and,
+    "and": bits_and,
     "bitcast": _bitcast,
+    "bitcast-convert": bits_as_float,
     "ceil": _whole(math.ceil),
     "clamp": _clamp,
+    "collective-permute": _permuted,
     "compare": _compare,
     "constant": _constant,
     "convert": _convert,
     "cosine": _between(-1, 1, periodic=True),
-    "count-leading-zeros": _count,
+    "count-leading-zeros": bit_count,
     "divide": divide,
     "dot": _dot,
     "dynamic-update-slice": lambda i, operands: _all(i, operands[:2]),
@@ -391,9 +368,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     "minimum": _extremum(min),
     "multiply": multiply,
     "negate": negate,
-    "not": _not,
-    "or": _or,
-    "popcnt": _count,
+    "not": bits_not,
+    "or": bits_or,
+    "popcnt": bit_count,
     "reduce": _reduce,
     "round-nearest-afz": _whole(_away_from_zero),
     "round-nearest-even": _whole(round),
@@ -405,9 +382,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     "sqrt": _sqrt,
     "subtract": subtract,
     "tanh": _between(-1, 1),
-    "xor": _xor,
+    "xor": bits_xor,
     **dict.fromkeys(("concatenate", "pad"), _all),
-    **dict.fromkeys(("shift-right-arithmetic", "shift-right-logical"), _shift_right),
+    **dict.fromkeys(("shift-right-arithmetic", "shift-right-logical"), shift_right),
     **dict.fromkeys(
         (
             "broadcast", "copy", "dynamic-slice", "gather", "reshape", "reverse", "slice", "sort",

@@ -7,6 +7,7 @@ values of a run on other inputs. It ends at elements of entry parameters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -40,6 +41,11 @@ _MOVED: Final[Mapping[str, slice]] = {
     "concatenate": slice(None),
 }
 
+#: Sums beyond it are not taken apart into squares: with their parts they are exact in f32, and mostly in f16.
+_LARGEST_SUM: Final = 1 << 16
+#: Looks for the squares of a sum: four do for any, so that few are needed.
+_MOST_TRIES: Final = 500
+
 _Indices: TypeAlias = npt.NDArray[np.uint64]
 
 
@@ -66,9 +72,11 @@ class Backwards:
     Args:
         module: the program.
         values: of its instructions on other arguments, as `record.first_values` has them.
+        is_exact: prefer numbers of which nothing is rounded on the way, even where more of them change.
     """
 
-    def __init__(self, module: Module, values: Mapping[Instruction, Array]) -> None:
+    def __init__(self, module: Module, values: Mapping[Instruction, Array], is_exact: bool = False) -> None:
+        self._is_exact = is_exact
         spend(of_following(module))
         self.calls = CallGraph(module)
         self._values = values
@@ -226,6 +234,8 @@ class Backwards:
         if not numbers:
             return
         if opcode == "add":
+            if self._is_exact and len(group) <= _MOST_TERMS and (parts := _squares(wanted, len(group))):
+                yield [(terms, int(place), number) for place, number in zip(group, parts)]
             rest = wanted - sum(numbers)
             for place in (0, len(group) // 2, len(group) - 1):
                 yield [(terms, int(group[place]), numbers[place] + rest)]
@@ -291,6 +301,32 @@ def _terms(dot: Instruction, side: int, element: int) -> npt.NDArray[np.int64]:
     positions = np.arange(size).reshape(dims[side])
     ordered = positions.transpose(*batch[side], *free[side], *contracted[side])
     return np.asarray(ordered[(*place[:count], *own_place)], np.int64).reshape(-1)
+
+
+def _squares(total: float, count: int) -> list[float]:
+    """`count` squares with the sum `total`, none of them 0 if possible; none where there are no such ones.
+
+    Their roots are as exact as they are, so that a sum of squares is this number to the last bit.
+    """
+    for is_positive in (True, False):
+        for scale in (1, 4, 16, 64):
+            left = total * scale
+            if not 0 <= left < _LARGEST_SUM or left != int(left):
+                continue
+            if parts := _parts(int(left), count, int(is_positive), [_MOST_TRIES]):
+                return [part / scale for part in parts]
+    return []
+
+
+def _parts(total: int, count: int, least: int, tries: list[int]) -> list[int]:
+    """Squares of integers from `least` on, the largest first, as long as there are `tries` left."""
+    tries[0] -= 1
+    if count == 1:
+        return [total] if math.isqrt(total) ** 2 == total and total >= least else []
+    for root in range(math.isqrt(max(0, total - least * (count - 1))), least - 1, -1):
+        if tries[0] > 0 and (rest := _parts(total - root * root, count - 1, least, tries)):
+            return [root * root, *rest]
+    return []
 
 
 def _plain(number: object) -> float:

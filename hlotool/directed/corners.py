@@ -37,7 +37,7 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _DECADES: Final = 4.0
 #: Share of the positions out of range that are next to the range.
 _JUST_BEYOND: Final = 0.4
-#: Share of the elements of an array that get a value such as NaN.
+#: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
 
@@ -84,9 +84,12 @@ def coincident(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
         if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         shape = leaf.plain.shape
+        # Where 0 is not allowed, say, the others take its place: what is left as it was is no such number.
+        allowed = [n for n in numbers if _holds(leaf, float(n))] or numbers
         if rng.random() < 0.25:
-            return _kept(leaf, np.full(shape, rng.choice(numbers)))
-        return _kept(leaf, np.where(rng.random(shape) < zeros, 0.0, rng.choice(numbers, shape)))
+            return _kept(leaf, np.full(shape, rng.choice(allowed)))
+        further = zeros if _holds(leaf, 0.0) else 0.0
+        return _kept(leaf, np.where(rng.random(shape) < further, 0.0, rng.choice(allowed, shape)))
 
     return choose
 
@@ -259,7 +262,7 @@ def far_outside(above: bool) -> Chooser:
     return choose
 
 
-def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
+def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
     """`value` (NaN, an infinity, -0) in some elements of a float array, in some parts of complex numbers."""
 
     def choose(leaf: Leaf) -> Array | None:
@@ -268,7 +271,7 @@ def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
         if leaf.element_type.is_complex:
             parts = np.array(leaf.plain)
             flat = parts.view(parts.real.dtype).reshape(-1)
-            is_hit = rng.random(flat.shape) < (1.0 if all_elements else _SHARE)
+            is_hit = rng.random(flat.shape) < (share)
             is_hit[int(rng.integers(is_hit.size))] = True
             flat[is_hit] = value
             return parts
@@ -276,7 +279,7 @@ def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
         held = np.asarray(value).astype(dtype)
         if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):
             return None
-        mask = rng.random(leaf.plain.shape) < (1.0 if all_elements else _SHARE)
+        mask = rng.random(leaf.plain.shape) < (share)
         mask.reshape(-1)[int(rng.integers(mask.size))] = True
         result = np.array(leaf.plain)
         result[mask] = held

@@ -120,7 +120,7 @@ def leaves_of(module: Module, plain: Sequence[Value], within: Range = None) -> l
 @lru_cache(maxsize=2)
 def _asked(module: Module) -> tuple[_Constraints, _Constraints, frozenset[tuple[int, ShapeIndex]]]:
     """All constraints of a module, those without wishes, and the places of wishes; found once."""
-    findings = parameter_demands(module)
+    findings = parameter_demands(module, may_skip=True)
     wished = frozenset((f.number, f.index) for f in findings if not _is_required(f))
     return combine(findings), combine(f for f in findings if _is_required(f)), wished
 

@@ -16,7 +16,7 @@ from hlotool.directed.leaves import Range, leaves_of, with_chosen
 from hlotool.directed.mixed import mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
-from hlotool.directed.solved import solved_sets
+from hlotool.directed.solved import TIES_OF_PLAIN, TIES_OF_WHOLE, solved_sets
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.values.generate import InputGenerator
@@ -36,8 +36,8 @@ def directed_sets(
     After the few that show most, sets of mixed values, odd and ordinary ones, take turns with those of one
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
     their turn, too: they take longer; first those that start from the plain arguments, then ties that start
-    from small whole numbers. Then come those that a random search finds for outcomes that none of
-    them has. What else is odd is last.
+    from small whole numbers, then ties alone that start from the plain arguments. Then come those that a
+    random search finds for outcomes that none of them has. What else is odd is last.
 
     Args:
         module: a program for one device.
@@ -56,7 +56,11 @@ def directed_sets(
     def ties() -> Sequence[InputSet]:
         # Where nothing came of plain numbers, another search would only take as long again.
         whole = _whole(module, plain, seed, within)
-        return _solved(module, whole, seed, within, only_ties=True) if solved() else ()
+        return _solved(module, whole, seed, within, TIES_OF_WHOLE) if solved() else ()
+
+    @cache
+    def plain_ties() -> Sequence[InputSet]:
+        return _solved(module, plain, seed, within, TIES_OF_PLAIN) if solved() else ()
 
     generator = InputGenerator(module, within)
     cheap = _in_turn(
@@ -68,20 +72,22 @@ def directed_sets(
     for one in chain(
         quick_sets(module, plain, seed, within),
         islice(cheap, _BEFORE_SOLVED),
-        _in_turn(cheap, (s for s in _later(solved, ties) if not s.odd)),
+        _in_turn(cheap, (s for s in _later(solved, ties, plain_ties) if not s.odd)),
     ):
         known += [] if one.odd else [one]
         yield one
     yield from searched_sets(module, plain, known, seed, within)
-    yield from _in_turn(odd_sets(module, plain, seed, within), (s for s in _later(solved, ties) if s.odd))
+    yield from _in_turn(
+        odd_sets(module, plain, seed, within), (s for s in _later(solved, ties, plain_ties) if s.odd)
+    )
 
 
 def _solved(
-    module: Module, start: Sequence[Value], seed: int, within: Range, only_ties: bool = False
+    module: Module, start: Sequence[Value], seed: int, within: Range, ties: str = ""
 ) -> Sequence[InputSet]:
     """None where the program cannot be run on the arguments to start from: the replay will say why."""
     try:
-        return list(solved_sets(module, start, seed, only_ties, within))
+        return list(solved_sets(module, start, seed, ties, within))
     except HlotoolError:
         return []
 

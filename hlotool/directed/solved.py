@@ -14,8 +14,10 @@ import numpy as np
 
 from hlotool.analysis.interval import Interval
 from hlotool.backends.base import Value
+from hlotool.directed import corners
 from hlotool.directed.backwards import Assignment, Backwards
 from hlotool.directed.leaves import Leaf, Range, leaves_of, with_chosen
+from hlotool.directed.left_open import left_open
 from hlotool.directed.record import first_values
 from hlotool.directed.sets import InputSet
 from hlotool.directed.wishes import Wish, wishes
@@ -27,6 +29,10 @@ from hlotool.ir.types import ShapeIndex
 _ELEMENTS: Final = 24
 #: Wishes that one set serves at most, so that one does not undo another on the way.
 _TOGETHER: Final = 6
+
+#: Sets of ties alone, by what they start from: their names.
+TIES_OF_WHOLE: Final = "solved tie"
+TIES_OF_PLAIN: Final = "plain tie"
 
 _Place: TypeAlias = tuple[int, ShapeIndex]
 
@@ -56,7 +62,7 @@ class _Plan:
 
 
 def solved_sets(
-    module: Module, plain: Sequence[Value], seed: int, only_ties: bool = False, within: Range = None
+    module: Module, plain: Sequence[Value], seed: int, ties: str = "", within: Range = None
 ) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
 
@@ -64,15 +70,15 @@ def solved_sets(
         module: a program for one device.
         plain: arguments whose values the inverse arithmetic goes by.
         seed: chooses elements.
-        only_ties: leave out all but ties, each of which has a set for itself: one that is exact lasts as long
-            as nothing else moves.
+        ties: where it is not empty, leave out all but ties, each of which has a set of this name for itself:
+            one that is exact lasts as long as nothing else moves.
         within: bounds of floats that no use bounds.
 
     Raises:
         as `Executable.run`.
     """
     values = first_values(module, plain)
-    backwards = Backwards(module, values)
+    backwards = Backwards(module, values, is_exact=ties == TIES_OF_WHOLE)
     leaves = leaves_of(module, plain, within)
     by_place = {(leaf.parameter.parameter_number or 0, leaf.index): leaf for leaf in leaves}
     rng = np.random.default_rng([seed, 2])
@@ -81,15 +87,18 @@ def solved_sets(
         allowed = [
             one for one in assignments if _is_allowed(by_place.get((one.number, one.index)), one, wish)
         ]
-        if only_ties and not wish.is_tie:
+        if ties and not wish.is_tie:
             continue
-        if allowed and (only_ties or not any(plan.takes(wish, allowed) for plan in plans)):
+        if allowed and (ties or not any(plan.takes(wish, allowed) for plan in plans)):
             plan = _Plan(wish.odd)
             plan.takes(wish, allowed)
             plans.append(plan)
-    name = "solved tie" if only_ties else "solved"
+    name = ties or "solved"
+    may_be_nan = "NaN" not in left_open(module, within is not None)
     for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
         yield _as_set(module, plain, leaves, plan, f"{name} {number}")
+        if may_be_nan and any(wish.instruction.opcode == "conditional" for wish in plan.served):
+            yield from _with_nan(module, plain, leaves, plan, f"{name} {number} and NaN", rng)
 
 
 def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple[Wish, list[Assignment]]]:
@@ -98,9 +107,11 @@ def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple
         for wish in wishes(instruction, operands):
             operand = instruction.operands[wish.operand]
             size = wish.wanted.size
-            # In any order: where one number is to serve all elements, the first of them gets it.
-            chosen = rng.permutation(size)[:_ELEMENTS]
             flat = wish.wanted.reshape(-1)
+            # In any order: where one number is to serve all elements, the first of them gets it. Zeros are
+            # last: a tie of zeros often changes nothing, for any factor of zero is zero.
+            order = rng.permutation(size)
+            chosen = order[np.argsort(flat[order] == 0, kind="stable")][:_ELEMENTS]
             taken: dict[tuple[_Place, int], Assignment] = {}
             for element in chosen:
                 for one in backwards.solve(operand, int(element), float(flat[element])):
@@ -130,6 +141,27 @@ def _interval(intervals: Sequence[Interval], axis: int | None, like: Array, elem
     if axis is None or len(intervals) == 1:
         return intervals[0]
     return intervals[int(np.unravel_index(element, like.shape)[axis])]
+
+
+def _with_nan(
+    module: Module,
+    plain: Sequence[Value],
+    leaves: Sequence[Leaf],
+    plan: _Plan,
+    name: str,
+    rng: np.random.Generator,
+) -> Iterator[InputSet]:
+    """The same branch with NaN in half of all floats that do not lead to it: what it makes of them."""
+    solved = _as_set(module, plain, leaves, plan, name)
+    special = corners.special(rng, np.nan, share=0.5)
+
+    def choose(leaf: Leaf) -> Array | None:
+        is_taken = (leaf.parameter.parameter_number or 0, leaf.index) in plan.wanted
+        return None if is_taken else special(leaf)
+
+    values, changed = with_chosen(module, solved.values, leaves, choose)
+    if changed:
+        yield InputSet(name, values, ("NaN",), solved.aims)
 
 
 def _as_set(

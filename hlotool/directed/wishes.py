@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -239,6 +240,12 @@ def _order(instruction: Instruction, values: _Values) -> Iterator[Wish]:
         yield Wish(instruction, 0, reversed_keys, "falling")
 
 
+def _pole(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """Where a tangent is at its largest."""
+    if instruction.element_type.is_floating:
+        yield Wish(instruction, 0, np.full(values[0].shape, math.pi / 2), "a pole")
+
+
 def _sign(instruction: Instruction, values: _Values) -> Iterator[Wish]:
     if isinstance(instruction.shape, ArrayShape) and instruction.element_type.is_unsigned:
         return
@@ -267,4 +274,5 @@ _RULES: dict[str, _Rule] = {
     "reduce": _order,
     "abs": _sign,
     "sign": _sign,
+    "tan": _pole,
 }

@@ -51,26 +51,32 @@ class Finding:
 _Item: TypeAlias = tuple[Instruction, ShapeIndex, Demand]
 
 
-def parameter_demands(module: Module) -> list[Finding]:
-    """All demands on the entry parameters, in the order of the instructions that make them."""
-    return demands_on(module, {p: p.parameter_number or 0 for p in module.entry.parameters})
+def parameter_demands(module: Module, may_skip: bool = False) -> list[Finding]:
+    """All demands on the entry parameters, in the order of the instructions that make them.
+
+    Args:
+        module: the program.
+        may_skip: whether loops may as well run no iteration at all.
+    """
+    return demands_on(module, {p: p.parameter_number or 0 for p in module.entry.parameters}, may_skip)
 
 
-def demands_on(module: Module, values: Mapping[Instruction, int]) -> list[Finding]:
+def demands_on(module: Module, values: Mapping[Instruction, int], may_skip: bool = False) -> list[Finding]:
     """All demands on some instructions, which are to get values, by a number for each; in the same order."""
-    return list(_Trace(module, values).findings())
+    return list(_Trace(module, values, may_skip).findings())
 
 
 class _Trace:
-    def __init__(self, module: Module, values: Mapping[Instruction, int]) -> None:
+    def __init__(self, module: Module, values: Mapping[Instruction, int], may_skip: bool) -> None:
         self.values = values
+        self._may_skip = may_skip
         self.calls = CallGraph(module)
         self.ranges = ForwardRanges(self.calls.home)
 
     def findings(self) -> Iterator[Finding]:
         seen: set[tuple[Instruction, Demand]] = set()
         for instruction in self.calls.in_order_of_execution():
-            for source in sources(instruction, self.ranges):
+            for source in sources(instruction, self.ranges, self._may_skip):
                 if (source.value, source.demand) not in seen:
                     seen.add((source.value, source.demand))
                     yield from self._follow(source)

@@ -41,15 +41,21 @@ _Asked: TypeAlias = Iterator[tuple[int, Demand, str]]
 _Rule: TypeAlias = Callable[[Instruction, ForwardRanges], _Asked]
 
 
-def sources(instruction: Instruction, ranges: ForwardRanges) -> Iterator[Source]:
-    """The demands of one instruction on its operands; of a loop on what its condition compares."""
+def sources(instruction: Instruction, ranges: ForwardRanges, may_skip: bool = False) -> Iterator[Source]:
+    """The demands of one instruction on its operands; of a loop on what its condition compares.
+
+    Args:
+        instruction: of the program.
+        ranges: of its values.
+        may_skip: whether loops may as well run no iteration at all.
+    """
     name = f"{instruction.opcode} %{instruction.name}"
     rule = _RULES.get(instruction.opcode)
     if rule is not None:
         for number, demand, role in rule(instruction, ranges):
             yield Source(instruction.operands[number], demand, f"{role} of {name}")
     elif instruction.opcode == "while":
-        for value, demand in loop_demands(instruction):
+        for value, demand in loop_demands(instruction, may_skip):
             yield Source(value, demand, f"trip count of {name}")
 
 
@@ -254,6 +260,10 @@ _RULES: dict[str, _Rule] = {
 
 #: What parameters that decide about a loop may hold: counters and Collatz sequences end soon.
 SMALL_COUNTS: Final = InRange((Interval(1, 16),), required=False)
+#: The same where a loop may run no iteration: what counters are compared with.
+_COUNTS_FROM_ZERO: Final = InRange((Interval(0, 16),), required=False)
+#: Comparisons that fail sooner or later, whatever number a counter is compared with.
+_ORDERS: Final = frozenset({"LT", "LE", "GT", "GE"})
 
 #: How a condition combines its comparisons.
 _LOGIC = frozenset(
@@ -261,14 +271,32 @@ _LOGIC = frozenset(
 )
 
 
-def loop_demands(loop: Instruction) -> Iterator[tuple[Instruction, InRange]]:
-    """Integers that the loop's condition compares, each to be a small positive number."""
+def loop_demands(loop: Instruction, may_skip: bool = False) -> Iterator[tuple[Instruction, InRange]]:
+    """Integers that the loop's condition compares, each to be a small positive number.
+
+    Args:
+        loop: a `while`.
+        may_skip: whether a number that a counter runs up or down to may be 0.
+    """
     condition = loop.attributes["condition"]
     assert isinstance(condition, Computation)
     for comparison in _comparisons(condition.root):
         for value in comparison.operands:
             if isinstance(value.shape, ArrayShape) and value.shape.element_type.is_integer:
-                yield value, SMALL_COUNTS
+                is_bound = comparison.text("direction") in _ORDERS and _stays(loop, value)
+                yield value, _COUNTS_FROM_ZERO if may_skip and is_bound else SMALL_COUNTS
+
+
+def _stays(loop: Instruction, value: Instruction) -> bool:
+    """Whether a value of the condition is a part of the state that the body hands on as it is."""
+    if value.opcode != "get-tuple-element" or value.operands[0].opcode != "parameter":
+        return False
+    number, result = value.integer("index"), loop.computation("body").root
+    if result.opcode != "tuple" or number >= len(result.operands):
+        return False
+    after = result.operands[number]
+    is_part = after.opcode == "get-tuple-element" and after.operands[0].opcode == "parameter"
+    return is_part and after.integer("index") == number
 
 
 def _comparisons(predicate: Instruction) -> Iterator[Instruction]:

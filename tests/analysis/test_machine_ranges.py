@@ -42,6 +42,16 @@ def range_of_root(body: str) -> MachineRange:
         ("ROOT r = f32[4] multiply(s, s)", MachineRange(0, 2.0**62, False, False)),
         ("ROOT r = f32[4] divide(one, b)", MachineRange(-INF, INF, False, True)),
         ("ROOT r = f32[4] subtract(one, one)", MachineRange(0, 0, False, False)),
+        # 0x3f800000 is 1; with 23 more bits it is anything below 2. 9 bits less are 23.
+        ("u = u32[4] bitcast-convert(i) n = u32[4] constant({9, 9, 9, 9}) "
+         "w = u32[4] shift-right-logical(u, n) "
+         "e = u32[4] constant({1065353216, 1065353216, 1065353216, 1065353216}) o = u32[4] or(w, e) "
+         "ROOT r = f32[4] bitcast-convert(o)", MachineRange(1, 2 - 2.0**-23, False, False)),
+        # A sign, and exponents of NaN.
+        ("ROOT r = f32[4] bitcast-convert(i)", MachineRange(-INF, INF, True, True)),
+        ("u = u32[4] bitcast-convert(i) n = u32[4] constant({1, 1, 1, 1}) "
+         "w = u32[4] shift-right-logical(u, n) "
+         "ROOT r = f32[4] bitcast-convert(w)", MachineRange(-INF, INF, True, True)),
         # f16 ends at 65504: what is larger becomes infinite.
         ("ROOT r = f16[4] convert(s)", MachineRange(-INF, INF, False, True)),
         ("ROOT r = f32[4] convert(h)", MachineRange(-INF, INF, True, True)),
@@ -93,3 +103,7 @@ def test_rounding_stays_within(kind: ElementType) -> None:
 def test_a_value_is_what_it_is() -> None:
     assert of_value(np.array([1.0, -0.0, np.nan], np.float32)) == MachineRange(-0.0, 1, True, True)
     assert of_value(np.array([2**63 - 1], np.int64)) == MachineRange(2**63 - 1, 2**63 - 1, False, False)
+
+
+def test_a_scalar_of_numpy_is_a_value() -> None:
+    assert of_value(np.asarray([7])[0]) == MachineRange(7, 7, nan=False, negative_zero=False)

@@ -286,3 +286,98 @@ def test_a_sum_carries_into_the_upper_half() -> None:
     plain = generate_inputs(module, 0).values
     carried = [s for s in directed_sets(module, plain, 0) if any("a carry" in aim for aim in s.aims)]
     assert any(3 * int(one.values[0]) + 1 == 1 << 16 for one in carried)  # type: ignore[call-overload]
+
+
+SQUARES = """HloModule squares
+add { p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }
+ENTRY e {
+  x = f32[5] parameter(0)
+  limit = f32[] parameter(1)
+  y = f32[5] divide(x, x)
+  zero = f32[] constant(0)
+  q = f32[5] multiply(x, x)
+  s = f32[] reduce(q, zero), dimensions={0}, to_apply=add
+  m = f32[] multiply(limit, limit)
+  one = f32[] constant(1)
+  t = f32[] add(m, one)
+  p = pred[] compare(s, t), direction=GT
+  ROOT r = (pred[], f32[5]) tuple(p, y)
+}"""
+
+
+def test_a_sum_of_squares_meets_a_tie_without_rounding() -> None:
+    """Sums of five squares, none of them 0, by which x is divided: each is exact in f32 in every order."""
+    module, plain = program(SQUARES)
+    sets = [one for one in directed_sets(module, plain, 0) if one.name.startswith("solved tie")]
+    exact = []
+    for one in sets:
+        x, limit = (np.asarray(v, np.float64) for v in one.values)
+        assert x.all()
+        exact.append((x**2).sum() == limit**2 + 1 and not np.any(x * 64 % 1))
+    assert any(exact)
+
+
+def test_ties_that_start_from_plain_numbers_change_nothing_else() -> None:
+    module, plain = program(TOTAL)
+    sets = [one for one in directed_sets(module, plain, 0) if one.name.startswith("plain tie")]
+    assert sets
+    for one in sets:
+        assert len(one.aims) == 1
+        assert any(np.array_equal(new, old) for new, old in zip(one.values, plain))
+
+
+COUNTED = """HloModule counted
+body {
+  s = (s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  a = f32[] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  b = f32[] add(a, a)
+  ROOT t = (s32[], s32[], f32[]) tuple(j, n, b)
+}
+cond {
+  s = (s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT p = pred[] compare(i, n), direction=DIRECTION
+}
+ENTRY e {
+  x = f32[] parameter(0)
+  n = s32[] parameter(1)
+  z = s32[] constant(0)
+  s = (s32[], s32[], f32[]) tuple(z, n, x)
+  w = (s32[], s32[], f32[]) while(s), condition=cond, body=body
+  ROOT r = f32[] get-tuple-element(w), index=2
+}"""
+
+
+@pytest.mark.parametrize(("direction", "may_be_skipped"), [("LT", True), ("NE", False)])
+def test_a_loop_may_run_no_iteration(direction: str, may_be_skipped: bool) -> None:
+    """Where a number is compared with NE, one that is never met would mean that the loop never ends."""
+    module, plain = program(COUNTED.replace("DIRECTION", direction))
+    counts = {int(np.asarray(one.values[1])) for one in directed_sets(module, plain, 0)}
+    assert (0 in counts) is may_be_skipped
+    assert max(counts) <= 16
+
+
+BRANCHES = """HloModule branches
+twice { x = f32[3] parameter(0) ROOT r = f32[3] add(x, x) }
+square { x = f32[3] parameter(0) ROOT r = f32[3] multiply(x, x) }
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[3] parameter(1)
+  ROOT r = f32[3] conditional(i, x, x), branch_computations={twice, square}
+}"""
+
+
+def test_every_branch_meets_nan() -> None:
+    module, plain = program(BRANCHES)
+    sets = [one for one in directed_sets(module, plain, 0) if one.name.endswith("and NaN")]
+    assert {int(np.asarray(one.values[0])) for one in sets} >= {0, 1}
+    for one in sets:
+        assert one.odd == ("NaN",)
+        assert np.isnan(one.values[1]).any()
+    within = directed_sets(module, plain, 0, (-1.0, 1.0))
+    assert not [one for one in within if one.name.endswith("and NaN")]

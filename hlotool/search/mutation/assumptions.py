@@ -21,7 +21,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
-from hlotool.search.mutation.hashing import Symbols, whole
+from hlotool.search.mutation.hashing import Symbols, combined, key_of, whole
 from hlotool.search.mutation.integer_laws import narrowed, zero
 from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
 from hlotool.search.mutation.terms import Case, Term, of_predicate
@@ -30,6 +30,8 @@ from hlotool.search.mutation.terms import Case, Term, of_predicate
 _MOST_MASKS: Final = 6
 #: Choices within choices that one mask decides.
 _DEEPEST: Final = 8
+#: Choices within choices that one mask says something about.
+_RESTATED: Final = 2
 
 
 def is_elementwise(instruction: Instruction, operands: Sequence[Term]) -> bool:
@@ -84,7 +86,8 @@ def _where_it_matters(
     compared, _ = predicates.order(chosen.side, otherwise.side)
     if all(variable.key != compared.key for variable in says.variables):
         return says
-    is_decisive = kind.is_floating and reads_signs(select)
+    has_signs = chosen.bounds.negative_zero or otherwise.bounds.negative_zero
+    is_decisive = kind.is_floating and has_signs and reads_signs(select)
     return says if is_decisive else predicates.without(says, compared, EQUAL)
 
 
@@ -169,14 +172,39 @@ def _broadcast(term: Term, dims: tuple[int, ...]) -> Term:
     return term if term.symbols.shape == dims else Term(np.broadcast_to(term.symbols, dims), term.bounds)
 
 
-def in_case(term: Term, given: Predicate, holds: bool) -> Term:
+def in_case(term: Term, given: Predicate, holds: bool, depth: int = 0) -> Term:
     """The term where a mask holds, or where it does not."""
     for _ in range(_DEEPEST):
         found = next(_decided_cases(term, given, holds), None)
         if found is None:
             break
         term = found
+    if term.predicate is None and term.known is None and depth < _RESTATED:
+        term = _restated(term, given, holds, depth)
     return _restricted(term, given, holds)
+
+
+def _restated(term: Term, given: Predicate, holds: bool, depth: int) -> Term:
+    """A choice by a mask that a given one says something about, as a choice by what it leaves open.
+
+    So `a < b` and `a <= b` choose alike where a and b are known to differ.
+    """
+    known = {variable.key for variable in given.variables}
+    related = [
+        (case, predicates.where(case.mask, given, holds))
+        for case in term.cases.values()
+        if not case.is_asked and not known.isdisjoint(v.key for v in case.mask.variables)
+    ]
+    if not related:
+        return term
+    dims = term.symbols.shape
+    # Whichever of them comes first, it does so in every program that says the same.
+    case, left = min(related, key=lambda pair: int(whole(pair[1].symbols(dims))))
+    sides = [in_case(side, given, holds, depth + 1) for side in (case.holds, case.fails)]
+    parts = [np.broadcast_to(side.symbols, dims) for side in sides]
+    mixture = combined(key_of("chosen"), left.symbols(dims), *parts)
+    # What else is known of the term holds where it is read, and this stands for all elements.
+    return Term(np.where(parts[0] == parts[1], parts[1], mixture), term.bounds)
 
 
 def _restricted(term: Term, given: Predicate, holds: bool) -> Term:

@@ -8,13 +8,15 @@ from typing import Final
 import numpy as np
 
 from hlotool.errors import Unsupported
+from hlotool.faults.families import family_of
 from hlotool.faults.kind import find
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
-from hlotool.replay.program import Program
+from hlotool.replay.program import Program, compile_program
+from hlotool.search.mutation.both_ways import both_ways, is_decision
 from hlotool.search.mutation.hashing import Symbols
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
@@ -28,7 +30,10 @@ _SECONDS: Final = 10.0
 #: Faults of comparisons that show where both sides are equal.
 _AT_TIES: Final = frozenset({"tie decided the other way", "loop bound off by one"})
 #: What the field does not see: equality there proves nothing of these.
-_UNSEEN: Final = frozenset({"tie decided the other way", "equal keys in the other order", "clamp dropped"})
+_UNSEEN: Final = frozenset({"equal keys in the other order", "clamp dropped"})
+
+#: Families of faults that compute the same real numbers, and show all the same: by rounding, by wrapping.
+_NOT_OF_REALS: Final = frozenset({"precision", "integers"})
 
 
 def same_to_the_bit(mutant: Mutant) -> str:
@@ -56,11 +61,23 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
         mutant: of it, or of a later stage.
         tested: the mutant, compiled.
     """
-    if _is_of_floats(reference) and mutant.kind.name not in _UNSEEN and mutant.kind.poison is None:
-        result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
-        if result.relation is Relation.EQUAL:
-            return "the same function of real numbers"
+    if family_of(mutant.kind) in _NOT_OF_REALS or mutant.kind.poison is not None:
+        return ""
+    if not _is_of_numbers(reference):
+        return ""
+    if is_decision(mutant):
+        modules = both_ways(mutant)
+        ways = [compile_program("way", "", module, "numpy", reference) for module in modules]
+        is_same = bool(ways) and all(_is_equal(reference, way) for way in ways)
+        return "the same function of real numbers, whichever way it decides" if is_same else ""
+    if mutant.kind.name not in _UNSEEN and _is_equal(reference, tested):
+        return "the same function of real numbers"
     return ""
+
+
+def _is_equal(reference: Program, tested: Program) -> bool:
+    result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
+    return result.relation is Relation.EQUAL
 
 
 def _is_read(mutant: Mutant) -> bool:
@@ -85,7 +102,7 @@ def _symbols(module: Module) -> list[Symbols]:
     return result_symbols(module, LAWS)
 
 
-def _is_of_floats(program: Program) -> bool:
+def _is_of_numbers(program: Program) -> bool:
     """Whether the field draws all that the program depends on; integers and preds it takes as they come."""
     shapes = (part for shape in program.runner.parameters for _, part in leaves(shape))
-    return all(not isinstance(s, ArrayShape) or s.element_type.is_floating for s in shapes)
+    return all(not isinstance(s, ArrayShape) or s.element_type.is_inexact for s in shapes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
+from hlotool.search.mutation.assumptions import nan_source
 from hlotool.search.mutation.hashing import combined, key_of, of_values
 from hlotool.search.mutation.integer_laws import (
     inexact,
@@ -110,6 +112,42 @@ def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     return operands[1] if b.bounds.low >= a.bounds.high else None
 
 
+def limited(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """Floats between constants, which several limits may have become: the narrowest count. NaN stays NaN.
+
+    Limits of 0 are left alone: which zero comes out is nobody's promise.
+    """
+    shape = instruction.shape
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_floating:
+        return None
+    steps, value = _limits(instruction.opcode, operands)
+    if value is None or any(end == 0 for _, end in steps) or value.symbols.shape != shape.dims:
+        return None
+    base, low, high = value.limited if value.limited is not None else (value, -math.inf, math.inf)
+    for bound, end in steps:
+        low, high = bound(low, end), bound(high, end)
+    symbols = combined(key_of("limited", shape.element_type.value, low, high), base.symbols)
+    bounds = range_of(instruction, [o.bounds for o in operands])
+    return Term(symbols, bounds, limited=(base, low, high), nan_of=nan_source(instruction, operands))
+
+
+_Steps: TypeAlias = list[tuple[Callable[[float, float], float], float]]
+
+
+def _limits(opcode: str, operands: Sequence[Term]) -> tuple[_Steps, Term | None]:
+    """What limits a value, in order, and the value; None where the limits are no constants."""
+    if opcode == "clamp":
+        least, value, most = operands
+        is_constant = least.bounds.is_point and most.bounds.is_point
+        return [(max, least.bounds.low), (min, most.bounds.low)], value if is_constant else None
+    if opcode in ("maximum", "minimum"):
+        bound = max if opcode == "maximum" else min
+        for value, end in (operands, operands[::-1]):
+            if end.bounds.is_point and not value.bounds.is_point:
+                return [(bound, end.bounds.low)], value
+    return [], None
+
+
 def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     """A conversion that keeps every number: of integers within the type, of floats to a wider one."""
     if instruction.opcode != "convert":
@@ -121,10 +159,23 @@ def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if source.is_floating and target.is_floating:
         widens = (source, target) in _WIDER or source is target
         return value if widens else None
+    if source.is_floating and target.is_integer:
+        return _nan_to_integer(instruction, value)
     if source.is_floating or target.is_floating or target is ElementType.PRED:
         return value if source is target else None
     limits = of_type(target)
     return value if value.bounds.within(limits.low, limits.high) else None
+
+
+def _nan_to_integer(instruction: Instruction, value: Term) -> Term | None:
+    """NaN becomes 0 as an integer: a choice of 0 for NaN before the conversion is none."""
+    for case in value.cases.values():
+        is_zero = case.holds.known is not None and not case.holds.known.any()
+        if is_zero and predicates.is_nan(case.mask, case.fails.symbols):
+            symbols = elementwise("convert", instruction.element_type, (), (case.fails.symbols,))
+            bounds = range_of(instruction, [case.fails.bounds])
+            return Term(np.broadcast_to(symbols, instruction.dims), bounds)
+    return None
 
 
 _WIDER = frozenset(
@@ -244,5 +295,5 @@ def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
 
 
 LAWS: Final[tuple[Law, ...]] = (
-    logic, select, clamp, extremum, convert, shifted_out, sums, quotients, neutral, negate,
+    logic, select, clamp, extremum, limited, convert, shifted_out, sums, quotients, neutral, negate,
 )  # fmt: skip

@@ -160,6 +160,14 @@ def implied(given: Predicate, holds: bool, predicate: Predicate) -> bool | None:
     return where(predicate, given, holds).constant
 
 
+def is_nan(predicate: Predicate, symbols: Symbols) -> bool:
+    """Whether a predicate holds where the elements of an array are NaN, and nowhere else."""
+    if len(predicate.variables) != 1 or len(sides := predicate.variables[0].sides) != 2:
+        return False
+    is_same = all(np.array_equal(side.symbols, symbols) for side in sides)
+    return is_same and bool(predicate.table[UNORDERED]) and not predicate.table[EQUAL]
+
+
 def without(predicate: Predicate, variable: Variable, outcome: int) -> Predicate:
     """The predicate where it does not matter what it is at an outcome of one of its variables."""
     keys = [v.key for v in predicate.variables]

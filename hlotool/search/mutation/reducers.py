@@ -12,6 +12,7 @@ import numpy as np
 from hlotool.analysis.machine_range import MachineRange
 from hlotool.analysis.monoids import is_choice, monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
+from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
 from hlotool.search.mutation.terms import Term, Terms
 
@@ -51,12 +52,20 @@ def first_step(instruction: Instruction, terms: Sequence[Term]) -> list[MachineR
     return [one.bounds.union(init.bounds) for one, init in zip(terms[:count], terms[count:])]
 
 
+def combining_opcode(instruction: Instruction) -> str | None:
+    """The one operation that a reduction of one array combines its elements by, conversions aside."""
+    reducer = instruction.computation("to_apply")
+    if (opcode := reducing_opcode(reducer)) is not None:
+        return opcode
+    form = scalar_form(reducer)
+    return monoid_opcodes(form)[0] if form is not None else None
+
+
 def takes_one_each(instruction: Instruction, terms: Sequence[Term]) -> bool:
     """Whether a reduction of preds hands on its elements: each is alone, and the initial value is neutral."""
     if instruction.opcode != "reduce" or len(terms) != 2:
         return False
-    form = scalar_form(instruction.computation("to_apply"))
-    opcode = monoid_opcodes(form)[0] if form is not None else None
+    opcode = combining_opcode(instruction)
     lengths = [instruction.operands[0].dims[axis] for axis in instruction.integers("dimensions")]
     init = terms[1].bounds
     is_neutral = opcode in _NEUTRAL and init.is_point and init.low == _NEUTRAL[opcode]

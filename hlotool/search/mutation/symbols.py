@@ -19,7 +19,6 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_type
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
-from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
@@ -47,6 +46,8 @@ from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Elements of all arrays together, so that a proof takes about as long as a run.
 _MOST_ELEMENTS: Final = 16_000_000
+#: Elements that are looked up one by one among those of which others are the largest.
+_MOST_COMPARED: Final = 4096
 
 #: What never depends on constants alone, whatever its operands.
 _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
@@ -85,6 +86,7 @@ class _Reader:
         self._laws = laws
         self._evaluator = OnReference()
         self._arrays = Arrays(self._evaluator)
+        self._maxima: dict[int, frozenset[int]] = {}
         self._meanings: dict[tuple[Computation, Bounds | None, tuple[int, ...]], Symbols] = {}
         self._elements = 0
 
@@ -148,6 +150,7 @@ class _Reader:
         """The branch that is always taken, or what all of them return, and what decides."""
         index, *arguments = operands
         assert isinstance(index, Term)
+        index = settled(index, self._split)
         ways = branches(instruction)
         if index.known is not None:
             number = int(index.known)
@@ -222,6 +225,8 @@ class _Reader:
             if (found := law(instruction, operands)) is not None:
                 return found
         bounds = range_of(instruction, [o.bounds for o in operands])
+        if instruction.opcode == "subtract" and self._is_below(*operands):
+            bounds = replace(bounds, high=min(bounds.high, 0.0))
         symbols = self._symbols(instruction, operands)
         if symbols is None:
             opaque = self._opaque(instruction, operands)
@@ -232,6 +237,23 @@ class _Reader:
         said = self._said(instruction) if instruction.opcode == "gather" else ()
         nan_of = nan_source(instruction, operands)
         return Term(symbols, bounds, nan_of=nan_of, gathered=gathered(instruction, operands, said))
+
+    def _note_maxima(self, maxima: Symbols, values: Symbols, axes: tuple[int, ...]) -> None:
+        """Remember of which numbers each is the largest."""
+        if values.size > _MOST_COMPARED:
+            return
+        kept = [d for d in range(values.ndim) if d not in axes]
+        rows = values.transpose(*kept, *axes).reshape(maxima.size, -1)
+        for maximum, row in zip(maxima.reshape(-1), rows):
+            self._maxima[int(maximum)] = frozenset(map(int, row))
+
+    def _is_below(self, values: Term, maxima: Term) -> bool:
+        """Whether numbers are compared with the largest of several, each one of them: as in a softmax."""
+        if not self._maxima or values.symbols.size > _MOST_COMPARED:
+            return False
+        pairs = np.broadcast_arrays(values.symbols, maxima.symbols)
+        one_by_one = zip(*(pair.reshape(-1).tolist() for pair in pairs))
+        return all(value in self._maxima.get(most, ()) for value, most in one_by_one)
 
     def _moved_predicate(self, instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         """What a pred says does not depend on its place."""
@@ -279,11 +301,16 @@ class _Reader:
         """The symbols of an operation whose elements depend on some elements of its operands only."""
         if instruction.opcode == "reduce" and len(operands) == 2:
             key = key_of("reduce", instruction.shape, self._meaning(next(instruction.called), None))
-            # The largest of several numbers is the same, however often each is there, and in which order.
-            is_choice = reducing_opcode(next(instruction.called)) in ("maximum", "minimum")
+            # The largest of several numbers is the same, however often each is there, and in which order;
+            # so are the bits that all or some of them have.
+            opcode = reducers.combining_opcode(instruction)
+            is_choice = opcode in ("maximum", "minimum", "and", "or")
             together = set_along if is_choice else along
-            terms = together(operands[0].symbols, instruction.integers("dimensions"))
-            return combined(key, terms, operands[1].symbols)
+            axes = instruction.integers("dimensions")
+            found = combined(key, together(operands[0].symbols, axes), operands[1].symbols)
+            if opcode == "maximum":
+                self._note_maxima(found, operands[0].symbols, axes)
+            return found
         if is_elementwise(instruction, operands):
             said = self._said(instruction)
             parts = [o.symbols for o in operands]
@@ -329,6 +356,8 @@ class _Reader:
         if not isinstance(shape, ArrayShape):
             return Term(np.asarray(key, np.uint64), MachineRange())
         self._count(shape)
+        if 0 in shape.dims and not shape.is_dynamic:
+            return constant(np.zeros(shape.dims, dtype_of(shape.element_type)))
         return Term(numbered(key, shape.dims), of_type(shape.element_type))
 
     def _said(

@@ -37,6 +37,7 @@ class Term:
         finite: of an `is-finite`: symbols of what it asks about.
         nan_of: symbols of an array outside of whose infinities and NaNs no element is NaN.
         clamped: what an integer was before it was clamped, and the bounds.
+        limited: of a float: what it was before constants limited it, the least and the most that they allow.
         sum_of: of an integer sum, up to a multiple of what its type holds: a term and a constant.
         truncated: of a product with a constant: what was divided by it before.
         at_most: symbols of an array that no element exceeds.
@@ -56,6 +57,7 @@ class Term:
     finite: Symbols | None = None
     nan_of: Symbols | None = None
     clamped: tuple[Term, int, int] | None = None
+    limited: tuple[Term, float, float] | None = None
     sum_of: tuple[Term, int] | None = None
     truncated: Truncated | None = None
     at_most: Symbols | None = None

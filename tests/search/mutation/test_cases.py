@@ -322,6 +322,121 @@ ENTRY e {{
   ROOT r = f32[4,3] select(m, g, nans)
 }}"""
 
+# A quotient of the smaller by the larger of two numbers, and what it is where they are equal.
+SMALLER = """HloModule smaller
+ENTRY e {{
+  a = f32[4] parameter(0)
+  b = f32[4] parameter(1)
+  same = pred[4] compare(a, b), direction=EQ
+  p = pred[4] compare(a, b), direction={direction}
+  q = f32[4] divide(a, b)
+  u = f32[4] divide(b, a)
+  s = f32[4] select(p, q, u)
+  one = f32[] constant(1)
+  ones = f32[4] broadcast(one), dimensions={{}}
+  d = f32[4] add({alike}, ones)
+  ROOT r = f32[4] select(same, ones, d)
+}}"""
+
+# The larger of two numbers, which one may not be told from the other by the sign of a zero.
+LARGER = """HloModule larger
+ENTRY e {{
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  a = f32[4] {first}
+  b = f32[4] multiply(y, y)
+  p = pred[4] compare(a, b), direction={direction}
+  s = f32[4] select(p, a, b)
+  one = f32[] constant(1)
+  ones = f32[4] broadcast(one), dimensions={{}}
+  ROOT r = f32[4] divide(ones, s)
+}}"""
+
+# One limit after the other.
+LIMITS = """HloModule limits
+ENTRY e {{
+  x = f32[4] parameter(0)
+  l = f32[] constant({low})
+  h = f32[] constant({high})
+  y = f32[4] clamp(l, x, h)
+  two = f32[] constant(2)
+  twos = f32[4] broadcast(two), dimensions={{}}
+  minus = f32[] constant(-3)
+  low = f32[4] broadcast(minus), dimensions={{}}
+  m = f32[4] maximum({value}, low)
+  ROOT r = f32[4] minimum(twos, m)
+}}"""
+
+# NaN as an integer is 0.
+WHOLE = """HloModule whole
+ENTRY e {{
+  x = f32[4] parameter(0)
+  n = pred[4] compare(x, x), direction=NE
+  z = f32[] constant({number})
+  zeros = f32[4] broadcast(z), dimensions={{}}
+  s = f32[4] select(n, zeros, x)
+  ROOT r = s32[4] convert({value})
+}}"""
+
+# Parts of a softmax: no more than 1 each; sums of them are below any large limit.
+SOFTMAX = """HloModule softmax
+add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }}
+max {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }}
+ENTRY e {{
+  x = f32[6] parameter(0)
+  y = f32[6] parameter(1)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[] reduce({maximum_of}, low), dimensions={{0}}, to_apply=max
+  b = f32[6] broadcast(m), dimensions={{}}
+  d = f32[6] subtract(x, b)
+  e = f32[6] exponential(d)
+  t = f32[] reduce(e, zero), dimensions={{0}}, to_apply=add
+  l = f32[] constant(-6e4)
+  h = f32[] constant(6e4)
+  c = f32[] clamp(l, t, h)
+  ROOT r = f32[] copy({result})
+}}"""
+
+# Random numbers: bits that are made floats from 1 to 2.
+RANDOM = """HloModule random
+ENTRY e {{
+  x = u32[4] parameter(0)
+  nine = u32[] constant({shift})
+  n = u32[4] broadcast(nine), dimensions={{}}
+  s = u32[4] shift-right-logical(x, n)
+  exponent = u32[] constant(1065353216)
+  o = u32[4] broadcast(exponent), dimensions={{}}
+  b = u32[4] or(s, o)
+  f = f32[4] bitcast-convert(b)
+  l = f32[] constant(-6e4)
+  h = f32[] constant(6e4)
+  c = f32[4] clamp(l, f, h)
+  ROOT r = f32[4] copy({result})
+}}"""
+
+# Whether some are true, of which one is there twice; and how many are.
+SOME = """HloModule some
+f {{ p = {kind}[] parameter(0) q = {kind}[] parameter(1) ROOT s = {kind}[] {opcode}(p, q) }}
+ENTRY e {{
+  x = {kind}[4] parameter(0)
+  z = {kind}[] constant(0)
+  t = {kind}[1] slice(x), slice={{[2:3]}}
+  y = {kind}[5] concatenate(x, t), dimensions={{0}}
+  ROOT r = {kind}[] reduce({values}, z), dimensions={{0}}, to_apply=f
+}}"""
+
+# What no device sends is 0.
+ALONE = """HloModule alone
+ENTRY e {{
+  x = f32[4] parameter(0)
+  y = f32[4] collective-permute(x), source_target_pairs={{{pairs}}}
+  l = f32[] constant(-6e4)
+  h = f32[] constant(6e4)
+  c = f32[4] clamp(l, y, h)
+  ROOT r = f32[4] copy({result})
+}}"""
+
 CASES = [
     (FILL.format(least=0, most=5, index="i"), FILL.format(least=0, most=5, index="w"), True),
     (FILL.format(least=0, most=6, index="i"), FILL.format(least=0, most=6, index="w"), False),
@@ -371,6 +486,42 @@ CASES = [
     ),
     (GATHER.format(high=6, indices="i"), GATHER.format(high=6, indices="c"), True),
     (GATHER.format(high=3, indices="i"), GATHER.format(high=3, indices="c"), False),
+    (SMALLER.format(direction="LT", alike="s"), SMALLER.format(direction="LE", alike="s"), True),
+    (SMALLER.format(direction="LT", alike="s"), SMALLER.format(direction="GE", alike="s"), False),
+    (SMALLER.format(direction="LT", alike="s"), SMALLER.format(direction="LT", alike="u"), False),
+    (
+        LARGER.format(first="multiply(x, x)", direction="GT"),
+        LARGER.format(first="multiply(x, x)", direction="GE"),
+        True,
+    ),
+    (LARGER.format(first="copy(x)", direction="GT"), LARGER.format(first="copy(x)", direction="GE"), False),
+    (
+        LIMITS.format(low="-6e4", high="6e4", value="x"),
+        LIMITS.format(low="-6e4", high="6e4", value="y"),
+        True,
+    ),
+    (
+        LIMITS.format(low="-6e4", high="1.5", value="x"),
+        LIMITS.format(low="-6e4", high="1.5", value="y"),
+        False,
+    ),
+    (LIMITS.format(low="-2", high="6e4", value="x"), LIMITS.format(low="-2", high="6e4", value="y"), False),
+    (WHOLE.format(number=0, value="x"), WHOLE.format(number=0, value="s"), True),
+    (WHOLE.format(number=1, value="x"), WHOLE.format(number=1, value="s"), False),
+    (SOFTMAX.format(maximum_of="x", result="t"), SOFTMAX.format(maximum_of="x", result="c"), True),
+    (SOFTMAX.format(maximum_of="y", result="t"), SOFTMAX.format(maximum_of="y", result="c"), False),
+    (RANDOM.format(shift=9, result="f"), RANDOM.format(shift=9, result="c"), True),
+    (RANDOM.format(shift=1, result="f"), RANDOM.format(shift=1, result="c"), False),
+    *(
+        (
+            SOME.format(kind=kind, opcode=opcode, values="x"),
+            SOME.format(kind=kind, opcode=opcode, values="y"),
+            equal,
+        )
+        for kind, opcode, equal in (("pred", "or", True), ("u8", "and", True), ("u8", "xor", False))
+    ),
+    (ALONE.format(pairs="", result="y"), ALONE.format(pairs="", result="c"), True),
+    (ALONE.format(pairs="{0,0}", result="y"), ALONE.format(pairs="{0,0}", result="c"), False),
 ]
 
 

@@ -10,10 +10,13 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.directed.plan import directed_sets
 from hlotool.errors import HlotoolError, Unsupported
+from hlotool.faults.families import family_of
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
+from hlotool.replay.program import compile_program
+from hlotool.search.mutation.equivalence import same_of_reals
 from hlotool.search.mutation.laws import LAWS
-from hlotool.search.mutation.mutants import draw
+from hlotool.search.mutation.mutants import KINDS, Mutant, draw
 from hlotool.search.mutation.symbols import result_symbols
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
@@ -240,3 +243,47 @@ ENTRY e {{
   ROOT r = s32[] reduce(%s, z), dimensions={{0}}, to_apply=f
 }}"""
     assert same_terms(*(parse_module(text % name) for name in ("x", "y"))) is equal
+
+
+FORMULAS = """HloModule formulas
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  p = pred[4] compare(x, y), direction=LT
+  s = f32[4] add(x, y)
+  a = f32[4] multiply(s, s)
+  xx = f32[4] multiply(x, x)
+  xy = f32[4] multiply(x, y)
+  yy = f32[4] multiply(y, y)
+  b = f32[4] add(xx, xy)
+  c = f32[4] add(b, xy)
+  d = f32[4] add(c, OTHER)
+  ROOT r = f32[4] select(p, a, d)
+}"""
+
+
+@pytest.mark.parametrize(
+    "kind", ["tie decided the other way", "negated comparison", "select without its mask"]
+)
+@pytest.mark.parametrize(("other", "equal"), [("yy", True), ("xy", False)])
+def test_a_choice_between_two_formulas_of_one_number(kind: str, other: str, equal: bool) -> None:
+    """(x + y)² is x² + 2xy + y², whichever is taken; at x = y x² + 3xy is, too, and nowhere else."""
+    module = parse_module(FORMULAS.replace("OTHER", other))
+    [fault] = [one for one in KINDS if one.name == kind]
+    mutant = Mutant(module, fault, fault.sites(module)[0], 0)
+    reference = compile_program("right", "", module, "numpy")
+    tested = compile_program("mutant", "", mutant.module, "numpy", reference)
+    assert bool(same_of_reals(reference, mutant, tested)) is equal
+
+
+def test_rounding_and_wrapping_are_no_functions_of_real_numbers() -> None:
+    module = parse_module(
+        "HloModule m\nENTRY e { x = f32[4] parameter(0) y = f32[4] exponential(x) "
+        "ROOT r = s32[4] convert(y) }"
+    )
+    for fault in KINDS:
+        if family_of(fault) in ("precision", "integers") and (sites := fault.sites(module)):
+            mutant = Mutant(module, fault, sites[0], 0)
+            reference = compile_program("right", "", module, "numpy")
+            tested = compile_program("mutant", "", mutant.module, "numpy", reference)
+            assert not same_of_reals(reference, mutant, tested)
