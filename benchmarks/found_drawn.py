@@ -125,11 +125,10 @@ def draw(rng: random.Random, texts: Sequence[Path]) -> Drawn:
 
 
 def _cut(rng: random.Random, text: str) -> str:
-    """The text without its end: some line of it is the last, or a piece of one."""
+    """The text without its end: some line above its last computation's brace is the last."""
     lines = text.splitlines(keepends=True)
-    last = rng.randrange(len(lines) // 2, max(len(lines) - 1, len(lines) // 2 + 1))
-    whole = "".join(lines[:last])
-    return whole or lines[0]
+    ends = max(number for number, line in enumerate(lines) if line.startswith("}"))
+    return "".join(lines[: rng.randrange(ends // 2, ends) + 1])
 
 
 def _layered(rng: random.Random, text: str, form: list[str], names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from hlotool.dump.quoted import Quotation
 _ANCHOR = re.compile(r"(?:\bHloModule|\bENTRY|\bfunc\.func)\b")
 #: Times, which change from line to line, numbers, blanks, words, and any other character.
 _TOKEN = re.compile(
-    r"(?P<time>\d{4}[-/]\d\d[-/]\d\d|\d{1,20}(?::\d\d){1,2}[\d.,]*|[ \t]*\d{1,20}\.\d+|\d{9,20})"
+    r"(?P<time>\d{4}[-/]\d\d[-/]\d\d|\d{1,20}(?::\d\d){1,2}[\d.,]*|[ \t]*\d{1,20}\.\d+|[ \t]*\d{9,20})"
     r"|(?P<number>[ \t]*\d+)|(?P<blanks>[ \t]+)|[^\W\d]+|."
 )
 _TAG = re.compile(r"<([a-zA-Z]\w*)")

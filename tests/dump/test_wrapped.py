@@ -285,6 +285,13 @@ def test_lines_of_other_processes_do_not_stand_in_a_source_file() -> None:
     assert found == [[line for line in text.splitlines() if line] for text in (ONE, TWO)]
 
 
+def test_a_time_may_stand_still_for_some_lines() -> None:
+    lines = [
+        f"[node2:0] a.py:88 {1795104001400 + n // 4}> {line}" for n, line in enumerate(SOURCE.splitlines())
+    ]
+    assert texts("\n".join(lines)) == [ONE.strip(), TWO.strip()]
+
+
 def test_a_fence_in_a_page_in_a_log() -> None:
     page = f"<html>\n<pre>\n{html.escape(f'```{chr(10)}{ONE}```')}\n</pre></html>"
     assert texts(in_front("10:00:{n} | ", page)) == [ONE.strip()]
