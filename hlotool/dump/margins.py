@@ -124,9 +124,13 @@ def _alike(one: re.Match[str], other: re.Match[str]) -> tuple[str, bool]:
 
 def _count(token: str, brackets: list[str]) -> None:
     """Keep account of brackets and quotation marks that are open: what they enclose is no margin."""
-    if brackets and brackets[-1] in "\"'`":
+    if brackets and brackets[-1] == "\\":
+        brackets.pop()
+    elif brackets and brackets[-1] in "\"'`":
         if token == brackets[-1]:
             brackets.pop()
+        elif token == "\\":  # the next one means itself
+            brackets.append(token)
     elif token in ("(", "[", "{", '"', "'", "`"):
         brackets.append(token)
     elif brackets and brackets[-1] == _CLOSING.get(token):

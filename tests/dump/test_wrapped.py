@@ -332,6 +332,16 @@ def test_a_first_line_with_angle_brackets_is_no_page() -> None:
     assert texts(f"<6> start\n<6> {named}") == [named.strip()]
 
 
+def test_escaped_quotation_marks_close_nothing() -> None:
+    """A literal in C for each of the records of a log: what all of these have in front is no margin."""
+    records = [
+        json.dumps({"ts": 100 + n, "level": "info", "msg": line}) for n, line in enumerate(ONE.splitlines())
+    ]
+    assert texts("char *text =\n" + "".join(f"  {json.dumps(one + chr(10))}\n" for one in records)) == [
+        ONE.strip()
+    ]
+
+
 def test_records_of_a_log_amid_other_lines() -> None:
     records = "".join(json.dumps({"ts": n, "msg": line}) + "\n" for n, line in enumerate(ONE.splitlines()))
     assert texts(f"$ cat log\n{records}$ exit\n") == [ONE.strip()]
