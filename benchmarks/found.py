@@ -1,12 +1,14 @@
-"""HLO as it is found: what each command makes of each form, and healthy dumps whose constants are elided.
+"""HLO as it is found: what each command makes of each form, forms drawn at random, elided constants.
 
     python benchmarks/found.py forms [--json]      corpus/found, form by form, command by command
     python benchmarks/found.py elided [--json]     every pair of the corpus with its large constants left out,
                                                    run with --elided generate: none may be called wrong
+    python benchmarks/found.py drawn --count 1000 --seed 7 [--keep DIR]    forms that nobody wrote down
 
 `forms` counts files that a command reads and answers for; where something is missing (the end of a cut text)
 it has to say so. `elided` prints verdicts; the true ones are agreement, for XLA compiled these programs
-correctly, but for the faults that the corpus keeps, which are left out.
+correctly, but for the faults that the corpus keeps, which are left out. `drawn` puts texts into random
+combinations of containers (`found_drawn`) and counts where another program is read than from the plain text.
 """
 
 from __future__ import annotations
@@ -144,13 +146,36 @@ def _dumps() -> Iterator[Path]:
                 yield folder
 
 
+def drawn(count: int, seed: int, keep: Path | None) -> int:
+    """Print what became of drawn files, and the errors; keep the files that were not read."""
+    from benchmarks import found_drawn
+
+    results = []
+    for number, result in enumerate(found_drawn.measure(count, seed)):
+        results.append(result)
+        file, what, error = result
+        if what not in found_drawn.OUTCOMES[:2]:
+            print(f"{number} {what}: {' in '.join(file.form)}: {file.name}: {error}")
+            if keep is not None:
+                (keep / f"{number}.{what.replace(' ', '_')}.{file.name}").write_bytes(file.content)
+    print(found_drawn.table(results))
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("forms", "elided"))
+    parser.add_argument("what", choices=("forms", "elided", "drawn"))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--count", type=int, default=1000, help="files that `drawn` makes")
+    parser.add_argument("--seed", type=int, default=0, help="of `drawn`")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="write what `drawn` finds to be wrong to DIR"
+    )
     options = parser.parse_args()
+    if options.what == "drawn":
+        return drawn(options.count, options.seed, options.keep)
     found: dict[str, Any] = forms() if options.what == "forms" else elided()
     if options.json:
         print(json.dumps(found))

@@ -26,7 +26,7 @@ from hlotool.parse.proto.wire import varint
 HEAD_BYTES = 1 << 16
 
 _TEXT_PROTO_MODULE = re.compile(rb"^\s*(?:hlo_module|hlo)\s*:?\s*\{")
-_HEADER_NAME = re.compile(rb"^HloModule[ \t]+%?([^\s,]+)", re.MULTILINE)
+_HEADER_NAME = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*HloModule[ \t]+%?([^\s,]+)", re.MULTILINE)
 #: Each of the messages read here begins with another one (or, HloModuleProto, with its name), so the number
 #: of messages that open one in the other before the first string tells them apart. HloProto and the small
 #: form of HloUnoptimizedSnapshot look alike; the reader of PLAIN protos takes either. The large form of the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hlotool.dump.markup import is_page
 from hlotool.dump.quoted import Lines, Quotation
 
 #: The only hunk of a file: it begins with the first line.
@@ -17,6 +18,8 @@ _WHOLE = re.compile(
 
 def both_sides(text: str) -> Iterator[Quotation]:
     """Both sides of each file that a unified diff has in full; of a file that is new or gone there is one."""
+    if is_page(text):  # its characters are not yet as they are meant
+        return
     counted = Lines(text)
     for hunk in _WHOLE.finditer(text):
         before = counted.before(hunk.start("lines"))

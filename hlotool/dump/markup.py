@@ -11,6 +11,7 @@ from hlotool.dump.quoted import Lines, Quotation
 _PRE = re.compile(r"<(?P<tag>pre|textarea|script)\b[^<>]{0,500}>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,500}>")
 _DECLARATION = re.compile(r"<[?!][^<>]{0,500}>")
+_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _DATA, _DATA_END = "<![CDATA[", "]]>"
 #: What ends a line of a page: a break, and the end of a row, of a paragraph or of an item.
 _LINE_END = re.compile(r"<br\b[^<>]{0,500}>\n?|</(?:tr|p|div|li)\s*>\n?", re.IGNORECASE)
@@ -37,9 +38,14 @@ def preformatted(text: str) -> Iterator[Quotation]:
 
 def marked_up(text: str) -> Iterator[Quotation]:
     """The text of a page as it is shown; nothing where `text` is none."""
-    if is_escaped(text) or text.lstrip()[:1] == "<":
+    if is_escaped(text) or is_page(text):
         shown = _TAG.sub("", _LINE_END.sub("\n", _DECLARATION.sub("", text)))
         yield Quotation(0, html.unescape(shown))
+
+
+def is_page(text: str) -> bool:
+    """Whether `text` is HTML or XML: it begins with a tag, and closes one."""
+    return _PAGE.match(text) is not None and "</" in text
 
 
 def is_escaped(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
@@ -25,6 +26,7 @@ _ENCODED = re.compile(
 def of_json(text: str) -> Iterator[Quotation]:
     """The texts in a notebook or another JSON document, or in a log of JSON records, one to a line."""
     if text.lstrip()[:1] not in ("{", "["):
+        yield from _of_records(text)
         return
     try:
         values = [json.loads(text)]
@@ -45,14 +47,14 @@ def of_json(text: str) -> Iterator[Quotation]:
 
 
 def _of_records(text: str) -> Iterator[Quotation]:
-    """The messages of a log of JSON records as one text."""
+    """The messages of the JSON records in a log as one text; what stands between them is no record."""
     records: list[Any] = []
-    for line in filter(str.strip, text.split("\n")):
-        try:
-            records.append(json.loads(line))
-        except (ValueError, RecursionError):
-            return
-    yield Quotation(0, _messages(records))
+    for line in text.split("\n"):
+        if line.startswith(("{", "[")) and line.rstrip().endswith(("}", "]")):
+            with contextlib.suppress(ValueError, RecursionError):
+                records.append(json.loads(line))
+    if records:
+        yield Quotation(0, _messages(records))
 
 
 def _messages(records: Sequence[Any]) -> str:

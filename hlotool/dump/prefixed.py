@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from hlotool.dump.quoted import Lines, Quotation
 from hlotool.dump.sections import end_of_hlo
 
-#: The line with which a module begins, whatever stands in front of it; no log writes longer prefixes.
+#: The line with which a module begins, whatever stands in front of it; no log writes longer prefixes. In a
+#: sentence no attribute follows the comma.
 _HEADER = re.compile(
-    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[^\n]*)?)$", re.MULTILINE
+    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[ \t]*\w*(?:=[^\n]*)?)?)[ \t\r]*$",
+    re.MULTILINE,
 )
 _BLOCK = re.compile(r"^(?P<prefix>[^\n]{1,300}?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)
 #: What changes from line to line in the prefixes of one log: days and times. Numbers of threads, processes
@@ -35,8 +37,8 @@ _ENTRY = re.compile(r"^[ \t]*ENTRY[ \t][^\n]*\{[ \t]*$", re.MULTILINE)
 _BODY = re.compile(
     r"^[ \t\r\f\v]*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE
 )
-#: How many lines below it are looked at for that.
-_LOOKED_AT = 20
+#: How many lines below it are looked at for that, and how long the first may be.
+_LOOKED_AT, _LONGEST = 20, 1 << 12
 
 
 def modules_amid_lines(text: str) -> Iterator[Quotation]:
@@ -46,7 +48,10 @@ def modules_amid_lines(text: str) -> Iterator[Quotation]:
     for number, header in enumerate(headers):
         lines = text[header.end() + 1 : _stop(text, header, headers[number + 1 :][:_STREAMS])].split("\n")
         below = unprefixed(header["prefix"], lines)
-        if _BODY.search("\n".join(below[:_LOOKED_AT])) is not None:
+        start = "\n".join(below[:_LOOKED_AT])
+        body, other = _BODY.search(start), _HEADER.search(start)
+        # A header right below is the program's own, and this one is spoken of in a sentence or a comment.
+        if body is not None and (other is None or other.start() > body.start()):
             module = "\n".join([header["header"], *below])
             yield Quotation(counted.before(header.start()), without_tail(module))
     if not headers:
@@ -56,6 +61,9 @@ def modules_amid_lines(text: str) -> Iterator[Quotation]:
 def _stop(text: str, header: re.Match[str], later: Sequence[re.Match[str]]) -> int:
     """Where the lines of a module end at the latest: other streams' modules may begin before that."""
     own = _like(header["prefix"]) if header["prefix"].strip() else None
+    below = text[header.end() : header.end() + _LONGEST].lstrip()
+    if own is not None and _BODY.match(below) is not None:
+        own = None  # the first line of a message of several ones
     following = (found for found in later if own is None or own.match(found[0]))
     end = next(following, later[-1] if len(later) == _STREAMS else None)
     return end.start() if end is not None else len(text)
@@ -84,7 +92,7 @@ def unprefixed(prefix: str, lines: Sequence[str], body: re.Pattern[str] = _BODY)
     following = [line for line in lines[: 4 * _STREAMS] if line.strip()][:_STREAMS]
     own = next((like for like in _ways(prefix) if any(map(like.match, following))), None)
     if own is None or not _is_everywhere(own, following, body):
-        own = own or _like(prefix)
+        own = _like(prefix)
         return ["" if own.match(line) or _MESSAGE.match(line) else line for line in lines]
     return [line[found.end() :] if (found := own.match(line)) else "" for line in lines]
 

@@ -34,6 +34,8 @@ class Section:
 
 _BEGIN_WORD, _GRAPH_WORD, _SEPARATOR_WORD = b"*** Begin ", b"## BEGIN_GRAPH", b"// -----"
 _HEADER_WORD = b"HloModule "
+#: What may stand in front of a header: blanks, and the byte order mark of the file.
+_BLANKS = b" \t\xef\xbb\xbf"
 _BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
 _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
 #: Before the first word of a line. Never blank lines, too: from each of many to their end takes for ever.
@@ -83,11 +85,19 @@ def looks_like_hlo(text: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     return _HLO_LINE.search(text, start, end) is not None
 
 
-def _line_starts(text: bytes, word: bytes, start: int = 0, end: int = sys.maxsize) -> Iterator[int]:
-    """Where a line begins with `word`; texts are long, and a search for bytes is faster than a pattern."""
+def _line_starts(
+    text: bytes, word: bytes, start: int = 0, end: int = sys.maxsize, blanks: bytes = b""
+) -> Iterator[int]:
+    """Where a line begins with `word`; texts are long, and a search for bytes is faster than a pattern.
+
+    Some of `blanks` may stand in front of it.
+    """
     at = text.find(word, start, end)
     while at >= 0:
-        if at == 0 or text[at - 1] == 0x0A:
+        before = at
+        while before > start and text[before - 1] in blanks:
+            before -= 1
+        if before == 0 or text[before - 1] == 0x0A:
             yield at
         at = text.find(word, at + 1, end)
 
@@ -119,7 +129,7 @@ def split_modules(text: bytes) -> list[Section]:
 def _cut_at_headers(text: bytes) -> Iterator[tuple[int, int]]:
     """The text cut at `// -----` lines, and before every HloModule line but the first between these."""
     for start, end in _separated(text):
-        headers = list(_line_starts(text, _HEADER_WORD, start, end))
+        headers = list(_line_starts(text, _HEADER_WORD, start, end, blanks=_BLANKS))
         yield from itertools.pairwise([start, *headers[1:], end])
 
 

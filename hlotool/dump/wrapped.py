@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hlotool.dump.amid_mlir import has_several_modules, mlir_amid_lines
 from hlotool.dump.diffs import both_sides
+from hlotool.dump.margins import without_margin
 from hlotool.dump.markup import character_data, is_escaped, marked_up, preformatted
 from hlotool.dump.mended import is_mended, mended
 from hlotool.dump.messages import of_json, of_keyed_messages, of_mail, of_table
@@ -21,7 +22,7 @@ from hlotool.dump.quoted import Quotation, doubled, escaped, fenced, literals
 from hlotool.dump.sections import is_bare, is_headless, is_plain, split_log, split_modules
 
 #: How often a text may be wrapped.
-_DEEPEST = 4
+_DEEPEST = 6
 #: How much of a text shows that its characters are escaped.
 _HEAD_BYTES = 1 << 14
 #: In which a program may be quoted, the more particular ones first.
@@ -31,9 +32,10 @@ _FORMS = (
     of_table,
     of_keyed_messages,
     both_sides,
-    fenced,
+    without_margin,
     character_data,
     preformatted,
+    fenced,
     literals,
     doubled,
     escaped,
@@ -107,6 +109,9 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     if _CERTAIN.search(quoted.text) is None:
         return
     content = _bytes(quoted.text)
+    if is_mended(content):  # its escapes hid what happened to it
+        quoted = Quotation(quoted.line, mended(content))
+        content = _bytes(quoted.text)
     if is_mlir(content) and not has_several_modules(content):
         yield Wrapped(line + quoted.line, content)
     elif is_as_printed(content) or is_bare(content):

@@ -27,8 +27,12 @@ DOCUMENTS = [
     *ROOT.glob("*/*/README.md"),
 ]
 
-#: Set-up and test commands: what runs this test has run them, or the packaging test runs their like.
-ELSEWHERE = re.compile(r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest |mkdocs )")
+#: Set-up and test commands: what runs this test has run them, or the packaging test runs their like. The run
+#: of the whole corpus is that of tests/cli/test_corpus_run.py, which takes it from the README.
+ELSEWHERE = re.compile(
+    r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest |mkdocs )"
+    r"|hlotool run corpus/jax corpus/tf corpus/planted$"
+)
 #: What stands for the reader's own; real programs are bisected by a slow test (tests/cli/test_exec.py).
 PLACEHOLDERS = {
     "hlotool run dump",

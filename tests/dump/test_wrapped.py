@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+
 import pytest
 from support.budget import processor_budget
 from support.dumps import Write, module_text
@@ -245,3 +248,100 @@ def test_texts_made_to_take_long_do_not(name: str) -> None:
     with processor_budget(2):
         found = wrapped_texts(content)
     assert sum(len(one.content) for one in found) < 100 * len(content)
+
+
+def in_front(mark: str, text: str) -> str:
+    """`text` with a mark before each line; `{n}` stands for its number."""
+    return "".join(f"{mark.format(n=n)}{line}\n" for n, line in enumerate(text.splitlines(), start=98))
+
+
+SOURCE = f'TEST(A, b) {{\n  // it\'s odd\n  Run(R"hlo(\n{ONE})hlo");\n  Run(R"({TWO})");\n}}\n'
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "{n:6d}\t",
+        "{n:4d} | ",
+        "a/test.cc:{n}:",
+        "> ",
+        "+",
+        "// ",
+        "2026-11-22T10:00:{n}.5Z INFO [rank3] ",
+        "[  965.48{n}] (info) stdout: ",
+        "Nov 22 10:00:{n} host-3 trainer[17]: ",
+    ],
+)
+def test_a_source_file_behind_a_margin(mark: str) -> None:
+    """Quotations are looked for when what stands in front of every line is gone."""
+    assert texts("A log:\n\n" + in_front(mark, SOURCE) + "\nThe end\n") == [ONE.strip(), TWO.strip()]
+
+
+def test_lines_of_other_processes_do_not_stand_in_a_source_file() -> None:
+    lines = in_front("[rank3] ", SOURCE).splitlines()
+    lines.insert(6, "[rank5] took 0.3 s {")
+    lines.insert(4, "[rank5] HLO = none")
+    found = [[line for line in text.splitlines() if line] for text in texts("\n".join(lines))]
+    assert found == [[line for line in text.splitlines() if line] for text in (ONE, TWO)]
+
+
+def test_a_time_may_stand_still_for_some_lines() -> None:
+    lines = [
+        f"[node2:0] a.py:88 {1795104001400 + n // 4}> {line}" for n, line in enumerate(SOURCE.splitlines())
+    ]
+    assert texts("\n".join(lines)) == [ONE.strip(), TWO.strip()]
+
+
+def test_a_fence_in_a_page_in_a_log() -> None:
+    page = f"<html>\n<pre>\n{html.escape(f'```{chr(10)}{ONE}```')}\n</pre></html>"
+    assert texts(in_front("10:00:{n} | ", page)) == [ONE.strip()]
+
+
+def test_escapes_may_hide_what_a_terminal_wrote() -> None:
+    coloured = ONE.replace("ENTRY", "\x1b[31mENTRY\x1b[0m")
+    assert texts(json.dumps({"stdout": coloured})) == [ONE.strip()]
+
+
+@pytest.mark.parametrize("prefix", ["\ufeff", "  ", "\ufeff  "])
+def test_headers_behind_blanks_begin_programs(write: Write, prefix: str) -> None:
+    text = prefix + (ONE + TWO).replace("\n", "\n  ")
+    [first, second] = open_dump(write(("a.txt", text)) / "a.txt").modules
+    assert [owner.name for owner in (first, second)] == ["jit_f", "jit_g"]
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["See the HloModule below, it is the one that fails.", "// CHECK: HloModule jit_f, is_scheduled=true"],
+)
+def test_a_header_in_a_sentence_or_a_comment_is_none(above: str) -> None:
+    assert texts(f"Hello,\n{above}\n\n{ONE}") == [ONE.strip()]
+
+
+def test_modules_in_a_message_of_several_lines() -> None:
+    """The prefix stands before the first line of the first one alone."""
+    assert texts(f"INFO:xla: compiling\nINFO:xla: {ONE}{TWO}INFO:xla: done\n") == [ONE.strip(), TWO.strip()]
+
+
+def test_numbers_of_tables_are_no_numbers_of_lines() -> None:
+    tables = ONE.replace("\n", '\n\nFileNames\n1 "a.py"\n2 "b.py"\n\n', 1)
+    assert texts("x\n     1\t" + tables) == [tables.strip()]
+
+
+def test_a_first_line_with_angle_brackets_is_no_page() -> None:
+    named = ONE.replace("\n", '\n\nFunctionNames\n1 "<module>"\n\n', 1)
+    assert texts(f"<6> start\n<6> {named}") == [named.strip()]
+
+
+def test_escaped_quotation_marks_close_nothing() -> None:
+    """A literal in C for each of the records of a log: what all of these have in front is no margin."""
+    records = [
+        json.dumps({"ts": 100 + n, "level": "info", "msg": line}) for n, line in enumerate(ONE.splitlines())
+    ]
+    assert texts("char *text =\n" + "".join(f"  {json.dumps(one + chr(10))}\n" for one in records)) == [
+        ONE.strip()
+    ]
+
+
+def test_records_of_a_log_amid_other_lines() -> None:
+    records = "".join(json.dumps({"ts": n, "msg": line}) + "\n" for n, line in enumerate(ONE.splitlines()))
+    assert texts(f"$ cat log\n{records}$ exit\n") == [ONE.strip()]

@@ -1,4 +1,12 @@
-"""The `next:` lines that commands print while the tests run, to be executed at the end."""
+"""The `next:` lines that commands print while the tests run, to be executed at the end.
+
+What HLOTOOL_TESTS_NEXT_LINES names keeps them beyond the session, whose folders have to be kept as well:
+
+    HLOTOOL_TESTS_NEXT_LINES=lines.jsonl python -m pytest --basetemp=folder
+    PYTHONPATH=.:tests python -m support.next_lines lines.jsonl
+
+The second command may be ended and repeated: it goes on where it stopped (`lines.jsonl.ends`).
+"""
 
 from __future__ import annotations
 
@@ -54,11 +62,19 @@ _FILE = "HLOTOOL_TESTS_NEXT_LINES"
 
 def recorded() -> list[Printed]:
     """What all processes of this session saw until now, each once."""
-    return list({(printed.command, printed.folder): printed for printed in _read()}.values())
+    return _each_once(_read())
+
+
+def _each_once(lines: Iterable[Printed]) -> list[Printed]:
+    return list({(printed.command, printed.folder): printed for printed in lines}.values())
 
 
 def _read() -> Iterator[Printed]:
-    with Path(os.environ[_FILE]).open(encoding="utf-8") as lines:
+    yield from _lines_of(Path(os.environ[_FILE]))
+
+
+def _lines_of(path: Path) -> Iterator[Printed]:
+    with path.open(encoding="utf-8") as lines:
         for line in lines:
             yield Printed(**json.loads(line))
 
@@ -151,3 +167,26 @@ def watch() -> None:
 
     pytest.CaptureFixture.readouterr = readouterr  # type: ignore[method-assign]
     subprocess.run = recorded_run  # type: ignore[assignment]
+
+
+def main() -> int:
+    """Execute the lines of a file that were not executed yet; how many, and which are no use."""
+    path = Path(sys.argv[1])
+    done = path.with_name(path.name + ".ends")
+    done.touch()
+    ends = {tuple(key): end for key, end in map(json.loads, done.read_text(encoding="utf-8").splitlines())}
+    lines = [line for line in _each_once(_lines_of(path)) if (line.command, line.folder) not in ends]
+    with tempfile.TemporaryDirectory() as cache, ThreadPoolExecutor(2) as pool, done.open("a") as kept:
+        for line, end in zip(lines, pool.map(partial(_execute, cache=Path(cache)), lines), strict=True):
+            kept.write(json.dumps([[line.command, line.folder], end]) + "\n")
+            kept.flush()
+            ends[line.command, line.folder] = end
+    print("\n".join(filter(None, ends.values())))
+    at_work = sum(end is None for end in ends.values())
+    failed = sum(bool(end) for end in ends.values())
+    print(f"{len(ends)} lines, {failed} failed, {at_work} were ended while they were at work")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
