@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,8 @@ class Triage:
         except HlotoolError as error:
             found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
         found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
-        self._keep(found)
+        self.faults.append(found)
+        self.recount()
         return found
 
     @property
@@ -98,12 +100,13 @@ class Triage:
         """Faults of their own."""
         return [fault for fault in self.faults if fault.status == "new"]
 
-    def _keep(self, found: FaultRecord) -> None:
-        """Count a duplicate with the fault that it is another case of."""
-        for number, other in enumerate(self.faults):
-            if found.duplicate_of and other.number == found.duplicate_of:
-                self.faults[number] = msgspec.structs.replace(other, count=other.count + 1)
-        self.faults.append(found)
+    def recount(self) -> None:
+        """Count duplicates with the faults that they are other cases of, after faults were added."""
+        more = Counter(fault.duplicate_of for fault in self.faults if fault.duplicate_of)
+        self.faults = [
+            msgspec.structs.replace(fault, count=1 + more[fault.number]) if fault.number else fault
+            for fault in self.faults
+        ]
 
     def _fault(self, failure: FailureRecord) -> FaultRecord:
         options = self._options(failure)

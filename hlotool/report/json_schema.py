@@ -20,6 +20,7 @@ from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.cache_records import CacheRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
+from hlotool.report.fuzz_records import FuzzRecord
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.opt_records import OptRecord, PassesRecord
@@ -46,6 +47,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "diff-1.json": DiffRecord,
     "prove-1.json": ProveRecord,
     "mutate-1.json": MutateRecord,
+    "fuzz-1.json": FuzzRecord,
     "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,

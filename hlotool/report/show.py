@@ -20,6 +20,7 @@ _REPORTS = {
     "rules": ("check", "RuleTable"),
     "diff": ("diff", "DiffReport"),
     "prove": ("prove", "ProveReport"),
+    "fuzz": ("fuzz", "FuzzReport"),
     "mutate": ("mutate", "MutateReport"),
     "baseline": ("baseline_report", "BaselineReport"),
     "inspect": ("inspect", "InspectReport"),
