@@ -9,7 +9,7 @@ constant. What is built is therefore always a valid program.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite, prod
@@ -77,7 +77,7 @@ class Graph:
         self.rng = shared.rng
         self.taste = shared.taste
         self.depth = depth
-        #: Arrays that operations may take, oldest first.
+        #: Arrays of static shape, which operations may take, oldest first.
         self.values: list[Instruction] = []
         #: Bounds on the magnitude of floats; what is not here may be anything.
         self.reach: dict[Instruction, float] = {}
@@ -133,8 +133,19 @@ class Graph:
             Declined: the result would have more than MOST_ELEMENTS elements, or there is no room.
             VerificationError: operands and attributes do not fit.
         """
+        return self.with_attributes(opcode, operands, attributes, shape, reach)
+
+    def with_attributes(
+        self,
+        opcode: str,
+        operands: Sequence[Instruction],
+        attributes: Mapping[str, AttributeValue],
+        shape: Shape | None = None,
+        reach: float | None = None,
+    ) -> Instruction:
+        """`op` for attributes that are in a mapping."""
         result = infer_shape(opcode, [o.shape for o in operands], attributes) if shape is None else shape
-        return self.add(Instruction(opcode, opcode, result, operands, attributes), reach)
+        return self.add(Instruction(opcode, opcode, result, tuple(operands), attributes), reach)
 
     def add(self, instruction: Instruction, reach: float | None = None) -> Instruction:
         """Add an instruction made elsewhere; raises as `op`."""
@@ -147,7 +158,7 @@ class Graph:
         if reach is None:
             reach = max((self.reach_of(o) for o in added.operands), default=float("inf"))
         self.reach[added] = reach
-        if isinstance(added.shape, ArrayShape):
+        if isinstance(added.shape, ArrayShape) and not added.shape.is_dynamic:
             self.values.append(added)
         return added
 
@@ -282,7 +293,7 @@ class Graph:
         Raises:
             Declined: there is no room for it.
         """
-        x = self.pick(lambda s: s.element_type is kind and s.dims == dims and not s.is_dynamic)
+        x = self.pick(lambda s: s.element_type is kind and s.dims == dims)
         if x is not None and self.chance(0.7):
             return x
         if self.chance(0.55):
@@ -315,7 +326,7 @@ class Graph:
 
     def _made(self, kind: ElementType, dims: Dims) -> Instruction | None:
         """Some array made into this type and these dimensions."""
-        x = self.pick(lambda s: not s.is_dynamic and (s.size > 0 or not prod(dims)) and castable(s, kind))
+        x = self.pick(lambda s: (s.size > 0 or not prod(dims)) and castable(s, kind))
         if x is None:
             return None
         return self.fit(self.convert(x, kind), dims)

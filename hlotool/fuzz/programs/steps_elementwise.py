@@ -18,14 +18,14 @@ _NUMBERS = _INTEGERS | _INEXACT
 _ALL = _NUMBERS | {TypeClass.PRED}
 
 #: Families of types that an operation of one operand takes.
-_UNARY: Mapping[str, frozenset[TypeClass]] = {
+UNARY: Mapping[str, frozenset[TypeClass]] = {
     "abs": _SIGNED, "sign": _SIGNED, "negate": _NUMBERS, "not": _BITS, "popcnt": _INTEGERS,
     "count-leading-zeros": _INTEGERS, "ceil": _FLOATS, "floor": _FLOATS, "round-nearest-even": _FLOATS,
     "round-nearest-afz": _FLOATS, "is-finite": _FLOATS, "real": _INEXACT, "imag": _INEXACT,
 }  # fmt: skip
 
 #: The same of two operands.
-_BINARY: Mapping[str, frozenset[TypeClass]] = {
+BINARY: Mapping[str, frozenset[TypeClass]] = {
     "add": _ALL, "multiply": _ALL, "subtract": _NUMBERS, "and": _BITS, "or": _BITS, "xor": _BITS,
     "maximum": _ALL - {TypeClass.COMPLEX}, "minimum": _ALL - {TypeClass.COMPLEX},
     "remainder": _INTEGERS | _FLOATS, "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
@@ -46,16 +46,16 @@ def of_families(graph: Graph, x: Instruction, families: frozenset[TypeClass]) ->
     return graph.convert(x, kind)
 
 
-@step(*_UNARY)
+@step(*UNARY)
 def unary(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """One operand."""
-    return graph.op(opcode, of_families(graph, x, _UNARY[opcode]))
+    return graph.op(opcode, of_families(graph, x, UNARY[opcode]))
 
 
-@step(*_BINARY)
+@step(*BINARY)
 def binary(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Two operands of one shape; floats that would overflow are scaled down."""
-    x = of_families(graph, x, _BINARY[opcode])
+    x = of_families(graph, x, BINARY[opcode])
     y = x if graph.chance(0.08) else graph.like(x)
     if graph.chance():
         x, y = y, x
