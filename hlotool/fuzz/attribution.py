@@ -8,9 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.dump.directory import open_dump
 from hlotool.errors import HlotoolError
 from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
 from hlotool.fuzz.limits import Deadline, OutOfTime
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.task import find_tasks
@@ -27,6 +29,11 @@ from hlotool.workers.pool import Pool
 
 #: Passes that are switched off, one at a time, for a compiler that dies: each time costs a new process.
 _MOST_SWITCHED = 30
+#: Other set-ups of XLA that are tried before: what they leave out, as a level of blame and in words.
+_ELSEWHERE = (
+    ("route", "pre", "import", "the import of StableHLO"),
+    ("opt", "0", "codegen", "the optimisation of the code"),
+)
 
 
 @dataclass(slots=True)
@@ -35,7 +42,7 @@ class Blame:
 
     Attributes:
         culprit: of a bisection; None where none was found.
-        level: `pass`, `codegen`, `runtime-library`; empty where that is not known.
+        level: `pass`, `codegen`, `runtime-library`, `import`; empty where that is not known.
         pass_name: accused; empty where none is.
         evidence: why, one line each.
         problems: why it is not known.
@@ -89,7 +96,7 @@ def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds
 def blame_death(
     case: Case, failure: Signature, options: RunOptions, reached: Iterable[str], seconds: float
 ) -> Blame:
-    """The passes without which a compiler does not die, or hang, each switched off alone.
+    """The part of a compiler without which it does not die, or hang: its import, its code, or single passes.
 
     Args:
         case: the program and its arguments.
@@ -101,17 +108,19 @@ def blame_death(
     blame = Blame()
     deadline = Deadline(seconds)
     names = [name for name in dict.fromkeys(reached) if name not in NEEDED][:_MOST_SWITCHED]
-    found = []
+    found: list[str] = []
     try:
         with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+            for spec, level, what in _set_ups(options.backend):
+                deadline.phase(what)
+                if _survives(pool, case, options, spec):
+                    blame.level = level
+                    blame.evidence.append(f"without {what} ({spec}) the compiler survives")
+                    return blame
             for name in names:
                 deadline.phase(name)
-                own = msgspec.structs.replace(options, backend=without(options.backend, [name]))
-                [end] = pool.call_all(FUNCTION, [CaseQuestion(case.text, case.arguments, own)])
-                if isinstance(end.value, bytes):
-                    outcome = msgspec.msgpack.decode(end.value, type=Outcome)
-                    if outcome.failure is None and outcome.row is not None:
-                        found.append(name)
+                if _survives(pool, case, options, without(options.backend, [name])):
+                    found.append(name)
     except OutOfTime:
         blame.problems.append(f"switching passes off: not done after {seconds:.0f} s")
     except HlotoolError as error:
@@ -122,6 +131,24 @@ def blame_death(
     elif not blame.problems:
         blame.problems.append(f"no pass of {len(names)} keeps the compiler alive by its absence: {failure}")
     return blame
+
+
+def _set_ups(backend: str) -> Iterator[tuple[str, str, str]]:
+    """The backend without a part of its compiler: its spec, the part as a level of blame, and in words."""
+    spec = parse_spec(backend)
+    for key, value, level, what in _ELSEWHERE if spec.name == "xla" else ():
+        if key not in spec.options:
+            yield str(BackendSpec(spec.name, {**spec.options, key: value})), level, what
+
+
+def _survives(pool: Pool, case: Case, options: RunOptions, backend: str) -> bool:
+    """Whether a program gets a result, right or wrong, from a backend."""
+    own = msgspec.structs.replace(options, backend=backend)
+    [end] = pool.call_all(FUNCTION, [CaseQuestion(case.text, case.arguments, own)])
+    if not isinstance(end.value, bytes):
+        return False
+    outcome = msgspec.msgpack.decode(end.value, type=Outcome)
+    return outcome.answer is Answer.GOOD or outcome.row is not None
 
 
 def _passes_in(root: Path) -> Iterator[str]:

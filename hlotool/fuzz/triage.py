@@ -45,7 +45,7 @@ VERIFY = "hlotool.fuzz.triage:verify_bundle"
 
 #: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
 #: minute that another fault could have.
-_ENOUGH = 3
+_ENOUGH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Triage:
         known = first_known(
             self.settings.known, fault.kind, fault.level, fault.pass_name, fault.opcodes, fault.reason
         )
-        same = next((f for f in self.faults if f.key == fault.key and f.status in ("new", "known")), None)
+        same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, fault)), None)
         if known is not None:
             number = same.number if same is not None and same.status == "known" else 0
             return msgspec.structs.replace(
@@ -290,6 +290,20 @@ def key_of(kind: Kind, outcome: Outcome, blame: Blame, opcodes: Iterable[str]) -
     pattern = outcome.failure.kind if outcome.failure is not None else kind
     who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
     return f"{pattern} by {who}: {', '.join(work) or 'moves only'}"
+
+
+def is_same(one: FaultRecord, other: FaultRecord) -> bool:
+    """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
+
+    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them is
+    then a part of the other's.
+    """
+    if one.key == other.key:
+        return True
+    if one.kind != "wrong" or (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
+        return False
+    first, second = ({*fault.opcodes} - PLUMBING for fault in (one, other))
+    return bool(first and second) and (first <= second or second <= first)
 
 
 def _death_key(kind: Kind, failure: Signature) -> str:
