@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.directed.sets import OUT_OF_RANGE
@@ -41,7 +43,7 @@ from hlotool.search.comparing import compare_programs
 from hlotool.search.optimised import DumpingBackend
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import CaseQuestion, Outcome, failure_of, judge_case
-from hlotool.values.npz import npz_bytes
+from hlotool.values.npz import arrays_in, npz_bytes
 from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: What a worker calls.
@@ -236,14 +238,27 @@ def _on(
 def _sets(
     case: Case, arguments: tuple[Any, ...], options: ReplayOptions, is_exact: bool
 ) -> Iterator[tuple[str, Any]]:
-    """Names and values of the inputs; on which rounding is at its worst only where nothing is rounded."""
+    """Names and values of the inputs.
+
+    Those on which rounding is at its worst, or that are not finite, only where nothing is rounded: what becomes
+    of infinity times the zeros of a dilation is each implementation's own matter.
+    """
     yield "plain", arguments
     if not case.arguments:
         return
     sets = further_sets(case.module, case.arguments, options.seed, None, case.copies)
-    fitting = (s for s in sets if s.suits_other_backends or (is_exact and set(s.odd) <= {OUT_OF_RANGE}))
+    fitting = (
+        one
+        for one in sets
+        if set(one.odd) <= {OUT_OF_RANGE} and (is_exact or (one.suits_other_backends and _is_finite(one.values)))
+    )
     for one in islice(fitting, _FURTHER_SETS):
         yield one.name, one.values
+
+
+def _is_finite(values: Any) -> bool:
+    """Whether no float among the values is infinite or NaN."""
+    return all(bool(np.isfinite(array.astype(np.complex128)).all()) for array in arrays_in(values))
 
 
 def patient(spec: str) -> str:
