@@ -18,6 +18,7 @@ from hlotool.fuzz.programs import (  # noqa: F401 - importing a file registers i
 )
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph, Shared
+from hlotool.fuzz.programs.idioms import emit_one
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
 from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.module import Module
@@ -30,6 +31,18 @@ def random_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, f
     for _ in range(rng.choice([1, 1, 2])):
         graph.fresh(taste.kind(rng), taste.dims(rng))
     grow(graph, rng.randint(3, max(4, most // 3)))
+    return finished(graph), frozenset(shared.idioms)
+
+
+def idiom_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
+    """A program of a few idioms, each on what is there, with single operations between them."""
+    shared = Shared(rng, taste, most - 1)
+    graph = Graph("main", shared)
+    graph.fresh(taste.kind(rng), tuple(max(1, n) for n in taste.dims(rng, 1)))
+    for _ in range(rng.choice([1, 2, 2, 3, 4])):
+        graph.attempt(lambda: emit_one(graph))
+        if graph.chance(0.4):
+            grow(graph, 1)
     return finished(graph), frozenset(shared.idioms)
 
 

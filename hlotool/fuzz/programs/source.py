@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from hlotool.fuzz.programs.drawn import Drawn, words_of
-from hlotool.fuzz.programs.random_graph import random_graph
+from hlotool.fuzz.programs.random_graph import idiom_graph, random_graph
 from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
@@ -50,8 +50,10 @@ class Source:
         """Program `index`."""
         rng = random.Random(f"{self.seed} {index}")
         taste = Taste(self._integers_only or rng.random() < 1 / 3, self._devices)
-        module, idioms = random_graph(rng, taste, self._max_instructions)
+        origin = rng.choices(list(self._origins), list(self._origins.values()))[0]
+        make = idiom_graph if origin == "idioms" else random_graph
+        module, idioms = make(rng, taste, self._max_instructions)
         module.name = f"fuzz_{self.seed}_{index}"
         verify_or_raise(module)
         features = words_of(module) | {f"idiom:{name}" for name in idioms}
-        return Drawn(module, "graph", self.seed, index, features)
+        return Drawn(module, origin, self.seed, index, features)

@@ -9,6 +9,7 @@ from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import positions, random_window
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions
 from hlotool.ir.module import Instruction
+from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
 
 #: Result types other than the operands' own.
@@ -89,8 +90,6 @@ def _swapped(
     other = {"lhs": "rhs", "rhs": "lhs"}
     turned = {other[name[:3]] + name[3:]: value for name, value in attributes.items()}
     ordered = {name: turned[name] for name in sorted(turned)}
-    from hlotool.ir.shape_inference import infer_shape
-
     inferred = infer_shape(opcode, [o.shape for o in operands], ordered)
     assert isinstance(inferred, ArrayShape)
     return graph.with_attributes(opcode, operands, ordered, ArrayShape(kind, inferred.dims), reach)

@@ -100,6 +100,8 @@ def random_padding(graph: Graph, size: int) -> PaddingDim:
 def pad(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Edges and interior, also negative."""
     shape = x.array_shape
+    if not shape.rank:
+        raise Declined("XLA's text of it cannot be read")
     if shape.element_type.bits == 2:
         raise Declined("XLA's CPU compiler dies of two bits here")
     padding = tuple(random_padding(graph, n) for n in shape.dims)
