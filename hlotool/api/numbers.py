@@ -89,7 +89,9 @@ def seconds(text: str) -> float:
 def minutes(text: str) -> float:
     """A positive number of minutes, at most 46 days."""
     most = _LONGEST / 60
-    return number(text, lambda value: 0 < value <= most, f"is no positive number of minutes, at most {most:,.0f}")
+    return number(
+        text, lambda value: 0 < value <= most, f"is no positive number of minutes, at most {most:,.0f}"
+    )
 
 
 def tolerance(text: str) -> float:

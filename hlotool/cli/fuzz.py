@@ -41,12 +41,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=seed, default=0, help="of programs and inputs [0]")
     group.add_argument("--integers", action="store_true", help="only programs without floats")
-    group.add_argument(
-        "--devices", metavar="N", type=devices, default=1, help="that programs are for [1]"
-    )
+    group.add_argument("--devices", metavar="N", type=devices, default=1, help="that programs are for [1]")
     group = parser.add_argument_group("what is known")
     group.add_argument(
-        "--known", metavar="FILE", action="append", default=[], help="TOML of known faults, which are counted only"
+        "--known",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="TOML of known faults, which are counted only",
     )
     group.add_argument(
         "--no-committed",

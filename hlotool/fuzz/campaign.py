@@ -222,7 +222,9 @@ class Campaign:
                 tally = tally.with_one(one.origin, one.features, judged)
                 self.triage.reached += [p for p in judged.passes if p not in self.triage.reached]
                 self.listener.counted(
-                    msgspec.structs.replace(tally, seconds=self._elapsed), self.triage.faults, len(self.waiting)
+                    msgspec.structs.replace(tally, seconds=self._elapsed),
+                    self.triage.faults,
+                    len(self.waiting),
                 )
         self.tally = tally
 

@@ -110,7 +110,9 @@ def known_faults(own: Iterable[str | Path] = (), committed: bool = True) -> list
 def _check(entry: KnownFault, path: Path) -> None:
     """Refuse an entry that would hide faults nobody knows."""
     if entry.kind and entry.kind not in FAILURES:
-        raise UsageError(f"{path}: {entry.name}: kind {entry.kind!r} is none of {', '.join(sorted(FAILURES))}")
+        raise UsageError(
+            f"{path}: {entry.name}: kind {entry.kind!r} is none of {', '.join(sorted(FAILURES))}"
+        )
     if not entry.opcodes and not entry.words:
         raise UsageError(f"{path}: {entry.name}: say `opcodes` or `words`, or it would hide any other fault")
     try:

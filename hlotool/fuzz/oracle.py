@@ -250,7 +250,8 @@ def _sets(
     fitting = (
         one
         for one in sets
-        if set(one.odd) <= {OUT_OF_RANGE} and (is_exact or (one.suits_other_backends and _is_finite(one.values)))
+        if set(one.odd) <= {OUT_OF_RANGE}
+        and (is_exact or (one.suits_other_backends and _is_finite(one.values)))
     )
     for one in islice(fitting, _FURTHER_SETS):
         yield one.name, one.values

@@ -186,7 +186,9 @@ class Triage:
         problems = list(fault.problems)
         triggers = False
         try:
-            write_bundle(fault_bundle(fault, case, reduction, blame, last, options, self.settings.versions), folder)
+            write_bundle(
+                fault_bundle(fault, case, reduction, blame, last, options, self.settings.versions), folder
+            )
             write_case(case, str(folder / "smallest.hlo"))
             triggers = _verified(folder, options, problems)
         except HlotoolError as error:
@@ -295,12 +297,16 @@ def key_of(kind: Kind, outcome: Outcome, blame: Blame, opcodes: Iterable[str]) -
 def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
-    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them is
-    then a part of the other's.
+    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
+    is then a part of the other's.
     """
     if one.key == other.key:
         return True
-    if one.kind != "wrong" or (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
+    if one.kind != "wrong" or (one.kind, one.level, one.pass_name) != (
+        other.kind,
+        other.level,
+        other.pass_name,
+    ):
         return False
     first, second = ({*fault.opcodes} - PLUMBING for fault in (one, other))
     return bool(first and second) and (first <= second or second <= first)
@@ -323,7 +329,7 @@ def _function(kind: Kind) -> str:
 
 
 def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:
-    """Whether the bundle fails in the same way when it is run in a fresh process; where it dies, as it said."""
+    """Whether the bundle fails in the same way when it is run in a fresh process."""
     with Pool(Limits(1, 2 * options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
         [end] = pool.call_all(VERIFY, [str(folder)])
     if isinstance(end.value, BackendFailed):

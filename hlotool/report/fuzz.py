@@ -71,7 +71,7 @@ class FuzzReport(Report[FuzzRecord]):
 
     def _totals(self) -> Iterator[Text]:
         record = self.record
-        statuses = Counter(fault.status for fault in record.faults)
+        statuses: Counter[str] = Counter(fault.status for fault in record.faults)
         parts = [plural(record.distinct, "distinct fault")]
         for status, words in (
             ("known", "known"),

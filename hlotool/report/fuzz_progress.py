@@ -1,4 +1,4 @@
-"""How far a campaign is, on stderr: a live table on a terminal, else a line now and then and what is found."""
+"""How far a campaign is, on stderr: a live table on a terminal, else a line now and then."""
 
 from __future__ import annotations
 

@@ -71,9 +71,7 @@ class BackendJudge:
         function: that a worker calls with a `CaseQuestion`; it returns an `Outcome`.
     """
 
-    def __init__(
-        self, pool: Pool, options: ReplayOptions, width: int = 1, function: str = FUNCTION
-    ) -> None:
+    def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1, function: str = FUNCTION) -> None:
         self.name = f"{options.backend} against {options.reference}{', exactly' if options.exact else ''}"
         self.width = width
         self._pool = pool
