@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python benchmarks/planted_passes.py --seconds 120 --jobs 2 --seed 1 --json
 
-Each is the backend `opt:passes=simplify-tuples+PLANTED+dce`: passes of ours, one of which is wrong, then NumPy. The generator of
-programs knows nothing of them. A campaign counts as a find when a fault of its own has the planted pass's name.
+Each is the backend `opt:passes=simplify-tuples+PLANTED+dce`: passes of ours, one of which is wrong, then NumPy.
+The generator of programs knows nothing of them. A campaign counts as a find when a fault of its own has the name
+of the planted pass.
 """
 
 from __future__ import annotations

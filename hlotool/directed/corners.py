@@ -266,12 +266,12 @@ def special(rng: Rng, value: float, all_elements: bool = False) -> Chooser:
         if leaf.needs_order or not (leaf.element_type.is_floating or leaf.element_type.is_complex):
             return None
         if leaf.element_type.is_complex:
-            parts = np.array(leaf.plain)
-            flat = parts.view(parts.real.dtype).reshape(-1)
+            parts = np.array(leaf.plain).reshape(-1)  # a scalar has no parts to look at
+            flat = parts.view(parts.real.dtype)
             is_hit = rng.random(flat.shape) < (1.0 if all_elements else _SHARE)
             is_hit[int(rng.integers(is_hit.size))] = True
             flat[is_hit] = value
-            return parts
+            return parts.reshape(leaf.plain.shape)
         dtype = leaf.plain.dtype
         held = np.asarray(value).astype(dtype)
         if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):

@@ -1,7 +1,7 @@
 """A campaign: programs are drawn and judged in rounds, and between rounds what failed is looked into.
 
-Everything lies in one folder. `campaign.jsonl` is the journal, from which the same command goes on; `raw/` has
-every program that failed, `faults/` a bundle for each distinct fault. What an end by force costs is one round.
+Everything lies in one folder. `campaign.jsonl` is the journal, from which the same command goes on; `raw/`
+has every program that failed, `faults/` a bundle for each distinct fault. An end by force costs one round.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ _FURTHER_SETS = 6
 #: They draw from a state that each run moves on.
 _FICKLE_BY_DESIGN = frozenset({"rng", "rng-get-and-update-state", "infeed", "recv"})
 
-#: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: nobody knows what is
-#: right.
+#: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: nobody knows what
+#: is right.
 Kind = Literal["agree", "wrong", "crashed", "hang", "nondeterministic", "refused", "unjudged"]
 #: What is a failure of the backend.
 FAILURES: frozenset[Kind] = frozenset({"wrong", "crashed", "hang", "nondeterministic"})
@@ -240,8 +240,8 @@ def _sets(
 ) -> Iterator[tuple[str, Any]]:
     """Names and values of the inputs.
 
-    Those on which rounding is at its worst, or that are not finite, only where nothing is rounded: what becomes
-    of infinity times the zeros of a dilation is each implementation's own matter.
+    Those on which rounding is at its worst, or that are not finite, only where nothing is rounded: what
+    becomes of infinity times the zeros of a dilation is each implementation's own matter.
     """
     yield "plain", arguments
     if not case.arguments:
@@ -263,7 +263,7 @@ def _is_finite(values: Any) -> bool:
 
 
 def patient(spec: str) -> str:
-    """A backend that is not waited for longer than a small program can take, unless the spec says how long."""
+    """A backend that is waited for as long as a small program can take, unless the spec says how long."""
     parsed = parse_spec(spec)
     if parsed.name != "xla" or "timeout" in parsed.options:
         return spec

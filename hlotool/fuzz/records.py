@@ -10,8 +10,8 @@ from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.fuzz.oracle import Kind
 
-#: What became of a failure: a fault of its own; one that is in a file of known ones; the same as an earlier one
-#: of this campaign; not there the second time.
+#: What became of a failure: a fault of its own; one that is in a file of known ones; the same as an earlier
+#: one of this campaign; not there the second time.
 Status = Literal["new", "known", "duplicate", "unconfirmed"]
 
 
@@ -45,7 +45,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
     """A failure that was looked into, as far as that came.
 
     Attributes:
-        number: of the fault, from 1, in the order in which they were found; 0 for what is no fault of its own.
+        number: of the fault, from 1, in the order in which they were found; 0 for further cases and the like.
         status: see `Status`.
         kind: `wrong`, `crashed`, `hang` or `nondeterministic`.
         key: what failures of one fault share: pass, pattern, opcodes.
@@ -55,6 +55,8 @@ class FaultRecord(Record, frozen=True, kw_only=True):
         level: where it came in: `pass`, `codegen`, `runtime-library`; empty where that is not known.
         pass: the accused pass; empty where none is.
         opcodes: of the smallest program.
+        work: opcodes of what the accused pass was given at the spot, else of the smallest program, without
+            those that only move values about: failures of one fault have them in common.
         instructions: its size, parameters not counted.
         before: size of the program that failed first.
         backend: spec that fails.
@@ -80,6 +82,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
     level: str = ""
     pass_name: str = msgspec.field(name="pass", default="")
     opcodes: list[str] = []
+    work: list[str] = []
     instructions: int = 0
     before: int = 0
     backend: str = ""

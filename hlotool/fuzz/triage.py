@@ -1,8 +1,8 @@
 """From a program that failed to a report, without a person.
 
 A failure is asked for again in a fresh process, made small, blamed on a pass or on code of the compiler,
-compared with known faults and with earlier ones, written as a bundle, and the bundle is run. Each stage has its
-time; one that comes to nothing is a line in the record, and the program that failed is kept in any case.
+compared with known faults and with earlier ones, written as a bundle, and the bundle is run. Each stage has
+its time; one that comes to nothing is a line in the record, and the program that failed is kept in any case.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hlotool.fuzz.limits import LimitedJudge
 from hlotool.fuzz.oracle import AGAIN, FICKLE, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
@@ -124,16 +125,18 @@ class Triage:
         blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
         problems += blame.problems
         opcodes = _opcodes(case.module)
+        work = _work(blame, opcodes)
         described = FaultRecord(
             status="new",
             kind=failure.kind,
-            key=key_of(failure.kind, outcome, blame, opcodes),
-            title=_title(failure.kind, blame, opcodes, reason),
+            key=key_of(failure.kind, outcome, blame, work),
+            title=_title(failure.kind, blame, work or opcodes, reason),
             signature=str(last.row.signature if last.row is not None else last.failure or failure.kind),
             reason=last.reason or reason,
             level=blame.level,
             pass_name=blame.pass_name,
             opcodes=opcodes,
+            work=work,
             instructions=case.size,
             before=loaded.case.size,
             backend=failure.backend,
@@ -161,7 +164,7 @@ class Triage:
         last: Outcome,
         options: RunOptions,
     ) -> FaultRecord:
-        """The fault as one that is known, another case of an earlier one, or one of its own, with a bundle."""
+        """The fault as a known one, another case of an earlier one, or one of its own, with a bundle."""
         known = first_known(
             self.settings.known, fault.kind, fault.level, fault.pass_name, fault.opcodes, fault.reason
         )
@@ -225,7 +228,7 @@ class Triage:
                 or fault.count < _ENOUGH
                 or not fault.pass_name
                 or fault.backend != failure.backend
-                or not set(fault.opcodes) - PLUMBING <= opcodes
+                or not set(fault.work) <= opcodes
             ):
                 continue
             cured = msgspec.structs.replace(options, backend=without(options.backend, [fault.pass_name]))
@@ -284,14 +287,13 @@ def kind_of(outcome: Outcome) -> Kind:
     return kinds.get(outcome.failure.kind, "wrong")
 
 
-def key_of(kind: Kind, outcome: Outcome, blame: Blame, opcodes: Iterable[str]) -> str:
-    """What failures of one fault share: the words of a death; else pass, pattern and the work that is done."""
+def key_of(kind: Kind, outcome: Outcome, blame: Blame, work: Iterable[str]) -> str:
+    """What failures of one fault share: the words of a death; else pass, pattern and the work done."""
     if kind in ("crashed", "hang") and outcome.failure is not None and outcome.failure.words:
         return _death_key(kind, outcome.failure)
-    work = sorted(set(opcodes) - PLUMBING)
     pattern = outcome.failure.kind if outcome.failure is not None else kind
     who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
-    return f"{pattern} by {who}: {', '.join(work) or 'moves only'}"
+    return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
 
 
 def is_same(one: FaultRecord, other: FaultRecord) -> bool:
@@ -308,7 +310,7 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
         other.pass_name,
     ):
         return False
-    first, second = ({*fault.opcodes} - PLUMBING for fault in (one, other))
+    first, second = {*one.work}, {*other.work}
     return bool(first and second) and (first <= second or second <= first)
 
 
@@ -363,10 +365,16 @@ def _opcodes(module: Module) -> list[str]:
     return list(dict.fromkeys(i.opcode for i in module.instructions() if i.opcode != "parameter"))
 
 
+def _work(blame: Blame, opcodes: Iterable[str]) -> list[str]:
+    """See `FaultRecord.work`."""
+    spot = blame.culprit.spot if blame.culprit is not None and blame.level == "pass" else None
+    given = _opcodes(parse_module(spot.before)) if spot is not None and spot.before else []
+    return [o for o in given if o not in PLUMBING] or [o for o in opcodes if o not in PLUMBING]
+
+
 def _title(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> str:
     """The fault in one line."""
-    work = [opcode for opcode in opcodes if opcode not in PLUMBING] or list(opcodes)
-    of = f" of {', '.join(work[-4:])}" if work else ""
+    of = f" of {', '.join(opcodes[-4:])}" if opcodes else ""
     who = f"{blame.level} {blame.pass_name}".strip() or "the compiler"
     if kind == "wrong":
         return f"{who} changes the result{of}"
