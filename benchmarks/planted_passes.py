@@ -1,10 +1,11 @@
 """Thirty-two wrong rewrites as passes of a plug-in: does a campaign find each, and name the pass?
 
-    PYTHONPATH=. python benchmarks/planted_passes.py --seconds 120 --jobs 2 --seed 1 --json
+    PYTHONPATH=. python benchmarks/planted_passes.py --programs 3000 --seed 1 --json
 
-Each is the backend `opt:passes=simplify-tuples+PLANTED+dce`: passes of ours, one of which is wrong, then NumPy.
-The generator of programs knows nothing of them. A campaign counts as a find when a fault of its own has the name
-of the planted pass.
+Each is the backend `opt:passes=simplify-tuples+PLANTED+dce`: our passes, one of which is wrong, then NumPy. The
+generator knows nothing of them. Programs are drawn, judged and looked into as `hlotool fuzz` does it, with a
+shortcut: a program without the pattern of a pass is not judged with it, since it would change nothing.
+`named`: a failure was confirmed, made small, blamed on the planted pass, and its bundle triggers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -284,49 +285,91 @@ def plug_in(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run a campaign for each planted pass."""
+    """Draw programs until each planted pass is named, or there are no more."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120.0, help="for each pass [120]")
-    parser.add_argument("--jobs", type=int, default=2, help="processes [2]")
-    parser.add_argument("--seed", type=int, default=0, help="of programs [0]")
+    parser.add_argument("--programs", type=int, default=3000, help="drawn at most [3000]")
+    parser.add_argument("--seed", type=int, default=0, help="of programs and inputs [0]")
     parser.add_argument("--only", default="", help="names of passes, with commas [all]")
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     arguments = parser.parse_args()
-    import hlotool
-
+    names = arguments.only.split(",") if arguments.only else list(PLANTED)
     found: dict[str, dict[str, Any]] = {}
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         plug_in(Path(folder, "plug-in"))
-        for name in arguments.only.split(",") if arguments.only else PLANTED:
-            found[name] = _campaign(hlotool, name, Path(folder, name), arguments)
-            if not arguments.json:
-                print(name, found[name], flush=True)
-    named = sum(row["named"] for row in found.values())
-    if arguments.json:
-        print(json.dumps({"planted": len(found), "named": named, "seed": arguments.seed, "passes": found}))
-    else:
-        print(f"{named} of {len(found)} found and named")
+        for name, row in _search(names, Path(folder), arguments.seed, arguments.programs):
+            found[name] = row
+            print(name, row, file=sys.stderr, flush=True)
+    figures = {
+        "planted": len(names),
+        "found": sum(row["program"] >= 0 for row in found.values()),
+        "named": sum(row["named"] for row in found.values()),
+        "seed": arguments.seed,
+        "programs": arguments.programs,
+        "seconds": round(time.monotonic() - began),
+        "passes": found,
+    }
+    print(json.dumps(figures) if arguments.json else f"{figures['named']} of {len(names)} named")
 
 
-def _campaign(hlotool: Any, name: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Rounds of programs until the pass is named or the time is over."""
-    began, programs, limit = time.monotonic(), 0, arguments.seconds
-    while True:
-        programs += 25
-        result = hlotool.fuzz(
-            out=folder,
-            backend=f"opt:passes=simplify-tuples+{name}+dce",
-            programs=programs,
-            minutes=limit / 60,
-            seed=arguments.seed,
-            jobs=arguments.jobs,
-        )
-        took = time.monotonic() - began
-        named = any(fault.pass_name == name for fault in result.distinct)
-        if named or took >= limit:
-            others = [fault.title for fault in result.distinct if fault.pass_name != name]
-            drawn = result.record.tally.drawn
-            return {"named": named, "seconds": round(took, 1), "programs": drawn, "others": others}
+def _search(
+    names: Sequence[str], folder: Path, seed: int, programs: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Passes that are found, each with the number of the first program that shows it."""
+    from hlotool.fuzz.oracle import FAILURES, Question, judge_program
+    from hlotool.fuzz.programs import Source
+    from hlotool.replay.options import RunOptions
+
+    source, open_ = Source(seed), list(names)
+    for index in range(programs):
+        module = source.draw(index).module
+        for name in [n for n in open_ if _has_pattern(module, n)]:
+            options = RunOptions(
+                backend=f"opt:passes=simplify-tuples+{name}+dce", seed=seed + index, timeout=60.0
+            )
+            judged = judge_program(Question(module.to_text(), options))
+            if judged.kind in FAILURES:
+                open_.remove(name)
+                yield name, _looked_into(folder / name, index, module.to_text(), judged, options, name)
+        if not open_:
+            return
+    yield from ((name, {"program": -1, "named": False}) for name in open_)
+
+
+def _has_pattern(module: Module, planted: str) -> bool:
+    opcode, rewrite = PLANTED[planted]
+    return any(i.opcode == opcode and rewrite(i) is not None for i in module.instructions())
+
+
+def _looked_into(
+    folder: Path, index: int, text: str, judged: Any, options: Any, planted: str
+) -> dict[str, Any]:
+    """What the campaign would say of a failure."""
+    from hlotool.fuzz.records import FailureRecord
+    from hlotool.fuzz.triage import Settings, Triage
+
+    folder.mkdir()
+    path = folder / "program.hlo"
+    path.write_text(text)
+    if judged.inputs:
+        path.with_suffix(".npz").write_bytes(judged.inputs)
+    failure = FailureRecord(
+        index=index,
+        kind=judged.kind,
+        failure=judged.failure,
+        reason=judged.reason,
+        backend=judged.backend,
+        program=str(path),
+    )
+    fault = Triage(Settings(options, folder)).look_into(failure)
+    return {
+        "program": index,
+        "kind": fault.kind,
+        "pass": fault.pass_name,
+        "named": fault.status == "new" and fault.pass_name == planted and fault.triggers,
+        "instructions": [fault.before, fault.instructions],
+        "problems": fault.problems,
+    }
 
 
 if __name__ == "__main__":
