@@ -383,13 +383,28 @@ class Graph:
         if known is None:
             inner = self.inner(name)
             root = make(inner)
-            known = self.shared.helpers[key] = inner.builder.build(root)
+            known = self.shared.helpers[key] = inner.built(root)
         return known
 
     def inner(self, name: str) -> Graph:
         """A computation that this one is going to call."""
         self.shared.callees += 1
         return Graph(f"{name}.{self.shared.callees}", self.shared, self.depth + 1)
+
+    def built(self, root: Instruction) -> Computation:
+        """The computation that returns `root`, without what that does not need; parameters stay."""
+        self.drop_dead(root)
+        return self.builder.build(root)
+
+    def drop_dead(self, root: Instruction) -> None:
+        """Remove what `root` does not need, but for parameters; there is room again for as many."""
+        needed = {root}
+        for instruction in reversed(self.builder.instructions):
+            if instruction in needed:
+                needed.update(instruction.operands)
+        kept = [i for i in self.builder.instructions if i in needed or i.opcode == "parameter"]
+        self.shared.room += len(self.builder.instructions) - len(kept)
+        self.builder.instructions = kept
 
     def combiner(self, opcode: str, kind: ElementType) -> Computation:
         """`opcode(a, b)` of two scalars."""

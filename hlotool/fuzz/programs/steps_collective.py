@@ -117,7 +117,7 @@ def collective_permute(graph: Graph, opcode: str, x: Instruction) -> Instruction
 @step("partition-id", "replica-id")
 def device_number(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Which device this is, as large as what is there."""
-    if not graph.is_entry:
+    if not graph.is_entry or graph.taste.partitioned:
         raise Declined("only where all devices come by")
     number = graph.op(opcode)
     shape = ArrayShape(ElementType.U32, x.array_shape.dims)

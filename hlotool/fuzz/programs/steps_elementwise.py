@@ -28,7 +28,7 @@ UNARY: Mapping[str, frozenset[TypeClass]] = {
 BINARY: Mapping[str, frozenset[TypeClass]] = {
     "add": _ALL, "multiply": _ALL, "subtract": _NUMBERS, "and": _BITS, "or": _BITS, "xor": _BITS,
     "maximum": _ALL - {TypeClass.COMPLEX}, "minimum": _ALL - {TypeClass.COMPLEX},
-    "remainder": _INTEGERS | _FLOATS, "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
+    "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
     "shift-right-arithmetic": _INTEGERS,
 }  # fmt: skip
 

@@ -111,10 +111,10 @@ def batch_norm(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 
 @step("rng-bit-generator")
 def random_bits(graph: Graph, opcode: str, x: Instruction) -> Instruction:
-    """Of a generator whose bits are specified, and its next state."""
+    """Of a generator whose bits are specified, and its next state; unsigned, as StableHLO makes them all."""
     algorithm, words = graph.choose([("rng_three_fry", 2), ("rng_philox", 2), ("rng_philox", 3)])
     state = graph.array(ElementType.U64, (words,))
-    kind = graph.choose(typed("u8", "u16", "u32", "u64", "s32", "s64"))
+    kind = graph.choose(typed("u8", "u16", "u32", "u64"))
     dims = x.array_shape.dims
     shape = TupleShape((state.array_shape, ArrayShape(kind, dims)))
     both = graph.op(opcode, state, shape=shape, algorithm=algorithm)

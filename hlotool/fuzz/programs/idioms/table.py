@@ -79,7 +79,7 @@ def idiom(
 
 def emit_one(graph: Graph) -> None:
     """Emit one of the idioms, on an array that is there or a new one; raises Declined."""
-    several = graph.taste.devices > 1
+    several = graph.taste.exchanges
     names = {n: 3.0 if i.several else 1.0 for n, i in IDIOMS.items() if several or not i.several}
     chosen = IDIOMS[graph.taste.one_of(graph.rng, names)]
     if not graph.is_entry and chosen.several:
