@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
+from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.builder import Builder
@@ -130,7 +131,8 @@ class Graph:
             attributes: by HLO name.
 
         Raises:
-            Declined: the result would have more than MOST_ELEMENTS elements, or there is no room.
+            Declined: the result would be too large, there is no room, or XLA compiles
+                no such operation.
             VerificationError: operands and attributes do not fit.
         """
         return self.with_attributes(opcode, operands, attributes, shape, reach)
@@ -151,6 +153,9 @@ class Graph:
         """Add an instruction made elsewhere; raises as `op`."""
         if any(part.size > MOST_ELEMENTS for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
+        first = instruction.operands[0].shape if instruction.operands else None
+        if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
+            raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
         self.shared.room -= 1

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import exp, log
 
 from hlotool.fuzz.programs.graph import Declined, Graph, limit_of, typed
+from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: Narrower floats are computed in wider ones and rounded twice, differently by each library.
 FUNCTION_TYPES = frozenset(typed("f16", "bf16", "f32", "f64"))
-_BF16 = frozenset(typed("bf16"))
 _COMPLEX = frozenset(typed("c64", "c128"))
 
 #: How many integers are divided by what may be zero. XLA has a result for that, but its constant folding
@@ -32,38 +32,34 @@ class _Domain:
         most: largest magnitude of the operand.
         result: bound on the magnitude of the result for such an operand.
         least: smallest value of the operand; None where it may be negative.
-        takes_complex: XLA computes it for complex numbers.
-        only_bf16: XLA's CPU compiler (jaxlib 0.10) knows it for this type alone.
     """
 
     most: float
     result: float
     least: float | None = None
-    takes_complex: bool = False
-    only_bf16: bool = False
 
 
 _DOMAINS: Mapping[str, _Domain] = {
-    "exponential": _Domain(4, exp(4), takes_complex=True),
-    "exponential-minus-one": _Domain(4, exp(4), takes_complex=True),
-    "log": _Domain(1e3, log(1e3) + 4, 1 / 16, takes_complex=True),
-    "log-plus-one": _Domain(1e3, log(1e3) + 1, 0.0, takes_complex=True),
-    "sqrt": _Domain(1e4, 1e2, 0.0, takes_complex=True),
-    "rsqrt": _Domain(1e3, 4, 1 / 16, takes_complex=True),
+    "exponential": _Domain(4, exp(4)),
+    "exponential-minus-one": _Domain(4, exp(4)),
+    "log": _Domain(1e3, log(1e3) + 4, 1 / 16),
+    "log-plus-one": _Domain(1e3, log(1e3) + 1, 0.0),
+    "sqrt": _Domain(1e4, 1e2, 0.0),
+    "rsqrt": _Domain(1e3, 4, 1 / 16),
     "cbrt": _Domain(1e3, 10),
-    "tanh": _Domain(20, 1, takes_complex=True),
-    "logistic": _Domain(20, 1, takes_complex=True),
+    "tanh": _Domain(20, 1),
+    "logistic": _Domain(20, 1),
     "erf": _Domain(20, 1),
-    "sine": _Domain(100, 1, takes_complex=True),
-    "cosine": _Domain(100, 1, takes_complex=True),
-    "tan": _Domain(1, 1.6, takes_complex=True),
-    "asin": _Domain(0.9, 1.2, only_bf16=True),
-    "acos": _Domain(0.9, 3.2, only_bf16=True),
-    "asinh": _Domain(1e3, 8, only_bf16=True),
-    "acosh": _Domain(1e3, 8, 1.0, only_bf16=True),
-    "atanh": _Domain(0.9, 1.5, only_bf16=True),
-    "sinh": _Domain(4, 28, only_bf16=True),
-    "cosh": _Domain(4, 28, only_bf16=True),
+    "sine": _Domain(100, 1),
+    "cosine": _Domain(100, 1),
+    "tan": _Domain(1, 1.6),
+    "asin": _Domain(0.9, 1.2),
+    "acos": _Domain(0.9, 3.2),
+    "asinh": _Domain(1e3, 8),
+    "acosh": _Domain(1e3, 8, 1.0),
+    "atanh": _Domain(0.9, 1.5),
+    "sinh": _Domain(4, 28),
+    "cosh": _Domain(4, 28),
 }
 
 #: Complex functions grow in both directions: their operands are kept near the origin.
@@ -97,8 +93,7 @@ def at_least(graph: Graph, x: Instruction, least: float) -> Instruction:
 def function(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """One operand."""
     domain = _DOMAINS[opcode]
-    types = _BF16 if domain.only_bf16 else FUNCTION_TYPES
-    x = of_types(graph, x, types | _COMPLEX if domain.takes_complex else types)
+    x = of_types(graph, x, frozenset(k for k in FUNCTION_TYPES | _COMPLEX if compiles(opcode, k)))
     kind = x.array_shape.element_type
     if graph.chance(_UNTAMED):
         return graph.op(opcode, x, reach=float("inf"))

@@ -19,7 +19,7 @@ from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.module import Computation, Instruction, computations_in
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
-from hlotool.ir.types import ArrayShape, Shape, TupleShape, array_shapes, strip_layouts
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes, strip_layouts
 
 #: What speaks of the place where an instruction stood, not of what it computes.
 _OF_THE_PLACE = frozenset(
@@ -96,7 +96,7 @@ class Transplant:
         stated = self._shape(original.shape)
         if all(o.shape == self._shape(p.shape) for o, p in zip(operands, original.operands)):
             return self._added(original.opcode, operands, attributes, stated)
-        if can_infer(original.opcode) and self.graph.chance(0.6):
+        if can_infer(original.opcode) and self._may_differ(original, operands) and self.graph.chance(0.6):
             try:
                 shape = infer_shape(original.opcode, [o.shape for o in operands], attributes)
                 return self._added(original.opcode, operands, attributes, shape)
@@ -104,6 +104,20 @@ class Transplant:
                 pass  # What it was is restored, and the shape stays.
         operands = [self._restored(o, self._shape(p.shape)) for o, p in zip(operands, original.operands)]
         return self._added(original.opcode, operands, attributes, stated)
+
+    def _may_differ(self, original: Instruction, operands: list[Instruction]) -> bool:
+        """Whether operands that had one type still have one, and what is called gets what it takes.
+
+        XLA's HLO mixes widths of floats, StableHLO does not.
+        """
+        became: dict[ElementType, ElementType] = {}
+        for old, new in zip(original.operands, operands):
+            if not isinstance(old.shape, ArrayShape) or not isinstance(new.shape, ArrayShape):
+                return False
+            kind = new.shape.element_type
+            if became.setdefault(old.shape.element_type, kind) is not kind:
+                return False
+        return all(old is new for old, new in became.items()) or not any(original.called)
 
     def _added(
         self,
