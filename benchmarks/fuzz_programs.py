@@ -1,13 +1,13 @@
 """Programs of `hlotool.fuzz.programs`: how many a minute, whether XLA takes them, what they hold.
 
     python benchmarks/fuzz_programs.py [--cases N] [--seed S] [--first I] [--devices N] [--origins WORD…]
-                                       [--compile N] [--run N] [--json FILE]
+                                       [--compile N] [--run N] [--minutes M] [--json FILE]
 
-Draws programs `first` to `first + cases`, mutants of programs of corpus/ among them, prints each, parses
-the text and prints it again. The first `--compile` go through XLA's verifier and compiler (jaxlib, CPU; without
-LLVM's optimisations, which cost most of the time) in a process of its own that may die. Refusals and deaths are counted by what XLA says. The first `--run` without several devices are computed
-by the reference, on generated inputs, to see how many results are finite. Times are processor time of this
-process alone; the load stands beside them.
+Draws programs `first` to `first + cases`, mutants of programs of corpus/ among them, prints each, parses the
+text and prints it again. The first `--compile` of them are put to XLA's verifier and compiler (jaxlib, CPU;
+without LLVM's optimisations, which cost most of the time) in a process of its own that may die. Refusals and
+deaths are counted by what XLA says. The first `--run` are computed by the reference, on generated inputs, to
+see how many results are finite. Times of drawing are processor time of this process; the load stands beside.
 """
 
 from __future__ import annotations
@@ -101,12 +101,15 @@ def real_programs() -> list[Module]:
     return found
 
 
-def measure(source: Source, numbers: range, compiled: int, run: int) -> Tally:
+def measure(source: Source, numbers: range, compiled: int, run: int, minutes: float) -> Tally:
     """Draw the programs of these numbers, and put so many of them to XLA and to the reference."""
+    end = time.monotonic() + 60 * minutes
     tally = Tally()
     flags = (("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True))
     xla = XlaBackend(XlaOptions(flags=flags, timeout=_TIMEOUT))
     for number in numbers:
+        if time.monotonic() > end:
+            break
         began = time.process_time()
         drawn = source.draw(number)
         tally.seconds += time.process_time() - began
@@ -187,7 +190,8 @@ def report(tally: Tally) -> str:
     lines = [
         table(tally),
         "",
-        f"{tally.drawn} programs of {tally.instructions / tally.drawn:.1f} instructions: {dict(tally.origins)}",
+        f"{tally.drawn} programs of {tally.instructions / tally.drawn:.1f} instructions, "
+        f"{dict(tally.origins)}",
         f"{minute:.0f} programs a minute of processor time in one process; load {os.getloadavg()[0]:.1f}",
         f"{opcodes} of {len(OPCODES)} opcodes, {pairs} pairs of opcode and type, {len(idioms)} of "
         f"{len(IDIOMS)} idioms, {len(tally.words)} words",
@@ -216,6 +220,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--origins", nargs="*", help="draw from these alone")
     parser.add_argument("--compile", type=int, default=0, help="so many go to XLA")
     parser.add_argument("--run", type=int, default=0, help="so many are computed by the reference")
+    parser.add_argument("--minutes", type=float, default=600.0, help="no more are drawn after so many")
     parser.add_argument("--json", type=Path, help="a file for what was counted")
     given = parser.parse_args(arguments)
     source = Source(
@@ -224,7 +229,8 @@ def main(arguments: list[str] | None = None) -> None:
         devices=given.devices,
         seeds_of_mutation=real_programs(),
     )
-    tally = measure(source, range(given.first, given.first + given.cases), given.compile, given.run)
+    numbers = range(given.first, given.first + given.cases)
+    tally = measure(source, numbers, given.compile, given.run, given.minutes)
     print(report(tally))
     if given.json:
         given.json.write_text(json.dumps(vars(tally), indent=1), encoding="utf-8")

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
-from hlotool.fuzz.programs.limits import compiles
+from hlotool.fuzz.programs.limits import compiles, partitions
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.builder import Builder
@@ -131,8 +131,7 @@ class Graph:
             attributes: by HLO name.
 
         Raises:
-            Declined: the result would be too large, there is no room, or XLA compiles
-                no such operation.
+            Declined: the result would be too large, there is no room, or XLA has no such operation.
             VerificationError: operands and attributes do not fit.
         """
         return self.with_attributes(opcode, operands, attributes, shape, reach)
@@ -154,8 +153,11 @@ class Graph:
         if any(part.size > MOST_ELEMENTS for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
         first = instruction.operands[0].shape if instruction.operands else None
-        if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
-            raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
+        if isinstance(first, ArrayShape):
+            kind = first.element_type
+            fits = compiles(instruction.opcode, kind)
+            if not fits or (self.taste.partitioned and not partitions(instruction.opcode, kind)):
+                raise Declined(f"XLA compiles no {instruction.opcode} of {kind}")
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
         self.shared.room -= 1

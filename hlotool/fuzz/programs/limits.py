@@ -35,6 +35,9 @@ _TYPES: Mapping[str, str] = {
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
+#: XLA's partitioner dies of these, and of what is narrower than a byte.
+_NOT_PARTITIONED = frozenset({"scan"})
+
 _COMPILED = {opcode: frozenset(ELEMENT_TYPES[k] for k in kinds.split()) for opcode, kinds in _TYPES.items()}
 
 
@@ -44,3 +47,8 @@ def compiles(opcode: str, kind: ElementType) -> bool:
         return False
     kinds = _COMPILED.get(opcode)
     return kinds is None or kind in kinds
+
+
+def partitions(opcode: str, kind: ElementType) -> bool:
+    """Whether XLA divides the operation among devices where its first operand has this type."""
+    return opcode not in _NOT_PARTITIONED and kind.bits >= 8
