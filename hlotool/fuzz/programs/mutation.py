@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from hlotool.analysis.trip_counts import trip_count
+from hlotool.fuzz.programs.draft import Declined, Shared, typed
 from hlotool.fuzz.programs.finished import finished
-from hlotool.fuzz.programs.graph import Declined, Graph, Shared, castable, typed
+from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.idioms import IDIOMS
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, limit_of
+from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import positions, random_window

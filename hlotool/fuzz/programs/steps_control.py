@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph, limit_of
+from hlotool.fuzz.programs.draft import Declined, limit_of
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode, step
 from hlotool.fuzz.programs.steps_elementwise import BINARY, UNARY
 from hlotool.ir.attributes import AttributeValue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlotool.fuzz.programs.graph import Declined, Graph, castable, limit_of
+from hlotool.fuzz.programs.draft import Declined, limit_of
+from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import exp, log
 
-from hlotool.fuzz.programs.graph import Declined, Graph, limit_of, typed
+from hlotool.fuzz.programs.draft import Declined, limit_of, typed
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.module import Instruction

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph, limit_of, typed
+from hlotool.fuzz.programs.draft import Declined, limit_of, typed
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_functions import at_least, of_types
 from hlotool.ir.attributes import AttributeValue

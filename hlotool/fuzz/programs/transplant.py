@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from hlotool.errors import VerificationError
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, castable
+from hlotool.fuzz.programs.draft import Declined, Dims
+from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner

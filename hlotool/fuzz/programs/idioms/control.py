@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, limit_of
+from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms.arithmetic import total
 from hlotool.fuzz.programs.idioms.table import INTEGERS, NUMBERS, idiom
 from hlotool.fuzz.programs.steps_collective import groups

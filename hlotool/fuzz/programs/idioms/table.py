@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlotool.fuzz.programs.graph import Declined, Graph
+from hlotool.fuzz.programs.draft import Declined
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
