@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hlotool.fuzz.programs.graph import Graph
+from hlotool.fuzz.programs.shardings import shard
 from hlotool.ir.attributes import AttributeValue, EntryLayout
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Layout, Shape
 from hlotool.ir.walk import users
 
 #: Results that a program returns at most.
 MOST_RESULTS = 4
+
+#: How many programs want their parameters in layouts of their own.
+_WITH_LAYOUTS = 0.06
 
 
 def finished(graph: Graph) -> Module:
@@ -25,25 +29,20 @@ def finished(graph: Graph) -> Module:
         # The one instruction that there is always room for.
         graph.shared.room = max(1, graph.shared.room)
         root = graph.op("tuple", *results)
-    _drop_dead(graph, root)
+    graph.drop_dead(root)
     attributes: dict[str, AttributeValue] = {}
-    if graph.taste.devices > 1:
+    if graph.taste.exchanges:
         attributes["replica_count"] = graph.taste.devices
-    return graph.builder.build_module(root, **attributes)
+    elif graph.taste.partitioned:
+        attributes["num_partitions"] = graph.taste.devices
+        shard(graph, graph.builder.instructions)
+    module = graph.builder.build_module(root, **attributes)
+    if graph.taste.devices == 1 and graph.chance(_WITH_LAYOUTS):
+        state_layouts(graph, module)
+    return module
 
 
-def _drop_dead(graph: Graph, root: Instruction) -> None:
-    """Remove what the root does not need; parameters stay."""
-    needed = {root}
-    for instruction in reversed(graph.builder.instructions):
-        if instruction in needed:
-            needed.update(instruction.operands)
-    graph.builder.instructions = [
-        i for i in graph.builder.instructions if i in needed or i.opcode == "parameter"
-    ]
-
-
-def with_layouts(graph: Graph, module: Module) -> None:
+def state_layouts(graph: Graph, module: Module) -> None:
     """Parameters and results that lie in memory in another order, as the header says."""
     stated = module.entry_layout
     parameters = tuple(_laid_out(graph, shape) for shape in stated.parameters)

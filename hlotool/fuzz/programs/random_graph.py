@@ -16,8 +16,9 @@ from hlotool.fuzz.programs import (  # noqa: F401 - importing a file registers i
     steps_movement,
     steps_reduction,
 )
+from hlotool.fuzz.programs.draft import Shared
 from hlotool.fuzz.programs.finished import finished
-from hlotool.fuzz.programs.graph import Graph, Shared
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import emit_one
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
 from hlotool.fuzz.programs.taste import Taste

@@ -38,6 +38,6 @@ def draw_opcode(graph: Graph) -> str:
         members.setdefault(kind.value, []).append(opcode)
         share = _CLASSES[kind]
         if kind is Class.COLLECTIVE and graph.taste.devices > 1:
-            share = _COLLECTIVE_SHARE
+            share = _COLLECTIVE_SHARE if graph.taste.exchanges else 0.0
         classes[kind.value] = share
     return graph.word(members[graph.taste.one_of(graph.rng, classes)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph
+from hlotool.fuzz.programs.draft import Declined
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.attributes import AttributeValue, ReplicaGroups
@@ -117,7 +118,7 @@ def collective_permute(graph: Graph, opcode: str, x: Instruction) -> Instruction
 @step("partition-id", "replica-id")
 def device_number(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Which device this is, as large as what is there."""
-    if not graph.is_entry:
+    if not graph.is_entry or graph.taste.partitioned:
         raise Declined("only where all devices come by")
     number = graph.op(opcode)
     shape = ArrayShape(ElementType.U32, x.array_shape.dims)

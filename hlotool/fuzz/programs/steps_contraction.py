@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, limit_of, typed
+from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
+from hlotool.fuzz.programs.graph import Graph
+from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import positions, random_window
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions
@@ -22,11 +24,6 @@ _WIDER = {
     "f8e5m2": "f32",
     "s4": "s8",
 }
-#: What XLA's CPU compiler multiplies.
-_TYPES = frozenset(
-    typed("s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "c64", "c128",
-          "f8e4m3fn", "f8e5m2")
-)  # fmt: skip
 
 
 def _factors(
@@ -47,7 +44,7 @@ def _result_type(graph: Graph, kind: ElementType) -> ElementType:
 @step("dot")
 def dot(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Any number of batch, contracting and free dimensions, in any order."""
-    if x.array_shape.element_type not in _TYPES or x.array_shape.rank > 4:
+    if not compiles(opcode, x.array_shape.element_type) or x.array_shape.rank > 4:
         raise Declined("not multiplied")
     shape = x.array_shape
     order = graph.rng.sample(range(shape.rank), shape.rank)
@@ -99,7 +96,7 @@ def _swapped(
 def convolution(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Any number of spatial dimensions, any labels, groups."""
     kind = x.array_shape.element_type
-    if kind not in _TYPES:
+    if not compiles(opcode, kind):
         raise Declined("not multiplied")
     count = graph.choose([0, 1, 1, 2, 2])
     spatial = tuple(graph.choose([1, 2, 3, 4, 5, 7]) for _ in range(count))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph, limit_of
+from hlotool.fuzz.programs.draft import Declined, limit_of
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode, step
 from hlotool.fuzz.programs.steps_elementwise import BINARY, UNARY
 from hlotool.ir.attributes import AttributeValue
@@ -50,7 +51,7 @@ def _function(graph: Graph, name: str, shapes: tuple[Shape, ...], reach: float) 
     kind = result.array_shape.element_type
     if kind.is_inexact:
         result = inner.tamed(result, max(min(reach, limit_of(kind)), 1.0))
-    return inner.builder.build(result)
+    return inner.built(result)
 
 
 def _bound(graph: Graph, x: Instruction) -> float:
@@ -117,7 +118,7 @@ def loop(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     if shape.element_type.is_inexact:
         result = inner.tamed(result, reach)
     following = inner.op("add", taken[0], inner.constant(step_size, ElementType.S32))
-    body = inner.builder.build(inner.op("tuple", following, result, *taken[2:]))
+    body = inner.built(inner.op("tuple", following, result, *taken[2:]))
     start = graph.op("tuple", *held)
     end = graph.op(opcode, start, shape=state, condition=condition, body=body)
     index = 0 if graph.chance(0.1) else 1
@@ -134,8 +135,8 @@ def _condition(graph: Graph, state: TupleShape, limit: int | None) -> Computatio
     else:
         most = inner.constant(graph.choose([0, 1, 2, 3, 5, 8]), ElementType.S32)
     if graph.chance(0.2):
-        return inner.builder.build(inner.op("compare", most, counter, direction="GT"))
-    return inner.builder.build(inner.op("compare", counter, most, direction="LT"))
+        return inner.built(inner.op("compare", most, counter, direction="GT"))
+    return inner.built(inner.op("compare", counter, most, direction="LT"))
 
 
 @step("map")

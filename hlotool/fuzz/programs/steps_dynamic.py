@@ -7,7 +7,8 @@ them.
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph
+from hlotool.fuzz.programs.draft import Declined
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import neutral, reducers_of, summands
 from hlotool.ir.module import Instruction

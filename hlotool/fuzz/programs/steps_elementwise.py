@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlotool.fuzz.programs.graph import Declined, Graph, castable, limit_of
+from hlotool.fuzz.programs.draft import Declined, limit_of
+from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
@@ -28,7 +29,7 @@ UNARY: Mapping[str, frozenset[TypeClass]] = {
 BINARY: Mapping[str, frozenset[TypeClass]] = {
     "add": _ALL, "multiply": _ALL, "subtract": _NUMBERS, "and": _BITS, "or": _BITS, "xor": _BITS,
     "maximum": _ALL - {TypeClass.COMPLEX}, "minimum": _ALL - {TypeClass.COMPLEX},
-    "remainder": _INTEGERS | _FLOATS, "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
+    "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
     "shift-right-arithmetic": _INTEGERS,
 }  # fmt: skip
 

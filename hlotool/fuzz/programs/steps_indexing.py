@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, typed
+from hlotool.fuzz.programs.draft import Declined, Dims, typed
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.attributes import AttributeValue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Graph, limit_of, typed
+from hlotool.fuzz.programs.draft import Declined, limit_of, typed
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_functions import at_least, of_types
 from hlotool.ir.attributes import AttributeValue
@@ -111,10 +112,10 @@ def batch_norm(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 
 @step("rng-bit-generator")
 def random_bits(graph: Graph, opcode: str, x: Instruction) -> Instruction:
-    """Of a generator whose bits are specified, and its next state."""
+    """Of a generator whose bits are specified, and its next state; unsigned, as StableHLO makes them all."""
     algorithm, words = graph.choose([("rng_three_fry", 2), ("rng_philox", 2), ("rng_philox", 3)])
     state = graph.array(ElementType.U64, (words,))
-    kind = graph.choose(typed("u8", "u16", "u32", "u64", "s32", "s64"))
+    kind = graph.choose(typed("u8", "u16", "u32", "u64"))
     dims = x.array_shape.dims
     shape = TupleShape((state.array_shape, ArrayShape(kind, dims)))
     both = graph.op(opcode, state, shape=shape, algorithm=algorithm)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, limit_of, typed
+from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
+from hlotool.fuzz.programs.graph import Graph
+from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.attributes import AttributeValue, Window, WindowDim
 from hlotool.ir.dtypes import integer_limits
@@ -224,12 +226,6 @@ def select_and_scatter(graph: Graph, opcode: str, x: Instruction) -> Instruction
     return graph.with_attributes(opcode, (x, source, init), attributes, reach=reach)
 
 
-#: XLA's CPU code corrupts its memory on keys below a byte.
-_SORTED = frozenset(
-    typed("s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "pred")
-)
-
-
 def comparator(
     graph: Graph, kinds: Sequence[ElementType], direction: str, keys: int, swapped: bool = False
 ) -> Computation:
@@ -259,7 +255,7 @@ def _compared(g: Graph, a: Instruction, b: Instruction, direction: str) -> Instr
 def sort(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Stable, with payloads, by one or two keys; floats in total order."""
     shape = x.array_shape
-    if not shape.rank or shape.element_type not in _SORTED:
+    if not shape.rank or not compiles(opcode, shape.element_type):
         raise Declined("not sorted by XLA")
     operands = [x]
     for _ in range(graph.choose([0, 0, 1, 2])):
@@ -286,7 +282,7 @@ def sort(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 def topk(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """The extreme elements of the last dimension, or where they are."""
     shape = x.array_shape
-    if not shape.rank or not shape.dims[-1] or shape.element_type not in _SORTED - {ElementType.PRED}:
+    if not shape.rank or not shape.dims[-1] or not compiles(opcode, shape.element_type):
         raise Declined("nothing on top")
     if shape.element_type is ElementType.U8 or shape.rank > 2:
         raise Declined("XLA's CPU compiler takes no more")

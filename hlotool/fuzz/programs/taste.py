@@ -31,12 +31,20 @@ class Taste:
     Attributes:
         integers_only: no floats, where every difference counts.
         devices: that take part.
+        partitioned: the program is on whole arrays, and XLA divides them among the devices; else all devices
+            run it as replicas, and it says what they exchange.
         weights: how much more often than otherwise what a word stands for is chosen.
     """
 
     integers_only: bool = False
     devices: int = 1
+    partitioned: bool = False
     weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether programs say what devices send each other."""
+        return self.devices > 1 and not self.partitioned
 
     def one_of(self, rng: random.Random, base: Mapping[str, float]) -> str:
         """One of the words, as often as `base` and the weights say."""

@@ -2,9 +2,15 @@
 
 from hlotool.fuzz.programs.idioms import (  # noqa: F401 - importing a file registers its idioms
     arithmetic,
+    bits,
+    choices,
+    contractions,
     control,
+    functions,
+    indices,
     movement,
     reductions,
+    updates,
 )
 from hlotool.fuzz.programs.idioms.table import IDIOMS, Idiom, emit_one
 

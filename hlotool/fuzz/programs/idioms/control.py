@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hlotool.fuzz.programs.graph import Declined, Dims, Graph, limit_of
+from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms.arithmetic import total
 from hlotool.fuzz.programs.idioms.table import INTEGERS, NUMBERS, idiom
 from hlotool.fuzz.programs.steps_collective import groups
@@ -30,9 +31,9 @@ def _loop(
     bound = inner.constant(limit, kind)
     if g.chance(0.25):
         mirrored = {"LT": "GT", "LE": "GE", "NE": "NE", "GT": "LT", "GE": "LE"}[direction]
-        condition = inner.builder.build(inner.op("compare", bound, counter, direction=mirrored))
+        condition = inner.built(inner.op("compare", bound, counter, direction=mirrored))
     else:
-        condition = inner.builder.build(inner.op("compare", counter, bound, direction=direction))
+        condition = inner.built(inner.op("compare", counter, bound, direction=direction))
     return g.op("while", g.op("tuple", *held), shape=state, condition=condition, body=body)
 
 
@@ -45,14 +46,18 @@ def _parts(g: Graph, state: TupleShape) -> tuple[Graph, list[Instruction]]:
     return inner, [inner.op("get-tuple-element", carried, index=i) for i in range(len(state.elements))]
 
 
+#: Start, step, limit, direction of loops: several trips, one, none.
+_COUNTS = (
+    (0, 1, 5, "LT"), (0, 1, 5, "LE"), (0, 2, 5, "LT"), (0, 2, 6, "NE"), (1, 3, 10, "LE"), (7, 1, 7, "LT"),
+    (0, 1, 0, "LE"), (3, 1, 9, "NE"), (10, -1, 0, "GT"), (10, -3, 0, "GE"), (2, 5, 3, "LT"), (9, 1, 2, "LT"),
+)  # fmt: skip
+
+
 @idiom("trip count", families=INTEGERS)
 def _trip_count(g: Graph, x: Instruction) -> None:
     """Known from start, step, limit and direction; also none, and types whose counter wraps."""
     kind = x.array_shape.element_type if x.array_shape.element_type.bits in (8, 32, 64) else _S32
-    start, step, limit, direction = g.choose(
-        [(0, 1, 5, "LT"), (0, 1, 5, "LE"), (0, 2, 5, "LT"), (0, 2, 6, "NE"), (1, 3, 10, "LE"), (7, 1, 7, "LT"),
-         (0, 1, 0, "LE"), (3, 1, 9, "NE"), (10, -1, 0, "GT"), (10, -3, 0, "GE"), (2, 5, 3, "LT"), (5, 0, 5, "LT")]
-    )  # fmt: skip
+    start, step, limit, direction = g.choose(_COUNTS)
     if kind.is_unsigned and (step < 0 or direction == "GE"):
         raise Declined("never below zero")
     counter = g.constant(start, kind)
@@ -63,7 +68,7 @@ def _trip_count(g: Graph, x: Instruction) -> None:
         i = inner.op("subtract", i, inner.constant(-step, kind))
     else:
         i = inner.op("add", i, inner.constant(step, kind))
-    body = inner.builder.build(inner.op("tuple", i, grown))
+    body = inner.built(inner.op("tuple", i, grown))
     end = _loop(g, [counter, x], body, start, limit, direction, kind)
     g.op("get-tuple-element", end, index=g.choose([0, 1, 1]))
 
@@ -81,7 +86,7 @@ def _loop_with_invariant(g: Graph, x: Instruction) -> None:
     moved = inner.op(g.word("negate copy"), w) if not kind.is_unsigned else inner.op("not", w)
     v = inner.op(g.word("maximum minimum"), v, moved)
     i = inner.op("add", i, inner.constant(1, _S32))
-    body = inner.builder.build(inner.op("tuple", i, v, w))
+    body = inner.built(inner.op("tuple", i, v, w))
     end = _loop(g, held, body, 0, g.choose([1, 2, 4]), "LT")
     g.op("get-tuple-element", end, index=g.choose([1, 2]), reach=max(map(g.reach_of, (x, y))))
 
@@ -95,7 +100,7 @@ def _loop_with_dead_carry(g: Graph, x: Instruction) -> None:
     inner, (i, v, w, d) = _parts(g, TupleShape(tuple(h.array_shape for h in held)))
     i = inner.op("add", i, inner.constant(1, _S32))
     d = inner.op("maximum", d, v)
-    body = inner.builder.build(inner.op("tuple", i, w, v, d))
+    body = inner.built(inner.op("tuple", i, w, v, d))
     end = _loop(g, held, body, 0, g.choose([1, 2, 3]), "LT")
     g.op("get-tuple-element", end, index=g.choose([1, 2]), reach=max(map(g.reach_of, (x, other))))
 
@@ -121,7 +126,7 @@ def _loop_over_slices(g: Graph, x: Instruction) -> None:
         row = inner.op("not", row)
     out = inner.op("dynamic-update-slice", out, row, at, *rest)
     i = inner.op("add", i, inner.constant(1, _S32))
-    body = inner.builder.build(inner.op("tuple", i, v, out))
+    body = inner.built(inner.op("tuple", i, v, out))
     end = _loop(g, held, body, 0, g.choose([n, n, max(1, n - 1)]), "LT")
     g.op("get-tuple-element", end, index=2, reach=g.reach_of(x))
 
@@ -137,7 +142,7 @@ def _loop_of_an_iota(g: Graph, x: Instruction) -> None:
     inner, (i, v) = _parts(g, TupleShape(tuple(h.array_shape for h in held)))
     v = inner.op(g.word("add subtract xor"), v, inner.broadcast(i, x.array_shape.dims, ()))
     i = inner.op("add", i, inner.constant(1, kind))
-    body = inner.builder.build(inner.op("tuple", i, v))
+    body = inner.built(inner.op("tuple", i, v))
     end = _loop(g, held, body, 0, g.choose([2, 3, 6]), "LT", kind)
     g.op("get-tuple-element", end, index=1)
 
@@ -149,11 +154,11 @@ def _branch(g: Graph, shape: ArrayShape, form: str) -> Computation:
     inner = g.inner("branch")
     x = inner.parameter(shape)
     if form == "same":
-        return inner.builder.build(inner.op("copy", x))
+        return inner.built(inner.op("copy", x))
     if form == "fill":
-        return inner.builder.build(inner.filled(inner.number(shape.element_type), shape))
+        return inner.built(inner.filled(inner.number(shape.element_type), shape))
     reverse = tuple(range(shape.rank))
-    return inner.builder.build(inner.op("reverse", x, dimensions=reverse))
+    return inner.built(inner.op("reverse", x, dimensions=reverse))
 
 
 @idiom("conditional by a constant")
@@ -185,7 +190,7 @@ def _call_of_a_call(g: Graph, x: Instruction) -> None:
     p = inner.parameter(x.array_shape)
     branch = _branch(inner, x.array_shape, g.choose(["same", "reverse"]))
     y = inner.op("call", p, shape=x.array_shape, to_apply=branch)
-    outer = inner.builder.build(y)
+    outer = inner.built(y)
     g.op("call", x, shape=x.array_shape, to_apply=outer, reach=g.reach_of(x))
 
 

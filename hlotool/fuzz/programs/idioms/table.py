@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlotool.fuzz.programs.graph import Declined, Graph
+from hlotool.fuzz.programs.draft import Declined
+from hlotool.fuzz.programs.graph import Graph
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
@@ -79,7 +80,7 @@ def idiom(
 
 def emit_one(graph: Graph) -> None:
     """Emit one of the idioms, on an array that is there or a new one; raises Declined."""
-    several = graph.taste.devices > 1
+    several = graph.taste.exchanges
     names = {n: 3.0 if i.several else 1.0 for n, i in IDIOMS.items() if several or not i.several}
     chosen = IDIOMS[graph.taste.one_of(graph.rng, names)]
     if not graph.is_entry and chosen.several:

@@ -1,0 +1,54 @@
+"""What XLA's CPU compiler does not compile, though its verifier accepts it. Measured with jaxlib 0.10.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlotool.ir.types import ELEMENT_TYPES, ElementType
+
+_FLOATS = "f16 bf16 f32 f64"
+_NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
+_INTEGERS = "s8 s16 s32 s64 u8 u16 u32 u64"
+
+#: Types of the first operand, for operations that are not compiled for all that they are defined for. Sorts
+#: of types below a byte corrupt memory; functions of floats below 16 bits are rounded twice, by each library
+#: in its way.
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"), "bf16"),
+    **dict.fromkeys(("cbrt", "erf"), _FLOATS),
+    **dict.fromkeys(
+        ("cosine", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine",
+         "sqrt", "tan", "tanh", "power", "atan2"),
+        f"{_INTEGERS} s4 u4 {_FLOATS} c64 c128",
+    ),
+    "sort": f"pred {_INTEGERS} {_FLOATS}",
+    "topk": f"{_INTEGERS} {_FLOATS}",
+    "dot": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
+    "convolution": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
+    **dict.fromkeys(
+        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad", "cholesky", "triangular-solve"),
+        "f32 f64",
+    ),
+    "remainder": f"{_INTEGERS} s4 u4 s2 u2 {_FLOATS} {_NARROW}",
+}  # fmt: skip
+
+#: XLA's CPU compiler dies of arrays of two bits here.
+_NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
+
+#: XLA's partitioner dies of these, and of what is narrower than a byte.
+_NOT_PARTITIONED = frozenset({"scan"})
+
+_COMPILED = {opcode: frozenset(ELEMENT_TYPES[k] for k in kinds.split()) for opcode, kinds in _TYPES.items()}
+
+
+def compiles(opcode: str, kind: ElementType) -> bool:
+    """Whether XLA's CPU compiler takes the operation with a first operand of this type."""
+    if opcode in _NOT_OF_TWO_BITS and kind.bits == 2:
+        return False
+    kinds = _COMPILED.get(opcode)
+    return kinds is None or kind in kinds
+
+
+def partitions(opcode: str, kind: ElementType) -> bool:
+    """Whether XLA divides the operation among devices where its first operand has this type."""
+    return opcode not in _NOT_PARTITIONED and kind.bits >= 8
