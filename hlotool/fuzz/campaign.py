@@ -17,7 +17,8 @@ import msgspec
 
 from hlotool.cache.journal import Journal
 from hlotool.errors import BackendFailed, BackendTimeout, UsageError
-from hlotool.findings.files import write_file
+from hlotool.findings.files import write_file, writing
+from hlotool.fuzz.guidance import Guidance
 from hlotool.fuzz.oracle import FAILURES, FUNCTION, Judged, Question
 from hlotool.fuzz.programs import Drawn, Source
 from hlotool.fuzz.records import FailureRecord, FaultRecord
@@ -118,6 +119,7 @@ class Campaign:
         triage: looks into failures.
         listener: is told.
         tally: the counts, those of earlier calls included.
+        guidance: what was reached, and what is drawn more often for it.
         waiting: failures that were not looked into yet.
         notes: what went wrong in hlotool itself.
     """
@@ -128,6 +130,7 @@ class Campaign:
     triage: Triage
     listener: Listener
     tally: Tally = field(default_factory=Tally)
+    guidance: Guidance = field(default_factory=Guidance)
     waiting: list[FailureRecord] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
     _journal: Journal = field(init=False)
@@ -148,6 +151,8 @@ class Campaign:
             self._recall()
         else:
             self._journal.remove()
+        with writing(self.plan.folder):
+            self.plan.folder.mkdir(parents=True, exist_ok=True)
         self._journal.add("plan", self.plan.key)
         try:
             while self._is_open():
@@ -187,6 +192,12 @@ class Campaign:
             self.tally = msgspec.convert(known["state"], Tally)
             self._before = self.tally.seconds
             self._looked = self.tally.looked
+        if self._guidance_file.is_file():
+            try:
+                self.guidance = Guidance.from_json(self._guidance_file.read_text(encoding="utf-8"))
+            except ValueError as error:
+                self.notes[f"{self._guidance_file}: {error}; nothing guides what is drawn"] = 1
+            self.source.tell(self.guidance.weights, self.guidance.modules)
         faults = {key: value for key, value in known.items() if key.startswith("fault ")}
         self.triage.faults += [msgspec.convert(value, FaultRecord) for value in faults.values()]
         self.triage.recount()
@@ -200,7 +211,12 @@ class Campaign:
 
     def _save(self) -> None:
         self.tally = msgspec.structs.replace(self.tally, seconds=self._elapsed, looked=self._looked)
+        write_file(str(self._guidance_file), [self.guidance.to_json().encode("utf-8")])
         self._journal.add("state", msgspec.to_builtins(self.tally))
+
+    @property
+    def _guidance_file(self) -> Path:
+        return self.plan.folder / "guidance.json"
 
     def _round(self) -> None:
         """Draw and judge programs for a while."""
@@ -220,6 +236,8 @@ class Campaign:
                 one = drawn[event.index]
                 judged = self._judged(one, event)
                 tally = tally.with_one(one.origin, one.features, judged)
+                if judged.kind not in ("refused", "unjudged"):
+                    self.guidance.learn(one, [f"pass:{name}" for name in judged.passes])
                 self.triage.reached += [p for p in judged.passes if p not in self.triage.reached]
                 self.listener.counted(
                     msgspec.structs.replace(tally, seconds=self._elapsed),
@@ -227,6 +245,7 @@ class Campaign:
                     len(self.waiting),
                 )
         self.tally = tally
+        self.source.tell(self.guidance.weights, self.guidance.modules)
 
     def _wants(self, index: int) -> bool:
         return not self.plan.programs or index < self.plan.programs
