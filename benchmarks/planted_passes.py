@@ -3,8 +3,8 @@
     PYTHONPATH=. python benchmarks/planted_passes.py --programs 3000 --seed 1 --json
 
 Each is the backend `opt:passes=simplify-tuples+PLANTED+dce`: our passes, one of which is wrong, then NumPy.
-The generator knows nothing of them. Programs are drawn, judged and looked into as `hlotool fuzz` does it, with a
-shortcut: a program without the pattern of a pass is not judged with it, since it would change nothing.
+The generator knows nothing of them. Programs are drawn, judged and looked into as `hlotool fuzz` does it, but
+that a program without the pattern of a pass is not judged with it, since it would change nothing.
 `named`: a failure was confirmed, made small, blamed on the planted pass, and its bundle triggers.
 """
 
