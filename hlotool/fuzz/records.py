@@ -11,8 +11,9 @@ from hlotool.findings.signature import Signature
 from hlotool.fuzz.oracle import Kind
 
 #: What became of a failure: a fault of its own; one that is in a file of known ones; the same as an earlier
-#: one of this campaign; not there the second time.
-Status = Literal["new", "known", "duplicate", "unconfirmed"]
+#: one of this campaign; not there the second time; a difference that is no fault, since what the passes make
+#: is the same function of real numbers, and a tie or a loss of digits decides.
+Status = Literal["new", "known", "duplicate", "unconfirmed", "excused"]
 
 
 class FailureRecord(Record, frozen=True, kw_only=True):

@@ -26,7 +26,10 @@ from hlotool.fuzz.limits import LimitedJudge
 from hlotool.fuzz.oracle import AGAIN, FICKLE, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.ir.module import Module
+from hlotool.numerics.dataflow import leaf_facts
+from hlotool.numerics.facts import NOTHING
 from hlotool.parse.reader import parse_module
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
@@ -43,6 +46,11 @@ from hlotool.workers.pool import Pool
 
 #: What a worker calls to run a bundle again.
 VERIFY = "hlotool.fuzz.triage:verify_bundle"
+
+_EQUAL = Relation.EQUAL.value
+_SAME_FUNCTION = (
+    "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
+)
 
 #: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
 #: minute that another fault could have.
@@ -144,6 +152,10 @@ class Triage:
             index=failure.index,
             problems=problems,
         )
+        if (relation := _relation(case, options, blame)) == _EQUAL:
+            return msgspec.structs.replace(described, status="excused", problems=[*problems, _SAME_FUNCTION])
+        if relation:
+            blame.evidence.append(f"as functions of real numbers the two stages are {relation}")
         return self._identified(described, case, reduction, blame, last, options)
 
     def _options(self, failure: FailureRecord) -> RunOptions:
@@ -268,6 +280,19 @@ class Triage:
         if failure.kind in ("crashed", "hang"):
             return blame_death(case, how, options, self.reached, seconds)
         return Blame(problems=["runs that differ are blamed on no pass"])
+
+
+def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
+    """How what the passes make of a program is related to it as a function of real numbers.
+
+    Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
+    every difference is a fault; and where the arbiter refuses.
+    """
+    if blame.level != "pass" or all(leaf == NOTHING for leaf in leaf_facts(case.module)):
+        return ""
+    outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
+    found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
+    return next((r for r in (Relation.UNEQUAL.value, _EQUAL) if r in found), "")
 
 
 def verify_bundle(folder: str) -> Verification:

@@ -77,6 +77,7 @@ class FuzzReport(Report[FuzzRecord]):
             ("known", "known"),
             ("duplicate", "further cases"),
             ("unconfirmed", "not a second time"),
+            ("excused", "by rounding"),
         ):
             if statuses[status]:
                 parts.append(f"{statuses[status]} {words}")

@@ -19,6 +19,8 @@ def in_words(fault: FaultRecord) -> str:
         return f"✗ {fault.number}  {fault.title}"
     if fault.status == "unconfirmed":
         return f"not a second time: {fault.title}"
+    if fault.status == "excused":
+        return f"by rounding: {fault.title}"
     if fault.known:
         return f"known: {fault.known}"
     return f"another case of {fault.duplicate_of}: {fault.title}"
