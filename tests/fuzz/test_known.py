@@ -13,7 +13,8 @@ from hlotool.fuzz.known import KnownFault, known_faults
 def test_the_committed_ones_have_a_report_each() -> None:
     committed = known_faults()
     assert {fault.name for fault in committed} >= {"atan2-of-zeros", "nested-dynamic-slice"}
-    assert all(fault.link.startswith("https://") for fault in committed)
+    root = Path(__file__).resolve().parents[2]
+    assert all(fault.link.startswith("https://") or (root / fault.link).is_dir() for fault in committed)
     assert known_faults(committed=False) == []
 
 
