@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,7 +108,8 @@ def blame_death(
     """
     blame = Blame()
     deadline = Deadline(seconds)
-    names = [name for name in dict.fromkeys(reached) if name not in NEEDED][:_MOST_SWITCHED]
+    candidates = dict.fromkeys([*_named_by(options.backend), *reached])
+    names = [name for name in candidates if name not in NEEDED][:_MOST_SWITCHED]
     found: list[str] = []
     try:
         with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
@@ -139,6 +141,11 @@ def _set_ups(backend: str) -> Iterator[tuple[str, str, str]]:
     for key, value, level, what in _ELSEWHERE if spec.name == "xla" else ():
         if key not in spec.options:
             yield str(BackendSpec(spec.name, {**spec.options, key: value})), level, what
+
+
+def _named_by(backend: str) -> list[str]:
+    """Passes that the spec of a backend names itself, as `opt:passes=A+B` does."""
+    return re.findall(r"[A-Za-z][\w-]*", parse_spec(backend).options.get("passes", ""))
 
 
 def _survives(pool: Pool, case: Case, options: RunOptions, backend: str) -> bool:

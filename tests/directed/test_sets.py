@@ -286,3 +286,12 @@ def test_a_sum_carries_into_the_upper_half() -> None:
     plain = generate_inputs(module, 0).values
     carried = [s for s in directed_sets(module, plain, 0) if any("a carry" in aim for aim in s.aims)]
     assert any(3 * int(one.values[0]) + 1 == 1 << 16 for one in carried)  # type: ignore[call-overload]
+
+
+def test_complex_scalars_have_extreme_parts() -> None:
+    """A scalar cannot be looked at as two numbers; the sets change its parts all the same."""
+    module = parse_module("HloModule m\nENTRY e {\n  x = c64[] parameter(0)\n  ROOT y = c64[] negate(x)\n}")
+    (plain,) = generate_inputs(module).values
+    changed = [one.values[0] for one in directed_sets(module, (plain,), 0) if "NaN" in one.odd]
+    assert changed
+    assert all(np.shape(value) == () and np.isnan(value) for value in changed)
