@@ -236,7 +236,7 @@ class Campaign:
                 one = drawn[event.index]
                 judged = self._judged(one, event)
                 tally = tally.with_one(one.origin, one.features, judged)
-                if judged.kind not in ("refused", "unjudged"):
+                if judged.kind == "agree":  # the mutants of one that fails show the same fault again
                     self.guidance.learn(one, [f"pass:{name}" for name in judged.passes])
                 self.triage.reached += [p for p in judged.passes if p not in self.triage.reached]
                 self.listener.counted(

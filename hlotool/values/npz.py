@@ -27,7 +27,7 @@ def npz_bytes(values: Sequence[Any], copies: int = 1) -> bytes:
 def _readable(array: Any) -> Any:
     """The array with a type that a file can name: of f8e5m2 NumPy writes a name that it does not read.
 
-    Its bytes are kept without a type, as those of other types that NumPy lacks are; the parameter has the type.
+    Its bytes are kept without a type, as those of other types that NumPy lacks; the parameter has the type.
     """
     return array.view("V1") if array.dtype.str[1:] == "f1" else array
 
