@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hlotool.analysis.monoids import monoid_opcodes
+from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.directed.sets import OUT_OF_RANGE
@@ -118,6 +120,8 @@ def judge_program(question: Question) -> Judged:
     options = question.options
     try:
         module = parse_module(question.text)
+        if open_order := _open_order(module):
+            return Judged(kind="unjudged", reason=open_order)
         reference, case, arguments = _prepared(module, question)
     except TooSlow:
         return Judged(kind="unjudged", reason="the reference takes too long")
@@ -163,6 +167,21 @@ def judge_again(question: CaseQuestion) -> Outcome:
 #: How a program fails whose runs differ.
 FICKLE = Signature(kind="nondeterministic")
 _TWO_RESULTS = "two runs on the same arguments return different bits"
+
+
+def _open_order(module: Module) -> str:
+    """Why nobody knows what is right: an order that HLO leaves open decides; empty where none does.
+
+    The windows of a select-and-scatter are visited in any order, so that its `scatter` has to be one of the
+    functions that do not care.
+    """
+    for instruction in module.instructions():
+        if instruction.opcode != "select-and-scatter":
+            continue
+        form = scalar_form(instruction.computation("scatter"))
+        if form is None or None in monoid_opcodes(form):
+            return "the order of a select-and-scatter is open, and its function depends on it"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

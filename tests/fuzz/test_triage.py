@@ -9,10 +9,11 @@ import pytest
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
-from hlotool.fuzz.oracle import FICKLE, Kind, patient
+from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
 from hlotool.fuzz.tally import Tally
 from hlotool.fuzz.triage import is_same, kind_of
+from hlotool.replay.options import ReplayOptions
 from hlotool.search.reduction.case_worker import Outcome
 
 
@@ -91,3 +92,29 @@ def test_reasons_are_counted_without_names_and_numbers() -> None:
         tally = tally.with_one("graph", ["add"], judged)
     assert tally.refused == {"·: no such thing as ·": 2}
     assert (tally.drawn, tally.accepted, tally.words) == (2, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("ROOT s = s32[] add(a, b)", "agree"), ("ROOT s = s32[] copy(b)", "unjudged")]
+)
+def test_an_order_that_is_open_decides_nothing(body: str, kind: Kind) -> None:
+    """Two windows choose the same element: what is scattered there last depends on the order."""
+    text = f"""HloModule m
+ge {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT p = pred[] compare(a, b), direction=GE
+}}
+scatter {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  {body}
+}}
+ENTRY e {{
+  x = s32[3] parameter(0)
+  y = s32[2] parameter(1)
+  z = s32[] constant(0)
+  ROOT r = s32[3] select-and-scatter(x, y, z), window={{size=2}}, select=ge, scatter=scatter
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).kind == kind
