@@ -36,18 +36,16 @@ _T = TypeVar("_T")
 
 
 def create(options: Options) -> OptBackend:
-    """The backend of these options.
+    """The backend of these options; without passes it is there, and compiles nothing.
 
     Raises:
-        UsageError: unknown options, no passes, or no such pass.
+        UsageError: unknown options, or no such pass.
     """
     check_options("opt", options, OPTIONS)
     text = options.get("passes", "")
-    if not text:
-        raise UsageError("backend opt: say which passes, as in opt:passes=simplify+cse")
-    pipeline = parse_pipeline(text.replace("+", ","))
+    pipeline = parse_pipeline(text.replace("+", ",")) if text else None
     off = frozenset(filter(None, options.get("disable", "").split("+")))
-    return OptBackend(str(BackendSpec("opt", options)), _without(pipeline, off))
+    return OptBackend(str(BackendSpec("opt", options)), None if pipeline is None else _without(pipeline, off))
 
 
 def _without(pipeline: Pipeline, off: frozenset[str]) -> Pipeline:
@@ -68,23 +66,25 @@ class OptBackend:
 
     Attributes:
         name: its spec.
-        pipeline: what is run on each program.
+        pipeline: what is run on each program; None where the user did not say.
         folder: gets a dump of each pass; None for none.
     """
 
     name: str
-    pipeline: Pipeline
+    pipeline: Pipeline | None
     folder: Path | None = None
 
     @property
     def version(self) -> str:
         """What reports cite."""
-        return f"hlotool {__version__} ({self.name.partition(':')[2]})"
+        _, _, options = self.name.partition(":")
+        return f"hlotool {__version__}" + (f" ({options})" if options else "")
 
     def compile(self, module: Module) -> Executable:
         """Run the passes on a copy of `module` and prepare what they make of it.
 
         Raises:
+            UsageError: no passes are named.
             BackendCrashed: a pass made it invalid, or failed.
             Unsupported: NumPy cannot execute what they make of it.
         """
@@ -104,14 +104,17 @@ class OptBackend:
         return replace(self, folder=folder)
 
     def _optimised(self, module: Module) -> Module:
+        pipeline = self.pipeline
+        if pipeline is None:
+            raise UsageError("backend opt: say which passes, as in opt:passes=simplify+cse")
         copy = clone_module(module).module
         dump = DumpModules(self.folder) if self.folder is not None else None
         listeners: list[Listener] = [dump] if dump is not None else []
         manager = PassManager(Context(evaluate=evaluate_constant), listeners)
         if dump is not None:
             dump.begin(copy)
-        if self.pipeline.items:
-            self._guarded(lambda: manager.run(copy, self.pipeline))
+        if pipeline.items:
+            self._guarded(lambda: manager.run(copy, pipeline))
         if dump is not None:
             dump.end(copy)
         return copy
