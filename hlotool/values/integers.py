@@ -25,6 +25,9 @@ _FULL_RANGE_BITS = 8
 #: seeds see every branch of a conditional, which random draws would not promise.
 _TAKE_TURNS: Final = 8
 
+#: Ranges that end beyond this one are drawn as u64.
+_INT64_STOP: Final = 2**63 - 1
+
 _Ints = npt.NDArray[np.int64]
 
 
@@ -89,10 +92,15 @@ def _allowed(values: range, interval: Interval) -> Sequence[int]:
 def _independent(
     dims: Sequence[int], ranges: Sequence[range], axis: int | None, rng: np.random.Generator
 ) -> _Ints:
-    """Uniform in each position's range."""
+    """Uniform in each position's range; what is beyond int64 comes as the int64 of the same bits."""
     along = [1] * len(dims)
     if axis is not None:
         along[axis] = len(ranges)
+    if max(r.stop for r in ranges) > _INT64_STOP:
+        lows = np.array([r.start % 2**64 for r in ranges], np.uint64).reshape(along)
+        widths = np.array([r.stop - 1 - r.start for r in ranges], np.uint64).reshape(along)
+        drawn = lows + rng.integers(0, widths, tuple(dims), np.uint64, endpoint=True)
+        return np.asarray(drawn, np.uint64).view(np.int64)
     starts = np.array([r.start for r in ranges], np.int64).reshape(along)
     stops = np.array([r.stop for r in ranges], np.int64).reshape(along)
     return np.asarray(rng.integers(starts, stops, tuple(dims)), np.int64)

@@ -204,3 +204,14 @@ def test_two_identities_contradict() -> None:
     constraint = _combined(Exactly(Identity.ZERO), Exactly(Identity.ZERO), Exactly(Identity.ONE))
     assert constraint.exactly is Identity.ZERO
     assert constraint.unmet == ["2"]
+
+
+@pytest.mark.parametrize("low", [0, 2**63 - 1, 2**63 + 2**40])
+def test_an_interval_of_u64_beyond_s64(low: int) -> None:
+    """Its values lie in it, and on both sides of its middle."""
+    constraint = Constraint((Interval(low, 2**64 - 1),))
+    values = generate(ElementType.U64, (64,), constraint, _draw(3))
+    assert values.dtype == np.uint64
+    assert all(low <= int(v) < 2**64 for v in values)
+    middle = (low + 2**64) // 2
+    assert 8 < sum(int(v) > middle for v in values) < 56
