@@ -71,6 +71,11 @@ def integer_range(element_type: ElementType, interval: Interval) -> range:
     return range(low, max(low, min(high, largest)) + 1)
 
 
+def holds(numbers: range, number: float | None) -> bool:
+    """Whether a number is one of them. Python looks for a float by going through them all, one by one."""
+    return number is not None and float(number).is_integer() and int(number) in numbers
+
+
 def _usual_range(element_type: ElementType) -> tuple[int, int]:
     if element_type.bits <= _FULL_RANGE_BITS:
         return integer_limits(element_type)
@@ -110,7 +115,7 @@ def _step_aside(values: _Ints, allowed: range, interval: Interval) -> _Ints:
     """Values at the forbidden point move to a neighbour."""
     if interval.avoid is None or len(allowed) < 2:
         return values
-    neighbour = interval.avoid + 1 if interval.avoid + 1 in allowed else interval.avoid - 1
+    neighbour = interval.avoid + 1 if holds(allowed, interval.avoid + 1) else interval.avoid - 1
     return np.where(values == interval.avoid, int(neighbour), values)
 
 
