@@ -59,8 +59,8 @@ LEFT_OUT: Mapping[str, str] = {
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
-#: XLA's partitioner dies of these.
-_NOT_PARTITIONED = frozenset({"scan"})
+#: XLA's partitioner dies of these, or of where their shardings go.
+_NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})
 
 #: Bits of the types that devices exchange: all-reduces of narrower ones are not implemented.
 LEAST_PARTITIONED = 8
