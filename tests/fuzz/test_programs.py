@@ -242,3 +242,10 @@ def test_a_pool_is_mutated() -> None:
     source = Source(SEED, origins={"mutation": 1.0})
     source.tell({}, [parse_module(REAL)])
     assert any("tanh" in drawn.features and "while" in drawn.features for drawn in draws(60, source))
+
+
+def test_seeds_that_nothing_comes_of() -> None:
+    """Programs are drawn all the same."""
+    nothing = parse_module("HloModule m\n\nENTRY e {\n  ROOT x = f32[2] parameter(0)\n}\n")
+    source = Source(SEED, origins={"mutation": 1.0}, seeds_of_mutation=[nothing])
+    assert all(verify(drawn.module) == [] for drawn in draws(10, source))
