@@ -26,6 +26,9 @@ MOST_KEPT = 400
 #: A word is drawn so much more, or less, often than without guidance, at most: nothing is forgotten.
 _LEAST, _MOST = 0.3, 3.0
 
+#: So many programs are added to those of each choice, with as many finds as is usual.
+_PRIOR = 5.0
+
 _IDIOM = "idiom:"
 
 
@@ -102,15 +105,18 @@ class Guidance:
     def weights(self) -> Mapping[str, float]:
         """How much more often than otherwise each choice is drawn; 1 for what is not mentioned.
 
-        A choice's share of finds, each estimated with one find and one miss added, over that of all programs.
+        The share of a choice's programs that found something over that of all choices' programs; each choice
+        is taken to have found as often as the others in some programs more, so that few say little.
         """
-        if not self._drawn:
+        drawn, found = self._drawn.total(), self._found.total()
+        if not found:
             return {}
-        everywhere = _share(sum(self._found.values()), sum(self._drawn.values()))
-        return {
-            word: min(_MOST, max(_LEAST, _share(self._found[word], count) / everywhere))
+        usual = found / drawn
+        shares = {
+            word: (self._found[word] + _PRIOR * usual) / (count + _PRIOR)
             for word, count in sorted(self._drawn.items())
         }
+        return {word: min(_MOST, max(_LEAST, share / usual)) for word, share in shares.items()}
 
     def to_json(self) -> str:
         """All of it as JSON; `from_json` goes on from there."""
@@ -157,7 +163,3 @@ def choices_of(features: Iterable[str]) -> frozenset[str]:
         elif (kind := word.partition(":")[2]) in ELEMENT_TYPES:
             found.add(kind)
     return frozenset(found)
-
-
-def _share(found: int, drawn: int) -> float:
-    return (found + 1) / (drawn + 2)

@@ -147,11 +147,10 @@ class Draft:
         if any(part.size > MOST_ELEMENTS for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
         first = instruction.operands[0].shape if instruction.operands else None
-        if isinstance(first, ArrayShape):
-            kind = first.element_type
-            fits = compiles(instruction.opcode, kind)
-            if not fits or (self.taste.partitioned and not partitions(instruction.opcode, kind)):
-                raise Declined(f"XLA compiles no {instruction.opcode} of {kind}")
+        if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
+            raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
+        if self.taste.partitioned and not partitions(instruction.opcode, array_shapes(instruction.shape)):
+            raise Declined(f"XLA partitions no {instruction.opcode} that gives {instruction.shape}")
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
         self.shared.room -= 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from hlotool.ir.attributes import (
     Ints,
@@ -14,9 +13,6 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, array_shapes
-
-#: Where a program comes from: a random graph, a real program that was changed, patterns of rewrites.
-Origin: TypeAlias = Literal["graph", "mutation", "idioms"]
 
 #: Attributes whose value is a word, or a number of a handful.
 _WORDS = ("direction", "type", "fft_type", "algorithm", "distribution", "transpose_a", "kind", "mode")
@@ -33,14 +29,15 @@ class Drawn:
 
     Attributes:
         module: that hlotool's verifier accepts; `module.to_text()` is what a compiler gets.
-        origin: which of the sources it is from.
+        origin: `graph`, `mutation` or `idioms`: a random graph, a real program that was changed, patterns of
+            rewrites.
         seed: of the source.
         index: of the program there; both, and what the source was told, make it again.
         features: words for what is in it: see `words_of`, and `idiom:NAME` of the patterns it was made of.
     """
 
     module: Module
-    origin: Origin
+    origin: str
     seed: int
     index: int
     features: frozenset[str]

@@ -36,7 +36,8 @@ def finished(graph: Graph) -> Module:
     elif graph.taste.partitioned:
         attributes["num_partitions"] = graph.taste.devices
         shard(graph, graph.builder.instructions)
-    module = graph.builder.build_module(root, **attributes)
+    module = graph.builder.build_module(root)
+    module.attributes = attributes
     if graph.taste.devices == 1 and graph.chance(_WITH_LAYOUTS):
         state_layouts(graph, module)
     return module

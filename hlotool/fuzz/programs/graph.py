@@ -41,7 +41,7 @@ class Graph(Draft):
         """A new array: a parameter of the entry, a constant, an iota."""
         if self.is_entry and self._parameters < 8 and self.chance(0.7):
             return self.parameter(ArrayShape(kind, dims))
-        if dims and kind is not ElementType.PRED and prod(dims) and self.chance(0.25):
+        if dims and kind is not ElementType.PRED and 0 not in dims and self.chance(0.25):
             dimension = self.rng.randrange(len(dims))
             if dims[dimension] <= limit_of(kind) and kind is not ElementType.F8E8M0FNU:
                 return self.iota(kind, dims, dimension)

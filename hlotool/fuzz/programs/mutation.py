@@ -245,10 +245,11 @@ def _other(graph: Graph, name: str, value: AttributeValue) -> AttributeValue | N
         shifted = replace(
             part, start=max(0, part.start + rng.choice([-1, 1])), stride=rng.choice([1, part.stride, 2])
         )
-        return (*value[:at], shifted, *value[at + 1 :])  # type: ignore[return-value]
+        return (*value[:at], shifted, *value[at + 1 :])
     if isinstance(part, PaddingDim):
         low, interior = part.low + rng.choice([-1, 1]), rng.choice([part.interior, 0, 1])
-        return (*value[:at], PaddingDim(low, part.high, interior), *value[at + 1 :])  # type: ignore[return-value]
-    if name == "dimensions" and all(isinstance(n, int) for n in value):
-        return tuple(rng.sample(value, len(value)))  # type: ignore[arg-type,return-value]
+        return (*value[:at], PaddingDim(low, part.high, interior), *value[at + 1 :])
+    if name == "dimensions":
+        numbers = [n for n in value if isinstance(n, int)]
+        return tuple(rng.sample(numbers, len(numbers)))
     return None

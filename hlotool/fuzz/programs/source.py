@@ -24,7 +24,8 @@ _DEVICES = (2, 3, 4, 6, 8)
 _PARTITIONED = 0.4
 #: How many mutants are of programs that were given, where there are any.
 _OF_SEEDS = 0.85
-#: Mutants that are drawn until one is valid; one in ten is not.
+#: Mutants that are drawn until one is valid; one in ten is not. The second half is of new programs: nothing
+#: valid may come of those that were given.
 _TRIES = 50
 
 
@@ -86,8 +87,8 @@ class Source:
             return idiom_graph(rng, taste, self._max_instructions)
         if origin == "graph":
             return random_graph(rng, taste, self._max_instructions)
-        for _ in range(_TRIES):
-            seed, *donors = self._parents(rng, taste)
+        for attempt in range(_TRIES):
+            seed, *donors = self._parents(rng, taste, attempt < _TRIES // 2)
             made = mutated(rng, taste, self._max_instructions, seed, donors)
             if made is not None:
                 return made
@@ -99,10 +100,10 @@ class Source:
         partitioned = devices > 1 and rng.random() < _PARTITIONED
         return Taste(integers, devices, partitioned, self._weights)
 
-    def _parents(self, rng: random.Random, taste: Taste) -> list[Module]:
-        """A program to change, and others that parts may come from: real ones, or new ones."""
+    def _parents(self, rng: random.Random, taste: Taste, given: bool) -> list[Module]:
+        """A program to change, and others that parts may come from: those that were given, or new ones."""
         known = self._integer_seeds if taste.integers_only else self._all_seeds
-        if known and rng.random() < _OF_SEEDS:
+        if given and known and rng.random() < _OF_SEEDS:
             return rng.choices(known, k=3)
         makers = [rng.choice([random_graph, idiom_graph]) for _ in range(2)]
         return [make(rng, taste, self._max_instructions * 2 // 3)[0] for make in makers]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.ir.module import Instruction
@@ -11,6 +11,8 @@ from hlotool.ir.opcodes import OPCODES, Class, by_opcode
 
 #: Adds one operation of the opcode, on a value that is there, or raises Declined.
 Step: TypeAlias = Callable[[Graph, str, Instruction], object]
+
+_Step = TypeVar("_Step", bound=Step)
 
 STEPS: dict[str, Step] = {}
 
@@ -24,9 +26,15 @@ _CLASSES = {
 _COLLECTIVE_SHARE = 20.0
 
 
-def step(*opcodes: str) -> Callable[[Step], Step]:
+def step(*opcodes: str) -> Callable[[_Step], _Step]:
     """Register what adds operations of these opcodes."""
-    return by_opcode(STEPS, opcodes)
+    enter = by_opcode(STEPS, opcodes)
+
+    def register(function: _Step) -> _Step:
+        enter(function)
+        return function
+
+    return register
 
 
 def draw_opcode(graph: Graph) -> str:

@@ -27,6 +27,8 @@ def _exchanged(graph: Graph, x: Instruction) -> Instruction:
     kind = x.array_shape.element_type
     if not graph.is_entry:
         raise Declined("not all devices run what others do in a branch")
+    if not x.array_shape.size:
+        raise Declined("StableHLO gathers nothing of no elements")
     if kind.bits < 8 or (kind.is_narrow_float and kind.bits == 8):
         raise Declined("not exchanged")
     return x

@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from hlotool.fuzz.programs.limits import LEAST_PARTITIONED
 from hlotool.ir.types import ELEMENT_TYPES, ElementType, TypeClass
 
 #: Element types by how often programs hold them; s1 and u1 are left out, which XLA's CPU compiler lacks.
@@ -58,6 +59,7 @@ class Taste:
             for name, weight in _TYPES.items()
             if (not families or ELEMENT_TYPES[name].family in families)
             and not (self.integers_only and ELEMENT_TYPES[name].is_inexact)
+            and not (self.partitioned and ELEMENT_TYPES[name].bits < LEAST_PARTITIONED)
         }
         return ELEMENT_TYPES[self.one_of(rng, allowed)]
 

@@ -17,6 +17,7 @@ from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner
+from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, computations_in
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
@@ -27,6 +28,9 @@ _OF_THE_PLACE = frozenset(
     {"sharding", "frontend_attributes", "backend_config", "origin", "statistics", "channel_id",
      "use_global_device_ids", "operand_precision", "result_accuracy", "algorithm"}
 )  # fmt: skip
+
+#: Whose operands have sizes and types that hang together in ways that StableHLO checks and HLO does not.
+_WITH_INDICES = frozenset({"gather", "scatter", "dynamic-slice", "dynamic-update-slice"})
 
 #: Computations of more instructions are left behind.
 _LARGEST_CALLEE = 20
@@ -111,6 +115,8 @@ class Transplant:
 
         XLA's HLO mixes widths of floats, StableHLO does not.
         """
+        if original.opcode in _WITH_INDICES:
+            return False
         became: dict[ElementType, ElementType] = {}
         for old, new in zip(original.operands, operands):
             if not isinstance(old.shape, ArrayShape) or not isinstance(new.shape, ArrayShape):
@@ -200,8 +206,6 @@ class Transplant:
         for instruction in original.instructions:
             if instruction.opcode not in (*STEPS, "parameter", "constant"):
                 raise Declined(f"calls {instruction.opcode}")
-            if self._shape(instruction.shape) != strip_layouts(instruction.shape):
-                raise Declined("what it calls has sizes of its own")
             for callee in instruction.called:
                 cloner.computations[callee] = self._callee(callee)
         shared.room -= len(original.instructions)
@@ -209,10 +213,20 @@ class Transplant:
         copy = cloner.computation(original)
         copy.name = f"{original.name.split('.')[0]}.{shared.callees}"
         for instruction in copy.instructions:
-            instruction.metadata = None
-            instruction.shape = strip_layouts(instruction.shape)
-            instruction.attributes = {
-                k: v for k, v in instruction.attributes.items() if k not in _OF_THE_PLACE
-            }
+            self._fit_in(instruction)
         self._callees[original] = copy
         return copy
+
+    def _fit_in(self, instruction: Instruction) -> None:
+        """Give an instruction of a callee the new sizes; raises VerificationError where they do not fit."""
+        instruction.metadata = None
+        instruction.shape = shape = self._shape(instruction.shape)
+        kept = {k: v for k, v in instruction.attributes.items() if k not in _OF_THE_PLACE}
+        instruction.attributes = kept
+        if instruction.opcode == "constant" and isinstance(shape, ArrayShape):
+            if instruction.literal is None or instruction.literal.has_elided:
+                raise Declined("its value is not known")
+            instruction.literal = Literal(shape, np.resize(instruction.literal.array, shape.dims))
+        elif instruction.opcode not in ("parameter", "constant"):
+            operands = [operand.shape for operand in instruction.operands]
+            check_shape(instruction.opcode, operands, kept, shape, mixed_precision=False)
