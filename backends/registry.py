@@ -29,6 +29,7 @@ BUILT_IN: dict[str, str] = {
     "cuda": "hlotool.backends.cuda:create",
     "cuda-emu": "hlotool.backends.cuda_emu:create",
     "numpy": "hlotool.backends.numpy:create",
+    "opt": "hlotool.backends.opt:create",
     "pjrt": "hlotool.backends.xla.plugin:create",
     "stablehlo": "hlotool.backends.stablehlo:create",
     "xla": "hlotool.backends.xla:create",

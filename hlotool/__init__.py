@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hlotool.api.diff import diff
     from hlotool.api.explain import explain, list_messages
     from hlotool.api.extract import extract
+    from hlotool.api.fuzz import fuzz
     from hlotool.api.inspect import inspect
     from hlotool.api.merge import merge
     from hlotool.api.mutate import mutate
@@ -51,6 +52,7 @@ __all__ = [
     "explain",
     "explain_fusion",
     "extract",
+    "fuzz",
     "inspect",
     "list_backends",
     "list_messages",

@@ -1,4 +1,4 @@
-"""Programs that a released jaxlib compiles wrongly, each reduced from or after a public report."""
+"""Programs that a released jaxlib compiles wrongly, each after a public report or found by `hlotool fuzz`."""
 
 from collections.abc import Iterator
 
@@ -89,3 +89,79 @@ def atan2_of_zeros() -> Iterator[Call]:
         return jnp.arctan2(zero, zero) + x
 
     yield atan2_of_zeros, np.linspace(0, 1, 6, dtype=np.float32), np.full(6, 0.5, np.float32)
+
+
+@program(
+    "while",
+    fault=Fault(
+        level="pass",
+        pass_name="simplify-while-loops",
+        report="",
+        wrong="a loop from -1 to 1 in steps of 3, which runs once, is taken for one that never runs",
+    ),
+)
+def loop_of_one_wide_step() -> Iterator[Call]:
+    """A loop whose step is wider than the way from its negative start to its end."""
+
+    def loop_of_one_wide_step(x):
+        _, counted = lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 3, c[1] + 1), (np.int32(-1), x))
+        return counted
+
+    yield loop_of_one_wide_step, np.zeros(3, np.int32)
+
+
+@program(
+    "count-leading-zeros",
+    fault=Fault(
+        level="pass",
+        pass_name="constant_folding",
+        report="",
+        wrong="the leading zeros of a negative constant, of which there are none, become -32",
+    ),
+)
+def leading_zeros_of_constants() -> Iterator[Call]:
+    """The leading zeros of constants, some of them negative."""
+
+    def leading_zeros_of_constants(x):
+        return x + lax.clz(~jnp.array([2, 0, -5], jnp.int32))
+
+    yield leading_zeros_of_constants, np.zeros(3, np.int32)
+
+
+@program(
+    "bitcast-convert",
+    "s4",
+    fault=Fault(
+        level="pass",
+        pass_name="constant_folding",
+        report="",
+        wrong="the eight nibbles of a constant become every second one, and zeros",
+    ),
+)
+def nibbles_of_a_constant() -> Iterator[Call]:
+    """A constant of 32 bits as eight numbers of four bits."""
+
+    def nibbles_of_a_constant(x):
+        nibbles = lax.bitcast_convert_type(jnp.array([0x12345678], jnp.int32), jnp.int4)
+        return x + nibbles.astype(jnp.int32)
+
+    yield nibbles_of_a_constant, np.zeros((1, 8), np.int32)
+
+
+@program(
+    "popcnt",
+    "s4",
+    fault=Fault(
+        level="pass",
+        pass_name="float-normalization-s4",
+        report="",
+        wrong="the bits of a negative number of four bits are counted in eight",
+    ),
+)
+def bits_of_narrow_numbers() -> Iterator[Call]:
+    """How many bits are set in numbers of four bits, some of them negative."""
+
+    def bits_of_narrow_numbers(x):
+        return lax.population_count(x.astype(jnp.int4)).astype(jnp.int32)
+
+    yield bits_of_narrow_numbers, np.array([-2, -1, 3], np.int32)

@@ -39,7 +39,7 @@ class Fault:
     Attributes:
         level: `pass` when the HLO text is wrong from one pass on; when it is right to the end, `codegen` or
             `runtime-library`.
-        report: where it was reported or mended.
+        report: where it was reported or mended; empty where `hlotool fuzz` found it, and nobody else yet.
         wrong: what happens, in one clause.
         pass_name: the pass that breaks the program.
         opcodes: what the instructions that are executed wrongly do, one of which has to be named.

@@ -12,6 +12,7 @@ from hlotool.errors import ExitCode, HlotoolError
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
     from hlotool.fleet import batch
+    from hlotool.fuzz import campaign
     from hlotool.replay.task import Task
     from hlotool.search import steps
 
@@ -42,6 +43,12 @@ class Course:
     def counting(self, total: int, noun: str) -> Callable[[str, str], None]:
         """Is told the name of each of `total` things that is over, and what is wrong with it, if anything."""
         return lambda name, wrong: None
+
+    def fuzzing(self, seconds: float) -> AbstractContextManager[campaign.Listener]:
+        """Is told of a campaign of so many seconds."""
+        from hlotool.fuzz.campaign import Silent
+
+        return nullcontext(Silent())
 
     def working(self) -> None:
         """Workers begin: whatever takes time can be done beside them."""

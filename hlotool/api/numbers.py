@@ -86,6 +86,14 @@ def seconds(text: str) -> float:
     return number(text, lambda value: 0 < value <= _LONGEST, complaint)
 
 
+def minutes(text: str) -> float:
+    """A positive number of minutes, at most 46 days."""
+    most = _LONGEST / 60
+    return number(
+        text, lambda value: 0 < value <= most, f"is no positive number of minutes, at most {most:,.0f}"
+    )
+
+
 def tolerance(text: str) -> float:
     """A tolerance: a number, not negative."""
     return number(text, lambda value: 0 <= value < inf, "is no tolerance; write it like 1e-3")

@@ -14,6 +14,7 @@ from hlotool.cli.finishing import finish
 
 if TYPE_CHECKING:
     from hlotool.fleet import batch
+    from hlotool.fuzz import campaign
     from hlotool.replay.task import Task
     from hlotool.search import steps
 
@@ -59,6 +60,14 @@ class TerminalCourse(Course):
         from hlotool.report.progress import CountLines
 
         return CountLines(sys.stderr, total, noun, every=self._arguments.verbose)
+
+    def fuzzing(self, seconds: float) -> AbstractContextManager[campaign.Listener]:
+        """A live table, or a line now and then."""
+        if self._arguments.quiet:
+            return super().fuzzing(seconds)
+        from hlotool.report.fuzz_progress import campaign_progress_for
+
+        return campaign_progress_for(sys.stderr, seconds)
 
     def working(self) -> None:
         """The workers are still busy with imports of their own: a good time for those of the report."""

@@ -269,17 +269,17 @@ def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
         if leaf.needs_order or not (leaf.element_type.is_floating or leaf.element_type.is_complex):
             return None
         if leaf.element_type.is_complex:
-            parts = np.array(leaf.plain)
-            flat = parts.view(parts.real.dtype).reshape(-1)
-            is_hit = rng.random(flat.shape) < (share)
+            parts = np.array(leaf.plain).reshape(-1)  # a scalar has no parts to look at
+            flat = parts.view(parts.real.dtype)
+            is_hit = rng.random(flat.shape) < share
             is_hit[int(rng.integers(is_hit.size))] = True
             flat[is_hit] = value
-            return parts
+            return parts.reshape(leaf.plain.shape)
         dtype = leaf.plain.dtype
         held = np.asarray(value).astype(dtype)
         if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):
             return None
-        mask = rng.random(leaf.plain.shape) < (share)
+        mask = rng.random(leaf.plain.shape) < share
         mask.reshape(-1)[int(rng.integers(mask.size))] = True
         result = np.array(leaf.plain)
         result[mask] = held

@@ -21,6 +21,7 @@ from hlotool.report.cache_records import CacheRecord
 from hlotool.report.conformance_records import ConformanceRecord
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.exec_records import ExecRecord
+from hlotool.report.fuzz_records import FuzzRecord
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.opt_records import OptRecord, PassesRecord
@@ -48,6 +49,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "prove-1.json": ProveRecord,
     "mutate-1.json": MutateRecord,
     "conformance-1.json": ConformanceRecord,
+    "fuzz-1.json": FuzzRecord,
     "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,

@@ -20,6 +20,7 @@ from hlotool.report.records import RunRecord
 if TYPE_CHECKING:
     # Every `hlotool run` would pay for importing the searches.
     from hlotool.report.bisect_records import BisectRecord
+    from hlotool.report.fuzz_records import FuzzRecord
     from hlotool.report.reduce_records import ReduceRecord
     from hlotool.search.bisection.records import CulpritRecord
 
@@ -118,6 +119,12 @@ def command_after_reduce(record: ReduceRecord) -> str:
     if record.repro or not record.check:
         return _verification(record.repro, *(["--trust"] if record.check else []))
     return shlex.join([*shlex.split(record.check), record.output]) if record.output else ""
+
+
+def command_after_fuzz(record: FuzzRecord) -> str:
+    """A complete command line that shows the last fault again; empty where there is none."""
+    bundles = [fault.bundle for fault in record.faults if fault.status == "new" and fault.bundle]
+    return _verification(bundles[-1]) if bundles else ""
 
 
 def _verification(folder: str, *options: str) -> str:

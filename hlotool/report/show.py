@@ -20,6 +20,7 @@ _REPORTS = {
     "rules": ("check", "RuleTable"),
     "diff": ("diff", "DiffReport"),
     "prove": ("prove", "ProveReport"),
+    "fuzz": ("fuzz", "FuzzReport"),
     "mutate": ("mutate", "MutateReport"),
     "conformance": ("conformance", "ConformanceReport"),
     "baseline": ("baseline_report", "BaselineReport"),

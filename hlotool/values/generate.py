@@ -22,7 +22,7 @@ from hlotool.values.constraints import Constraint, combine
 from hlotool.values.demand_flow import parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
-from hlotool.values.integers import integer_range
+from hlotool.values.integers import holds, integer_range
 from hlotool.workers.work_limit import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
@@ -208,4 +208,6 @@ def _interval_text(element_type: ElementType, interval: Interval) -> str:
     if not element_type.is_integer:
         return str(interval)
     drawn = integer_range(element_type, interval)
-    return str(Interval(drawn.start, drawn.stop - 1, interval.avoid if interval.avoid in drawn else None))
+    return str(
+        Interval(drawn.start, drawn.stop - 1, interval.avoid if holds(drawn, interval.avoid) else None)
+    )

@@ -25,6 +25,9 @@ _FULL_RANGE_BITS = 8
 #: seeds see every branch of a conditional, which random draws would not promise.
 _TAKE_TURNS: Final = 8
 
+#: Ranges that end beyond this one are drawn as u64.
+_INT64_STOP: Final = 2**63 - 1
+
 _Ints = npt.NDArray[np.int64]
 
 
@@ -68,6 +71,11 @@ def integer_range(element_type: ElementType, interval: Interval) -> range:
     return range(low, max(low, min(high, largest)) + 1)
 
 
+def holds(numbers: range, number: float | None) -> bool:
+    """Whether a number is one of them. Python looks for a float by going through them all, one by one."""
+    return number is not None and float(number).is_integer() and int(number) in numbers
+
+
 def _usual_range(element_type: ElementType) -> tuple[int, int]:
     if element_type.bits <= _FULL_RANGE_BITS:
         return integer_limits(element_type)
@@ -89,10 +97,15 @@ def _allowed(values: range, interval: Interval) -> Sequence[int]:
 def _independent(
     dims: Sequence[int], ranges: Sequence[range], axis: int | None, rng: np.random.Generator
 ) -> _Ints:
-    """Uniform in each position's range."""
+    """Uniform in each position's range; what is beyond int64 comes as the int64 of the same bits."""
     along = [1] * len(dims)
     if axis is not None:
         along[axis] = len(ranges)
+    if max(r.stop for r in ranges) > _INT64_STOP:
+        lows = np.array([r.start % 2**64 for r in ranges], np.uint64).reshape(along)
+        widths = np.array([r.stop - 1 - r.start for r in ranges], np.uint64).reshape(along)
+        drawn = lows + rng.integers(0, widths, tuple(dims), np.uint64, endpoint=True)
+        return np.asarray(drawn, np.uint64).view(np.int64)
     starts = np.array([r.start for r in ranges], np.int64).reshape(along)
     stops = np.array([r.stop for r in ranges], np.int64).reshape(along)
     return np.asarray(rng.integers(starts, stops, tuple(dims)), np.int64)
@@ -102,7 +115,7 @@ def _step_aside(values: _Ints, allowed: range, interval: Interval) -> _Ints:
     """Values at the forbidden point move to a neighbour."""
     if interval.avoid is None or len(allowed) < 2:
         return values
-    neighbour = interval.avoid + 1 if interval.avoid + 1 in allowed else interval.avoid - 1
+    neighbour = interval.avoid + 1 if holds(allowed, interval.avoid + 1) else interval.avoid - 1
     return np.where(values == interval.avoid, int(neighbour), values)
 
 

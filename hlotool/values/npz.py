@@ -16,10 +16,20 @@ def npz_bytes(values: Sequence[Any], copies: int = 1) -> bytes:
         values: arrays, or tuples of them.
         copies: number of devices that have values of their own; `values` are then those of each device.
     """
-    arrays = {f"arg_{n}{on}": array for on, row in _rows(values, copies) for n, array in enumerate(row)}
+    arrays = {
+        f"arg_{n}{on}": _readable(array) for on, row in _rows(values, copies) for n, array in enumerate(row)
+    }
     stream = io.BytesIO()
     np.savez(stream, **arrays)
     return stream.getvalue()
+
+
+def _readable(array: Any) -> Any:
+    """The array with a type that a file can name: of f8e5m2 NumPy writes a name that it does not read.
+
+    Its bytes are kept without a type, as those of other types that NumPy lacks; the parameter has the type.
+    """
+    return array.view("V1") if array.dtype.str[1:] == "f1" else array
 
 
 def as_values(result: Any, copies: int = 1) -> Sequence[Any]:

@@ -57,6 +57,7 @@ ONLY_HERE = {
 #: Defaults that differ, and why.
 OTHER_DEFAULTS = {
     ("bisect", "repro"): "a function writes no files unless it is told where",
+    ("fuzz", "out"): "it has to be given",
 }
 
 

@@ -47,6 +47,7 @@ RANKS = {
     "capture": 9,
     "inspect": 9,
     "repro": 9,
+    "fuzz": 9.5,
     "report": 10,
     "api": 11,
     "cli": 12,

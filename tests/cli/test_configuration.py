@@ -324,11 +324,12 @@ def test_a_variable_that_is_wrong(
 
 #: What a file that was found may set: nothing of it runs code, writes or reads a file, or lifts a limit.
 HARMLESS = """
-    arch atol bisect budget call cases confidence context coverage debug elided emit every-module
-    every-stage exact explain fail-on fail-regex first-divergence format from further-sets github
-    gpu height input-range jobs json kernels log max-failures no-cache no-repro no-resume no-verify
-    only opaque partitions passes precision quiet repeats replicas rtol sample seed shard show skip
-    snapshots stages thorough timeout trials types values verbose
+    arch atol bisect budget call cases confidence context coverage debug devices elided emit
+    every-module every-stage exact explain fail-on fail-regex first-divergence format from
+    further-sets github gpu height input-range integers jobs json kernels log max-failures
+    minutes no-cache no-committed no-repro no-resume no-verify only opaque partitions passes
+    precision programs quiet repeats replicas rtol sample seed shard show skip snapshots
+    stages thorough timeout trials types values verbose
 """
 
 

@@ -381,3 +381,12 @@ def test_every_branch_meets_nan() -> None:
         assert np.isnan(one.values[1]).any()
     within = directed_sets(module, plain, 0, (-1.0, 1.0))
     assert not [one for one in within if one.name.endswith("and NaN")]
+
+
+def test_complex_scalars_have_extreme_parts() -> None:
+    """A scalar cannot be looked at as two numbers; the sets change its parts all the same."""
+    module = parse_module("HloModule m\nENTRY e {\n  x = c64[] parameter(0)\n  ROOT y = c64[] negate(x)\n}")
+    (plain,) = generate_inputs(module).values
+    changed = [one.values[0] for one in directed_sets(module, (plain,), 0) if "NaN" in one.odd]
+    assert changed
+    assert all(np.shape(value) == () and np.isnan(value) for value in changed)

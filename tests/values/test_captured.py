@@ -13,6 +13,7 @@ from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.values.captured import load_inputs, load_outputs
+from hlotool.values.npz import npz_bytes
 
 TWO = """HloModule two
 ENTRY e {
@@ -213,3 +214,13 @@ def test_unreadable_files(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}], object))
     with pytest.raises(InputDataError, match="cannot be read as"):
         load_inputs(str(tmp_path / "objects.npy"), _module())
+
+
+def test_f8e5m2_comes_back(tmp_path: Path) -> None:
+    """NumPy calls it `<f1` in a file, and then does not know that type."""
+    module = parse_module("HloModule m\nENTRY e {\n  ROOT x = f8e5m2[3] parameter(0)\n}")
+    values = np.array([1.5, -2, np.inf]).astype(ml_dtypes.float8_e5m2)
+    (tmp_path / "in.npz").write_bytes(npz_bytes([values]))
+    (found,) = load_inputs(str(tmp_path / "in.npz"), module)
+    assert found.dtype == values.dtype
+    assert found.tobytes() == values.tobytes()

@@ -26,7 +26,7 @@ from hlotool.values.demands import (
     Scaled,
 )
 from hlotool.values.generators import Draw, generate
-from hlotool.values.integers import integer_range
+from hlotool.values.integers import holds, integer_range
 
 INTEGERS = st.sampled_from([t for t in ElementType if t.is_integer])
 SEEDS = st.integers(0, 1000)
@@ -204,3 +204,23 @@ def test_two_identities_contradict() -> None:
     constraint = _combined(Exactly(Identity.ZERO), Exactly(Identity.ZERO), Exactly(Identity.ONE))
     assert constraint.exactly is Identity.ZERO
     assert constraint.unmet == ["2"]
+
+
+@pytest.mark.parametrize("low", [0, 2**63 - 1, 2**63 + 2**40])
+def test_an_interval_of_u64_beyond_s64(low: int) -> None:
+    """Its values lie in it, and on both sides of its middle."""
+    constraint = Constraint((Interval(low, 2**64 - 1),))
+    values = generate(ElementType.U64, (64,), constraint, _draw(3))
+    assert values.dtype == np.uint64
+    assert all(low <= int(v) < 2**64 for v in values)
+    middle = (low + 2**64) // 2
+    assert 8 < sum(int(v) > middle for v in values) < 56
+
+
+def test_a_wide_interval_is_described_at_once() -> None:
+    """Whether it holds the number to avoid is not found out by going through 2^64 numbers."""
+    assert holds(range(2**64), 0.0)
+    assert holds(range(-5, 2**63), 2.0**62)
+    assert not holds(range(1, 2**64), 0.0)
+    assert not holds(range(2**64), 0.5)
+    assert not holds(range(2**64), None)

@@ -61,18 +61,26 @@ class Judge(Protocol):
 
 
 class BackendJudge:
-    """Compares a backend with the reference, in worker processes."""
+    """Compares a backend with the reference, in worker processes.
 
-    def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1) -> None:
+    Args:
+        pool: of workers.
+        options: which backends, and how they are compared.
+        width: programs at the same time.
+        function: that a worker calls with a `CaseQuestion`; it returns an `Outcome`.
+    """
+
+    def __init__(self, pool: Pool, options: ReplayOptions, width: int = 1, function: str = FUNCTION) -> None:
         self.name = f"{options.backend} against {options.reference}{', exactly' if options.exact else ''}"
         self.width = width
         self._pool = pool
         self._options = options
+        self._function = function
 
     def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
         """What each program does, in any order."""
         questions = [CaseQuestion(case.text, case.arguments, self._options) for case in cases]
-        for event in self._pool.run(FUNCTION, questions):
+        for event in self._pool.run(self._function, questions):
             if isinstance(event, Done):
                 if isinstance(event.value, BackendFailed):
                     yield event.index, failure_of(event.value)

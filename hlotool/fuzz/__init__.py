@@ -1,0 +1,1 @@
+"""Programs that nobody wrote, to find faults of compilers with."""

@@ -1,0 +1,169 @@
+"""Which pass, or which code of the compiler, is to blame for a small failing program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from hlotool.backends.spec import BackendSpec, parse_spec
+from hlotool.dump.directory import open_dump
+from hlotool.errors import HlotoolError
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
+from hlotool.fuzz.limits import Deadline, OutOfTime
+from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.replay.task import find_tasks
+from hlotool.search.bisection.compiling import Compiler
+from hlotool.search.bisection.directory import Findings
+from hlotool.search.bisection.disabling import NEEDED, passes_that_changed, without
+from hlotool.search.bisection.records import CulpritRecord
+from hlotool.search.bisection.stage_oracle import StageOracle
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome
+from hlotool.search.steps import Steps
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
+
+#: Passes that are switched off, one at a time, for a compiler that dies: each time costs a new process.
+_MOST_SWITCHED = 30
+#: Other set-ups of XLA that are tried before: what they leave out, as a level of blame and in words.
+_ELSEWHERE = (
+    ("route", "pre", "import", "the import of StableHLO"),
+    ("opt", "0", "codegen", "the optimisation of the code"),
+)
+
+
+@dataclass(slots=True)
+class Blame:
+    """Who did it, as far as that is known.
+
+    Attributes:
+        culprit: of a bisection; None where none was found.
+        level: `pass`, `codegen`, `runtime-library`, `import`; empty where that is not known.
+        pass_name: accused; empty where none is.
+        evidence: why, one line each.
+        problems: why it is not known.
+        passes: that changed the program.
+    """
+
+    culprit: CulpritRecord | None = None
+    level: str = ""
+    pass_name: str = ""
+    evidence: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    passes: list[str] = field(default_factory=list)
+
+
+def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds: float) -> Blame:
+    """Bisect the passes of a compiler that gives a wrong result.
+
+    Args:
+        program: file of HLO.
+        inputs: file of its arguments; None where it has none.
+        options: reference, backend and limits.
+        seconds: after which what was found until then has to do.
+    """
+    own = msgspec.structs.replace(options, inputs=None if inputs is None else str(inputs))
+    findings, blame = Findings(), Blame()
+    limits = Limits(1, own.timeout, own.memory_limit)
+    dumps = program.with_suffix(".dumps")
+    try:
+        with Pool(limits, PRELOAD, own.reference) as pool:
+            oracle = StageOracle(pool, Steps(None, Deadline(seconds)))
+            reading = msgspec.structs.replace(own, backend=own.reference)
+            tasks = find_tasks([str(program)], reading, blame.problems)
+            Compiler(own.backend, dumps, oracle).bisect(tasks, findings)
+    except OutOfTime:
+        blame.problems.append(f"bisection: not done after {seconds:.0f} s")
+    except HlotoolError as error:
+        blame.problems.append(f"bisection: {error}")
+    if findings.culprits:
+        culprit = findings.culprits[0]
+        blame.culprit = culprit
+        blame.level, blame.pass_name = culprit.level, culprit.pass_name
+        blame.evidence += culprit.evidence
+    else:
+        blame.problems += [f"bisection: {module.reason}" for module in findings.modules if module.reason]
+        if findings.healthy:
+            blame.problems.append("bisection: every stage and the result agree")
+    blame.passes = list(_passes_in(dumps))
+    return blame
+
+
+def blame_death(
+    case: Case, failure: Signature, options: RunOptions, reached: Iterable[str], seconds: float
+) -> Blame:
+    """The part of a compiler without which it does not die, or hang: its import, its code, or single passes.
+
+    Args:
+        case: the program and its arguments.
+        failure: how it dies.
+        options: reference, backend and limits.
+        reached: passes that changed programs of the campaign: what a pass did before it died leaves no dump.
+        seconds: after which what was found until then has to do.
+    """
+    blame = Blame()
+    deadline = Deadline(seconds)
+    candidates = dict.fromkeys([*_named_by(options.backend), *reached])
+    names = [name for name in candidates if name not in NEEDED][:_MOST_SWITCHED]
+    found: list[str] = []
+    try:
+        with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+            for spec, level, what in _set_ups(options.backend):
+                deadline.phase(what)
+                if _survives(pool, case, options, spec):
+                    blame.level = level
+                    blame.evidence.append(f"without {what} ({spec}) the compiler survives")
+                    return blame
+            for name in names:
+                deadline.phase(name)
+                if _survives(pool, case, options, without(options.backend, [name])):
+                    found.append(name)
+    except OutOfTime:
+        blame.problems.append(f"switching passes off: not done after {seconds:.0f} s")
+    except HlotoolError as error:
+        blame.problems.append(f"switching passes off: {error}")
+    if found:
+        blame.level, blame.pass_name = "pass", found[0]
+        blame.evidence += [f"without {name} (xla_disable_hlo_passes) the compiler survives" for name in found]
+    elif not blame.problems:
+        blame.problems.append(f"no pass of {len(names)} keeps the compiler alive by its absence: {failure}")
+    return blame
+
+
+def _set_ups(backend: str) -> Iterator[tuple[str, str, str]]:
+    """The backend without a part of its compiler: its spec, the part as a level of blame, and in words."""
+    spec = parse_spec(backend)
+    for key, value, level, what in _ELSEWHERE if spec.name == "xla" else ():
+        if key not in spec.options:
+            yield str(BackendSpec(spec.name, {**spec.options, key: value})), level, what
+
+
+def _named_by(backend: str) -> list[str]:
+    """Passes that the spec of a backend names itself, as `opt:passes=A+B` does."""
+    return re.findall(r"[A-Za-z][\w-]*", parse_spec(backend).options.get("passes", ""))
+
+
+def _survives(pool: Pool, case: Case, options: RunOptions, backend: str) -> bool:
+    """Whether a program gets a result, right or wrong, from a backend."""
+    own = msgspec.structs.replace(options, backend=backend)
+    [end] = pool.call_all(FUNCTION, [CaseQuestion(case.text, case.arguments, own)])
+    if not isinstance(end.value, bytes):
+        return False
+    outcome = msgspec.msgpack.decode(end.value, type=Outcome)
+    return outcome.answer is Answer.GOOD or outcome.row is not None
+
+
+def _passes_in(root: Path) -> Iterator[str]:
+    """The passes that left something in the dumps below a folder."""
+    for folder in sorted(root.glob("*")) if root.is_dir() else ():
+        try:
+            dump = open_dump(folder)
+        except HlotoolError:
+            continue  # the compiler died before it wrote anything
+        for module in dump.modules:
+            yield from passes_that_changed(module)

@@ -1,0 +1,83 @@
+"""What is not drawn: what XLA's CPU compiler does not compile, and what has no place in a drawn program.
+
+Measured with jaxlib 0.10.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
+
+_FLOATS = "f16 bf16 f32 f64"
+_NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
+_INTEGERS = "s8 s16 s32 s64 u8 u16 u32 u64"
+
+#: Types of the first operand, for operations that are not compiled for all that they are defined for. Sorts
+#: of types below a byte corrupt memory; functions of floats below 16 bits are rounded twice, by each library
+#: in its way.
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"), "bf16"),
+    **dict.fromkeys(("cbrt", "erf"), _FLOATS),
+    **dict.fromkeys(
+        ("cosine", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine",
+         "sqrt", "tan", "tanh", "power", "atan2"),
+        f"{_INTEGERS} s4 u4 {_FLOATS} c64 c128",
+    ),
+    "sort": f"pred {_INTEGERS} {_FLOATS}",
+    "topk": f"{_INTEGERS} {_FLOATS}",
+    "dot": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
+    "convolution": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
+    **dict.fromkeys(
+        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad", "cholesky", "triangular-solve"),
+        "f32 f64",
+    ),
+    "remainder": f"{_INTEGERS} s4 u4 s2 u2 {_FLOATS} {_NARROW}",
+}  # fmt: skip
+
+_BY_PASSES = "made by passes: frontends, and StableHLO, have no word for it"
+_HOST = "waits for the host, which takes no part"
+_NOT_COMPILED = "XLA's CPU compiler has no code for it"
+
+#: Opcodes that no program is drawn with, and why.
+LEFT_OUT: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("async-start", "async-update", "async-done", "copy-start", "copy-done", "all-gather-start",
+         "all-gather-done", "all-reduce-start", "all-reduce-done", "collective-permute-start",
+         "collective-permute-done", "fusion", "bitcast", "domain"),
+        _BY_PASSES,
+    ),
+    **dict.fromkeys(("infeed", "outfeed", "send", "send-done", "recv", "recv-done"), _HOST),
+    **dict.fromkeys(("ragged-dot", "collective-broadcast", "ragged-all-to-all"), _NOT_COMPILED),
+    **dict.fromkeys(("mulhi", "scaled-dot"), "XLA cannot write it as StableHLO, which jaxlib compiles"),
+    "custom-call": "each target has a meaning of its own",
+    "dynamic-reshape": "sizes known at run time are drawn with set-dimension-size, and end where they began",
+    "rng": "its numbers are not specified",
+    "rng-get-and-update-state": "its state is the device's",
+}  # fmt: skip
+
+#: XLA's CPU compiler dies of arrays of two bits here.
+_NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
+
+#: XLA's partitioner dies of these, or of where their shardings go.
+_NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})
+
+#: Bits of the types that devices exchange: all-reduces of narrower ones are not implemented.
+LEAST_PARTITIONED = 8
+
+_COMPILED = {opcode: frozenset(ELEMENT_TYPES[k] for k in kinds.split()) for opcode, kinds in _TYPES.items()}
+
+
+def compiles(opcode: str, kind: ElementType) -> bool:
+    """Whether XLA's CPU compiler takes the operation with a first operand of this type."""
+    if opcode in _NOT_OF_TWO_BITS and kind.bits == 2:
+        return False
+    kinds = _COMPILED.get(opcode)
+    return kinds is None or kind in kinds
+
+
+def partitions(opcode: str, results: Iterable[ArrayShape]) -> bool:
+    """Whether XLA divides an operation with these results among devices."""
+    return opcode not in _NOT_PARTITIONED and all(
+        shape.element_type.bits >= LEAST_PARTITIONED for shape in results
+    )

@@ -1,0 +1,409 @@
+"""From a program that failed to a report, without a person.
+
+A failure is asked for again in a fresh process, made small, blamed on a pass or on code of the compiler,
+compared with known faults and with earlier ones, written as a bundle, and the bundle is run. Each stage has
+its time; one that comes to nothing is a line in the record, and the program that failed is kept in any case.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
+from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
+from hlotool.fuzz.bundles import fault_bundle
+from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
+from hlotool.fuzz.limits import LimitedJudge
+from hlotool.fuzz.oracle import AGAIN, FICKLE, Kind
+from hlotool.fuzz.records import FailureRecord, FaultRecord
+from hlotool.ir.module import Module
+from hlotool.numerics.dataflow import leaf_facts
+from hlotool.numerics.facts import NOTHING
+from hlotool.parse.reader import parse_module
+from hlotool.replay.exact.result import Relation
+from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.repro.bundle import write_bundle
+from hlotool.repro.verify import Verification, verify
+from hlotool.search.bisection.disabling import without
+from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case_worker import FUNCTION, Outcome
+from hlotool.search.reduction.files import write_case
+from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
+from hlotool.search.reduction.reducer import Reduction
+from hlotool.search.reduction.task import Loaded, load_case, reduce_loaded
+from hlotool.search.steps import Steps
+from hlotool.workers.executor import Limits
+from hlotool.workers.pool import Pool
+
+#: What a worker calls to run a bundle again.
+VERIFY = "hlotool.fuzz.triage:verify_bundle"
+
+_EQUAL = Relation.EQUAL.value
+_SAME_FUNCTION = (
+    "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
+)
+
+#: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
+#: minute that another fault could have.
+_ENOUGH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all failures of a campaign are looked into with.
+
+    Attributes:
+        options: seed and limits.
+        folder: of the campaign; bundles are made in `faults/`.
+        known: faults that are known.
+        versions: of everything that takes part, for reports.
+        width: processes.
+        seconds: that making small, and blaming, may take each.
+    """
+
+    options: RunOptions
+    folder: Path
+    known: Sequence[KnownFault] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    width: int = 1
+    seconds: float = 90.0
+
+
+@dataclass(slots=True)
+class Triage:
+    """Looks into failures, one after the other.
+
+    Attributes:
+        settings: see there.
+        faults: what was found so far, duplicates and known ones included.
+        reached: passes that changed programs of the campaign.
+    """
+
+    settings: Settings
+    faults: list[FaultRecord] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)
+
+    def look_into(self, failure: FailureRecord) -> FaultRecord:
+        """What a failure is; never raises for what a program does."""
+        began = time.perf_counter()
+        try:
+            found = self._fault(failure)
+        except HlotoolError as error:
+            found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
+        found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
+        self.faults.append(found)
+        self.recount()
+        return found
+
+    @property
+    def distinct(self) -> list[FaultRecord]:
+        """Faults of their own."""
+        return [fault for fault in self.faults if fault.status == "new"]
+
+    def recount(self) -> None:
+        """Count duplicates with the faults that they are other cases of, after faults were added."""
+        more = Counter(fault.duplicate_of for fault in self.faults if fault.duplicate_of)
+        self.faults = [
+            msgspec.structs.replace(fault, count=1 + more[fault.number]) if fault.number else fault
+            for fault in self.faults
+        ]
+
+    def _fault(self, failure: FailureRecord) -> FaultRecord:
+        options = self._options(failure)
+        loaded = load_case(failure.program, options)
+        outcome = _asked_again(loaded.case, options, failure.kind)
+        if kind_of(outcome) != failure.kind:
+            said = outcome.reason or outcome.answer.value
+            return _raw(failure, "unconfirmed", [f"not a second time, in a fresh process: {said}"])
+        reason = outcome.reason
+        if found := self._by_words(failure, reason) or self._by_likeness(failure, loaded.case, options):
+            return found
+        problems: list[str] = []
+        reduction, last = self._reduced(loaded, options, failure.kind, problems)
+        case = reduction.case if reduction is not None else loaded.case
+        blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
+        problems += blame.problems
+        opcodes = _opcodes(case.module)
+        work = _work(blame, opcodes)
+        described = FaultRecord(
+            status="new",
+            kind=failure.kind,
+            key=key_of(failure.kind, outcome, blame, work),
+            title=_title(failure.kind, blame, work or opcodes, reason),
+            signature=str(last.row.signature if last.row is not None else last.failure or failure.kind),
+            reason=last.reason or reason,
+            level=blame.level,
+            pass_name=blame.pass_name,
+            opcodes=opcodes,
+            work=work,
+            instructions=case.size,
+            before=loaded.case.size,
+            backend=failure.backend,
+            program=failure.program,
+            index=failure.index,
+            problems=problems,
+        )
+        if (relation := _relation(case, options, blame)) == _EQUAL:
+            return msgspec.structs.replace(described, status="excused", problems=[*problems, _SAME_FUNCTION])
+        if relation:
+            blame.evidence.append(f"as functions of real numbers the two stages are {relation}")
+        return self._identified(described, case, reduction, blame, last, options)
+
+    def _options(self, failure: FailureRecord) -> RunOptions:
+        inputs = Path(failure.program).with_suffix(".npz")
+        return msgspec.structs.replace(
+            self.settings.options,
+            backend=failure.backend,
+            reference=failure.reference,
+            inputs=str(inputs) if inputs.is_file() else None,
+        )
+
+    def _identified(
+        self,
+        fault: FaultRecord,
+        case: Case,
+        reduction: Reduction | None,
+        blame: Blame,
+        last: Outcome,
+        options: RunOptions,
+    ) -> FaultRecord:
+        """The fault as a known one, another case of an earlier one, or one of its own, with a bundle."""
+        known = first_known(
+            self.settings.known, fault.kind, fault.level, fault.pass_name, fault.opcodes, fault.reason
+        )
+        same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, fault)), None)
+        if known is not None:
+            number = same.number if same is not None and same.status == "known" else 0
+            return msgspec.structs.replace(
+                fault,
+                status="duplicate" if number else "known",
+                number=0 if number else self._next(),
+                duplicate_of=number,
+                known=known.name,
+                link=known.link,
+            )
+        if same is not None:
+            return msgspec.structs.replace(
+                fault, status="duplicate", duplicate_of=same.number, known=same.known, link=same.link
+            )
+        number = self._next()
+        name = re.sub(r"[^\w.+=-]+", "-", f"{number:02d}-{fault.kind}-{blame.pass_name or blame.level}")
+        folder = self.settings.folder / "faults" / name.rstrip("-")
+        problems = list(fault.problems)
+        triggers = False
+        try:
+            write_bundle(
+                fault_bundle(fault, case, reduction, blame, last, options, self.settings.versions), folder
+            )
+            write_case(case, str(folder / "smallest.hlo"))
+            triggers = _verified(folder, options, problems)
+        except HlotoolError as error:
+            problems.append(f"bundle: {error}")
+        return msgspec.structs.replace(
+            fault, number=number, bundle=str(folder), triggers=triggers, problems=problems
+        )
+
+    def _next(self) -> int:
+        return 1 + max((fault.number for fault in self.faults), default=0)
+
+    def _by_words(self, failure: FailureRecord, reason: str) -> FaultRecord | None:
+        """A death that is known, or like an earlier one, by what was said: nothing else need be found out."""
+        if failure.failure is None or not failure.failure.words:
+            return None
+        key = _death_key(failure.kind, failure.failure)
+        same = next((f for f in self.faults if f.key == key and f.status in ("new", "known")), None)
+        if same is None:
+            return None
+        found = _raw(failure, "duplicate", [])
+        return msgspec.structs.replace(
+            found, key=key, reason=reason, duplicate_of=same.number, known=same.known, link=same.link
+        )
+
+    def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
+        """A wrong result that looks like a frequent fault: its operations are there, and so is the cure."""
+        if failure.kind != "wrong":
+            return None
+        opcodes = set(_opcodes(case.module))
+        for fault in self.faults:
+            if (
+                fault.status not in ("new", "known")
+                or fault.kind != "wrong"
+                or fault.count < _ENOUGH
+                or not fault.pass_name
+                or fault.backend != failure.backend
+                or not set(fault.work) <= opcodes
+            ):
+                continue
+            cured = msgspec.structs.replace(options, backend=without(options.backend, [fault.pass_name]))
+            if _asked_again(case, cured, failure.kind).answer is Answer.GOOD:
+                found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
+                return msgspec.structs.replace(
+                    found, key=fault.key, duplicate_of=fault.number, known=fault.known, link=fault.link
+                )
+        return None
+
+    def _reduced(
+        self, loaded: Loaded, options: RunOptions, kind: Kind, problems: list[str]
+    ) -> tuple[Reduction | None, Outcome]:
+        """The smallest program that was found to fail in the same way, and how it fails."""
+        limits = Limits(self.settings.width, options.timeout, options.memory_limit)
+        with Pool(limits, PRELOAD, options.backend) as pool:
+            judge = BackendJudge(pool, options, self.settings.width, _function(kind))
+            limited = LimitedJudge(judge, self.settings.seconds)
+            oracle = CaseOracle(limited, Steps(), repeats=1)
+            try:
+                found = reduce_loaded(loaded, oracle)
+            except HlotoolError as error:
+                problems.append(f"reduction: {error}")
+                return None, oracle.outcome(loaded.case, "the whole program")
+            if limited.is_over:
+                problems.append(f"reduction: not done after {self.settings.seconds:.0f} s")
+            return found, oracle.outcome(found.case, "what is left")
+
+    def _blamed(self, case: Case, failure: FailureRecord, how: Signature, options: RunOptions) -> Blame:
+        seconds = self.settings.seconds
+        if failure.kind == "wrong":
+            path = self.settings.folder / "work" / f"{failure.index:06d}.hlo"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_case(case, str(path))
+            inputs = path.with_suffix(".npz") if case.arguments else None
+            return blame_wrong(path, inputs, options, seconds)
+        if failure.kind in ("crashed", "hang"):
+            return blame_death(case, how, options, self.reached, seconds)
+        return Blame(problems=["runs that differ are blamed on no pass"])
+
+
+def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
+    """How what the passes make of a program is related to it as a function of real numbers.
+
+    Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
+    every difference is a fault; and where the arbiter refuses.
+    """
+    if blame.level != "pass" or all(leaf == NOTHING for leaf in leaf_facts(case.module)):
+        return ""
+    outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
+    found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
+    return next((r for r in (Relation.UNEQUAL.value, _EQUAL) if r in found), "")
+
+
+def verify_bundle(folder: str) -> Verification:
+    """Run a bundle again; called in a worker, for it may take the process down."""
+    return verify(Path(folder), trust=True)
+
+
+def kind_of(outcome: Outcome) -> Kind:
+    """What became of a program, from how it was judged."""
+    if outcome.answer is not Answer.BAD or outcome.failure is None:
+        return "agree" if outcome.answer is Answer.GOOD else "unjudged"
+    kinds: dict[str, Kind] = {
+        BackendCrashed.__name__: "crashed",
+        BackendTimeout.__name__: "hang",
+        FICKLE.kind: "nondeterministic",
+    }
+    return kinds.get(outcome.failure.kind, "wrong")
+
+
+def key_of(kind: Kind, outcome: Outcome, blame: Blame, work: Iterable[str]) -> str:
+    """What failures of one fault share: the words of a death; else pass, pattern and the work done."""
+    if kind in ("crashed", "hang") and outcome.failure is not None and outcome.failure.words:
+        return _death_key(kind, outcome.failure)
+    pattern = outcome.failure.kind if outcome.failure is not None else kind
+    who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
+    return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
+
+
+def is_same(one: FaultRecord, other: FaultRecord) -> bool:
+    """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
+
+    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
+    is then a part of the other's.
+    """
+    if one.key == other.key:
+        return True
+    if one.kind != "wrong" or (one.kind, one.level, one.pass_name) != (
+        other.kind,
+        other.level,
+        other.pass_name,
+    ):
+        return False
+    first, second = {*one.work}, {*other.work}
+    return bool(first and second) and (first <= second or second <= first)
+
+
+def _death_key(kind: Kind, failure: Signature) -> str:
+    return f"{kind}: {failure.words}"
+
+
+def _asked_again(case: Case, options: RunOptions, kind: Kind) -> Outcome:
+    """How a program does in a fresh process."""
+    with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+        [(_, outcome)] = BackendJudge(pool, options, 1, _function(kind)).run([case])
+    return outcome
+
+
+def _function(kind: Kind) -> str:
+    """What a worker calls to see whether a program fails in this way."""
+    return AGAIN if kind == "nondeterministic" else FUNCTION
+
+
+def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:
+    """Whether the bundle fails in the same way when it is run in a fresh process."""
+    with Pool(Limits(1, 2 * options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+        [end] = pool.call_all(VERIFY, [str(folder)])
+    if isinstance(end.value, BackendFailed):
+        problems.append(f"repro verify: {end.value}")
+        return False
+    found = msgspec.msgpack.decode(end.value, type=Verification)
+    if not found.fails or not found.same:
+        problems.append(f"repro verify: {found.found or found.reason or 'it does not fail'}")
+    return found.fails is True and found.same
+
+
+def _raw(failure: FailureRecord, status: str, problems: list[str]) -> FaultRecord:
+    """The record of a failure of which no more is known than that."""
+    return msgspec.convert(
+        {
+            "status": status,
+            "kind": failure.kind,
+            "title": f"{failure.kind}: {failure.reason}"[:200],
+            "signature": str(failure.failure or failure.kind),
+            "reason": failure.reason,
+            "backend": failure.backend,
+            "program": failure.program,
+            "index": failure.index,
+            "problems": problems,
+        },
+        FaultRecord,
+    )
+
+
+def _opcodes(module: Module) -> list[str]:
+    return list(dict.fromkeys(i.opcode for i in module.instructions() if i.opcode != "parameter"))
+
+
+def _work(blame: Blame, opcodes: Iterable[str]) -> list[str]:
+    """See `FaultRecord.work`."""
+    spot = blame.culprit.spot if blame.culprit is not None and blame.level == "pass" else None
+    given = _opcodes(parse_module(spot.before)) if spot is not None and spot.before else []
+    return [o for o in given if o not in PLUMBING] or [o for o in opcodes if o not in PLUMBING]
+
+
+def _title(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> str:
+    """The fault in one line."""
+    of = f" of {', '.join(opcodes[-4:])}" if opcodes else ""
+    who = f"{blame.level} {blame.pass_name}".strip() or "the compiler"
+    if kind == "wrong":
+        return f"{who} changes the result{of}"
+    if kind == "nondeterministic":
+        return f"two runs of the same program differ{of}"
+    verb = "hangs" if kind == "hang" else "dies"
+    return f"{who} {verb}{of}: {reason}"[:200]

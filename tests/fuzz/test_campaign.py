@@ -1,0 +1,89 @@
+"""A campaign from the command line: a wrong pass of a plug-in is found, named, and not found again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.shell import Shell
+
+from hlotool.cli.main import main
+from hlotool.errors import ExitCode
+
+#: A rewrite that is wrong wherever its pattern stands: that is in almost any program.
+PLUG_IN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+from hlotool.ir.edit import editing
+
+@dataclass(frozen=True)
+class Forget:
+    """Take the first operand of an operation for its result."""
+
+    name: ClassVar[str] = "forget-operand"
+
+    def run(self, module, context):
+        with editing(module.entry) as edit:
+            for i in edit:
+                if i.operands and i.shape == i.operands[0].shape and context.spend("operand"):
+                    edit.replace(i, i.operands[0])
+'''
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with a wrong pass, for this process and its workers."""
+    info = tmp_path / "site" / "forgetful-0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forgetful\nVersion: 0\n")
+    (info / "entry_points.txt").write_text("[hlotool.passes]\nforget-operand = forgetful:Forget\n")
+    (tmp_path / "site" / "forgetful.py").write_text(PLUG_IN)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def fuzz(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell("fuzz", "fuzz-1.json", capsys)
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_a_wrong_pass_is_found_named_and_known(tmp_path: Path, fuzz: Shell) -> None:
+    """The bundle fails when it is run; the same campaign goes on without judging anything twice."""
+    backend = ["--backend", "opt:passes=simplify-tuples+forget-operand+dce", "--integers", "--jobs", "1"]
+    given = [*backend, "--out", tmp_path / "first", "--seed", "3"]
+    record = fuzz.json(*given, "--programs", "3")
+    found = [fault for fault in record["faults"] if fault["status"] == "new"]
+    assert {fault["pass"] for fault in found} == {"forget-operand"}
+    assert all(fault["triggers"] and fault["level"] == "pass" for fault in found)
+    assert found[0]["instructions"] <= 3
+    assert (Path(found[0]["bundle"]) / "issue.md").read_text().startswith("# pass forget-operand")
+    assert record["exit_code"] == ExitCode.MISMATCH
+    assert main(["repro", "verify", found[0]["bundle"]]) == ExitCode.MISMATCH
+    fuzz.capsys.readouterr()
+
+    again = fuzz.json(*given, "--programs", "3")
+    assert again["tally"]["drawn"] == 3
+    assert again["faults"] == record["faults"]
+
+    other = [*given[:-1], "4", "--programs", "3"]
+    assert fuzz(*other) == ExitCode.USAGE
+    assert "another campaign" in fuzz.error
+
+
+def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:
+    """`simplify` and `cse` are tested elsewhere on far more; here that nothing is reported of them."""
+    given = ["--backend", "opt:passes=simplify+cse", "--out", tmp_path, "--seed", "5", "--jobs", "1"]
+    record = fuzz.json(*given, "--programs", "12")
+    assert record["faults"] == []
+    assert record["tally"]["kinds"]["agree"] > 6
+    assert record["tally"]["passes"]
+
+
+def test_a_file_of_known_faults_must_be_one(tmp_path: Path, fuzz: Shell) -> None:
+    (tmp_path / "k.toml").write_text('[[fault]]\nname = "x"\n')
+    assert fuzz("--out", tmp_path, "--backend", "numpy", "--known", tmp_path / "k.toml") == ExitCode.USAGE
+    assert "it would hide any other fault" in fuzz.error

@@ -1,0 +1,120 @@
+"""What makes two failures one fault, and what an answer about a program is called."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hlotool.findings.signature import Signature
+from hlotool.findings.verdict import Answer
+from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
+from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_program, patient
+from hlotool.fuzz.records import FaultRecord
+from hlotool.fuzz.tally import Tally
+from hlotool.fuzz.triage import is_same, kind_of
+from hlotool.replay.options import ReplayOptions
+from hlotool.search.reduction.case_worker import Outcome
+
+
+def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> FaultRecord:
+    return FaultRecord(
+        status="new",
+        kind="wrong",
+        key=f"{level} {pass_name} {opcodes}",
+        level=level,
+        pass_name=pass_name,
+        work=[*opcodes],
+    )
+
+
+def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> None:
+    assert is_same(fault("slice"), fault("slice", "add"))
+    assert not is_same(fault("slice", "pad"), fault("slice", "add"))
+    assert not is_same(fault("slice"), fault("slice", pass_name="cse"))
+    # Programs that only move values share nothing that could be told apart.
+    assert not is_same(fault(), fault("slice"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure", "kind"),
+    [
+        (Answer.GOOD, None, "agree"),
+        (Answer.UNUSABLE, None, "unjudged"),
+        (Answer.BAD, Signature(kind="wrong with NaN"), "wrong"),
+        (Answer.BAD, Signature(kind="structural"), "wrong"),
+        (Answer.BAD, Signature(kind="BackendCrashed", words="died"), "crashed"),
+        (Answer.BAD, Signature(kind="BackendTimeout"), "hang"),
+        (Answer.BAD, FICKLE, "nondeterministic"),
+    ],
+)
+def test_kinds(answer: Answer, failure: Signature | None, kind: Kind) -> None:
+    assert kind_of(Outcome(answer=answer, failure=failure)) == kind
+
+
+def test_a_backend_is_not_waited_for_unless_the_user_says_how_long() -> None:
+    assert patient("xla:opt=0") == "xla:opt=0,timeout=30"
+    assert patient("xla:timeout=5") == "xla:timeout=5"
+    assert patient("numpy") == "numpy"
+
+
+class Never:
+    """A judge that must not be asked."""
+
+    name, width = "never", 2
+
+    def run(self, cases: object) -> object:
+        raise AssertionError
+
+
+def test_a_judge_whose_time_is_over_calls_nothing_a_failure() -> None:
+    judge = LimitedJudge(Never(), 0.0)  # type: ignore[arg-type]
+    outcomes = dict(judge.run([None, None]))  # type: ignore[list-item]
+    assert {outcome.answer for outcome in outcomes.values()} == {Answer.UNUSABLE}
+    assert len(outcomes) == 2
+    assert judge.is_over
+
+
+def test_a_search_ends_with_its_time() -> None:
+    Deadline(1000.0).step("", "", 0.0, False)
+    over = Deadline(0.0)
+    time.sleep(0.01)
+    with pytest.raises(OutOfTime):
+        over.phase("")
+
+
+def test_reasons_are_counted_without_names_and_numbers() -> None:
+    from hlotool.fuzz.oracle import Judged
+
+    tally = Tally()
+    for number in (1, 22):
+        judged = Judged(kind="refused", reason=f"%add.{number}: no such thing as f{number}")
+        tally = tally.with_one("graph", ["add"], judged)
+    assert tally.refused == {"·: no such thing as ·": 2}
+    assert (tally.drawn, tally.accepted, tally.words) == (2, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("ROOT s = s32[] add(a, b)", "agree"), ("ROOT s = s32[] copy(b)", "unjudged")]
+)
+def test_an_order_that_is_open_decides_nothing(body: str, kind: Kind) -> None:
+    """Two windows choose the same element: what is scattered there last depends on the order."""
+    text = f"""HloModule m
+ge {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT p = pred[] compare(a, b), direction=GE
+}}
+scatter {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  {body}
+}}
+ENTRY e {{
+  x = s32[3] parameter(0)
+  y = s32[2] parameter(1)
+  z = s32[] constant(0)
+  ROOT r = s32[3] select-and-scatter(x, y, z), window={{size=2}}, select=ge, scatter=scatter
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).kind == kind
