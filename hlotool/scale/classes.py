@@ -16,6 +16,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 from hlotool.scale.literals import freeze_literals
 from hlotool.scale.loops import SizeConstant, relate_loops
+from hlotool.scale.means import CountConstant, relate_means
 from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its rules
     contraction,
     control,
@@ -40,13 +41,15 @@ class Classes:
         modules: the programs, of which the first is the reference.
         known: their sizes and relations.
         constants: whose values are functions of sizes.
+        loops: sizes that loops walk along.
         sides: of every atom the numbers of the programs in which it occurs.
         uses: of every atom how many dimensions it is in.
     """
 
     modules: Sequence[Module]
     known: Relations
-    constants: Mapping[Instruction, SizeConstant] = field(default_factory=dict)
+    constants: Mapping[Instruction, SizeConstant | CountConstant] = field(default_factory=dict)
+    loops: list[Size] = field(default_factory=list)
     sides: dict[Size, set[int]] = field(default_factory=dict)
     uses: Counter[Size] = field(default_factory=Counter)
 
@@ -72,9 +75,11 @@ def classes_of(modules: Sequence[Module]) -> Classes:
     first, *others = modules
     for other in others:
         _tie(known, first, other)
-    found = Classes(modules, known, relate_loops(known, modules))
-    _count(found)
+    loops = relate_loops(known, modules)
     freeze_literals(known, modules)
+    found = Classes(modules, known, {**loops, **relate_means(known, modules)})
+    found.loops.extend(constant.size for constant in loops.values())
+    _count(found)
     for atom, sides in found.sides.items():
         if len(sides) < len(modules):
             known.sizes.freeze(atom, "in one of the programs only")
@@ -97,19 +102,33 @@ def _relate(known: Relations, module: Module) -> None:
 def _tie(known: Relations, one: Module, other: Module) -> None:
     ends = [*zip(one.entry.parameters, other.entry.parameters), (one.entry.root, other.entry.root)]
     for a, b in ends:
-        _tie_pair(known, a, b)
+        _tie_pair(known, a, b, is_end=True)
     count = max(sum(len(c.instructions) for c in module.computations) for module in (one, other))
     if count <= MOST_ALIGNED:
         for a, b in align(one, other).pairs:
             _tie_pair(known, a, b)
 
 
-def _tie_pair(known: Relations, one: Instruction, other: Instruction) -> None:
+def _tie_pair(known: Relations, one: Instruction, other: Instruction, is_end: bool = False) -> None:
     """What is alike has the same sizes, leaf by leaf."""
     for index, dims in known.dims[one].items():
         others = known.dims[other].get(index, ())
         if [size.value for size in dims] == [size.value for size in others]:
             known.sizes.unify_all(dims, others)
+        elif is_end and len(dims) == len(others):
+            for whole, part in zip(dims, others):
+                _tie_shard(known, whole, part)
+
+
+def _tie_shard(known: Relations, whole: Size, part: Size) -> None:
+    """A dimension of an argument or a result, and what one device has of it: one of equal parts."""
+    if whole.value == part.value:
+        known.sizes.unify(whole, part)
+    elif part.value and whole.value % part.value == 0:
+        devices = known.sizes.fixed(whole.value // part.value, "devices")
+        known.sizes.same_product([whole], [devices, part], "shards that cannot be told")
+    else:
+        known.sizes.freeze_all((whole, part), "shards of different lengths")
 
 
 def _count(classes: Classes) -> None:

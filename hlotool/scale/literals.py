@@ -1,8 +1,8 @@
 """Constants with elements of their own: which of them may be cut.
 
 A constant that both programs have is cut on both sides to the same elements. One whose elements are all equal
-needs no partner. Any other was computed by a compiler from something of the full size: nobody says what it would
-be of another one, and its dimensions stay.
+needs no partner. Any other was computed by a compiler from something of the full size: nobody says what it
+would be of another one, and its dimensions stay.
 """
 
 from __future__ import annotations

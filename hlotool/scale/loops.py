@@ -1,9 +1,9 @@
 """Loops over stacks: as many iterations as a dimension has elements, so that both change together.
 
-A layer stack is a `while` whose body takes, in every iteration, one slice of arrays with a leading dimension as
-long as the loop. The length then stands in integer constants of condition and body: as a bound, as an offset of
-negative indices, less one as the last index of a loop that runs backwards. Programs in which a stack is walked
-by a loop on one side only (on the other it was unrolled) keep the length.
+A layer stack is a `while` whose body takes, in every iteration, one slice of arrays with a leading
+dimension as long as the loop. The length then stands in integer constants of condition and body: as a
+bound, as an offset of negative indices, less one as the last index of a loop that runs backwards. Programs
+in which a stack is walked by a loop on one side only (on the other it was unrolled) keep the length.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ class SizeConstant:
 
     size: Size
     offset: int
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """What it is made of."""
+        return (self.size,)
 
     def value(self, number: Number) -> int:
         """Its value when sizes are other numbers."""
@@ -90,7 +95,8 @@ def _stacks(known: Relations, module: Module) -> Iterator[_Stack]:
 
 
 def _walked(known: Relations, body: Computation, length: int) -> Iterator[Size]:
-    """Dimensions as long as the loop of which the body takes, or writes, one element at a place that moves."""
+    """Dimensions as long as the loop of which the body takes, or writes, one element at a place that
+    moves."""
     for computation in reachable(body):
         for instruction in computation.instructions:
             if instruction.opcode not in ("dynamic-slice", "dynamic-update-slice"):
@@ -104,7 +110,10 @@ def _walked(known: Relations, body: Computation, length: int) -> Iterator[Size]:
 
 
 def _constants(stack: _Stack) -> Iterator[tuple[Instruction, SizeConstant]]:
-    computations = (*reachable(stack.loop.computation("condition")), *reachable(stack.loop.computation("body")))
+    computations = (
+        *reachable(stack.loop.computation("condition")),
+        *reachable(stack.loop.computation("body")),
+    )
     for computation in computations:
         for instruction in computation.instructions:
             if instruction.opcode != "constant":

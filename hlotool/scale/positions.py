@@ -1,9 +1,9 @@
 """Which elements of a dimension are left when it becomes smaller.
 
 An array that is given in full, a constant or a captured argument, is cut. What is cut away must be the same
-elements wherever the array is reshaped, cut in parts or put together: so the elements that stay follow from how
-the size is made. Of an atom the first ones stay; of a product those that stay of each factor; of a sum those
-that stay of each part.
+elements wherever the array is reshaped, cut in parts or put together: so the elements that stay follow
+from how the size is made. Of an atom the first ones stay; of a product those that stay of each factor; of
+a sum those that stay of each part.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class _Scaler:
     def _constraints(self, original: Instruction) -> AttributeValue:
         shapes = original.listed("operand_layout_constraints", ArrayShape)
         dims = [self.classes.known.dims[operand].get((), ()) for operand in original.operands]
-        return tuple(self.shape(shape, {(): sizes}) for shape, sizes in zip(shapes, dims))  # type: ignore[return-value]
+        return tuple(self.shape(shape, {(): sizes}) for shape, sizes in zip(shapes, dims))
 
     def literal(self, original: Instruction, literal: Literal) -> Literal:
         """The value of a constant: cut to its new shape, or the size that it is."""
@@ -76,7 +76,7 @@ class _Scaler:
         if held is not None:
             value = held.value(self.number)
             array = np.full_like(literal.array, value)
-            return replace_value(literal, literal.shape, array)
+            return Literal(literal.shape, array)
         return self._cut(literal, self.classes.known.dims[original], ())
 
     def _cut(self, literal: Literal, dims: Mapping[ShapeIndex, Dims], index: ShapeIndex) -> Literal:
@@ -88,7 +88,7 @@ class _Scaler:
             shape = self.shape(literal.shape, {(): sizes})
             return literal if shape == literal.shape else Literal(shape, None, literal.elided)
         array = cut(self.classes.known.sizes, sizes, self.chosen, literal.array)
-        return replace_value(literal, self.shape(literal.shape, {(): sizes}), array)
+        return Literal(self.shape(literal.shape, {(): sizes}), array)
 
     def signature(self, module: Module) -> EntryLayout:
         """What the header says the entry takes and returns."""
@@ -108,11 +108,6 @@ class _Scaler:
             return shape
         sizes = tuple(map(self.number, dims[index]))
         return shape if sizes == shape.dims else replace(shape, dims=sizes)
-
-
-def replace_value(literal: Literal, shape: Shape, array: np.ndarray) -> Literal:  # type: ignore[type-arg]
-    """A literal like another, with another value."""
-    return Literal(shape, array, literal.elided)
 
 
 def _restate_trips(loop: Instruction) -> None:

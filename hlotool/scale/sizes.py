@@ -2,14 +2,14 @@
 
 Every dimension of every value is a `Size`. What an opcode says of the dimensions of its operands and its
 result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_product`, a reshape) or into
-parts (`Sizes.same_sum`, a concatenation or a slice). A cut is made once, for everything that has the size: two
-ways of cutting it are refined to one that both follow. Where that is impossible the sizes are frozen: they keep
-their numbers, which satisfy every relation, for the program has them.
+parts (`Sizes.same_sum`, a concatenation or a slice). A cut is made once, for everything that has the size:
+two ways of cutting it are refined to one that both follow. Where that is impossible the sizes are frozen:
+they keep their numbers, which satisfy every relation, for the program has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
@@ -98,8 +98,8 @@ class Sizes:
     def same_product(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """The elements of two arrays are the same, in row-major order: a reshape.
 
-        Runs of dimensions that hold the same number of elements are told apart first, so that a run that cannot
-        be understood freezes nothing else.
+        Runs of dimensions that hold the same number of elements are told apart first, so that a run that
+        cannot be understood freezes nothing else.
         """
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
             self.freeze_all((*ones, *others), why)
@@ -142,7 +142,7 @@ class Sizes:
             pending += one.parts
         return list(found)
 
-    def evaluate(self, size: Size, chosen: dict[Size, int]) -> int:
+    def evaluate(self, size: Size, chosen: Mapping[Size, int]) -> int:
         """The number of a size when atoms get the `chosen` ones, and all others keep theirs."""
         one = self.root(size)
         if one.form is Form.ATOM:
@@ -152,7 +152,9 @@ class Sizes:
 
     # How
 
-    def _guarded(self, ones: Sequence[Size], others: Sequence[Size], why: str, relate: Callable[[], None]) -> None:
+    def _guarded(
+        self, ones: Sequence[Size], others: Sequence[Size], why: str, relate: Callable[[], None]
+    ) -> None:
         """Relate sizes; where that cannot be done, freeze them. What was related before stays right."""
         try:
             relate()
@@ -187,6 +189,8 @@ class Sizes:
     def _products(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
         left, right = self._factors(ones), self._factors(others)
         while left and right:
+            # What was related before may have cut these meanwhile.
+            left[:1], right[:1] = self._factors(left[:1]), self._factors(right[:1])
             a, b = left.pop(0), right.pop(0)
             if a.value == b.value:
                 self._unify(a, b, depth + 1)
@@ -198,7 +202,6 @@ class Sizes:
             # The larger one is the smaller one times a rest, which has to match what follows.
             _, rest = self._factored(a, b, depth + 1)
             left[:0] = self._factors([rest])
-            left, right = (left, right)
         if left or right:
             raise _Unlike
 
@@ -230,6 +233,7 @@ class Sizes:
     def _sums(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
         left, right = self._summands(ones), self._summands(others)
         while left and right:
+            left[:1], right[:1] = self._summands(left[:1]), self._summands(right[:1])
             a, b = left.pop(0), right.pop(0)
             if a.value == b.value:
                 self._unify(a, b, depth + 1)
@@ -292,6 +296,8 @@ class Sizes:
         raise _Unlike
 
     def _product(self, parts: list[Size]) -> Size:
+        # A product of a size and 1 is that size.
+        parts = [part for part in parts if part.value != 1] or parts[:1]
         return parts[0] if len(parts) == 1 else Size(prod(p.value for p in parts), Form.PRODUCT, parts)
 
     def _sum(self, parts: list[Size]) -> Size:

@@ -1,8 +1,8 @@
 """Which sizes a program gets: small enough to run, and as different as they were.
 
-Sizes that were different stay different, in the same order, as far as they become smaller: they get primes, so
-that a transposed or a mixed-up dimension is still one. Those that were equal and have nothing to do with each
-other get different primes, too. No size becomes 1, and none becomes larger.
+Sizes that were different stay different, in the same order, as far as they become smaller: they get
+primes, so that a transposed or a mixed-up dimension is still one. Those that were equal and have nothing
+to do with each other get different primes, too. No size becomes 1, and none becomes larger.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from hlotool.scale.sizes import Size
 SMALLEST: Final = 8
 #: Where the primes begin that sizes become, one after the other: the first that fits is taken.
 STARTS: Final = (61, 31, 17, 11, 7, 5, 3)
+#: What becomes of a loop over a stack: a first, a last and one between, as every iteration is like the
+#: others, and many of them only amplify rounding.
+ITERATIONS: Final = 3
 #: So many primes are shared by sizes that were equal.
 _SHARED: Final = 3
 
@@ -33,11 +36,12 @@ def choices(classes: Classes) -> Iterator[Mapping[Size, int]]:
 def chosen_from(classes: Classes, start: int) -> dict[Size, int]:
     """New sizes of atoms, with primes from `start` on."""
     groups: dict[int, list[Size]] = {}
+    walked = {atom for size in classes.loops for atom in classes.known.sizes.atoms(size)}
     for atom in reversed(classes.free):
-        if atom.value > SMALLEST:
+        if atom.value > SMALLEST and atom not in walked:
             groups.setdefault(atom.value, []).append(atom)
     primes = _primes(start)
-    chosen: dict[Size, int] = {}
+    chosen = {atom: ITERATIONS for atom in classes.free if atom in walked and atom.value > ITERATIONS}
     for value, atoms in sorted(groups.items()):
         numbers = list(islice(primes, min(_SHARED, len(atoms))))
         for position, atom in enumerate(sorted(atoms, key=classes.uses.__getitem__, reverse=True)):

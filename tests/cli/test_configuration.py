@@ -327,7 +327,7 @@ HARMLESS = """
     arch atol bisect budget call cases confidence context coverage debug elided emit every-module
     every-stage exact explain fail-on fail-regex first-divergence format from further-sets github
     gpu height input-range jobs json kernels log max-failures no-cache no-repro no-resume no-verify
-    only opaque partitions passes precision quiet repeats replicas rtol sample seed shard show skip
+    only opaque partitions passes precision quiet repeats replicas rtol sample scale seed shard show skip
     snapshots stages thorough timeout trials values verbose
 """
 

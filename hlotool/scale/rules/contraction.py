@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.scale.rules.base import Number, Relations, Restated, place, relates
 from hlotool.scale.sizes import Size
@@ -19,7 +19,10 @@ def dot(known: Relations, instruction: Instruction) -> None:
         known.freeze_around(instruction, f"{place(instruction)}: sparse operands")
         return
     batch = instruction.integers("lhs_batch_dims", ()), instruction.integers("rhs_batch_dims", ())
-    summed = instruction.integers("lhs_contracting_dims", ()), instruction.integers("rhs_contracting_dims", ())
+    summed = (
+        instruction.integers("lhs_contracting_dims", ()),
+        instruction.integers("rhs_contracting_dims", ()),
+    )
     for one, other in (*zip(*batch), *zip(*summed)):
         known.sizes.unify(left[one], right[other])
     free = [s for n, s in enumerate(left) if n not in (*batch[0], *summed[0])]
@@ -53,7 +56,7 @@ def convolution(known: Relations, instruction: Instruction) -> Restated:
         [result[d] for d in roles.output_spatial],
     )
 
-    def restated(number: Number) -> dict[str, int | Window]:
+    def restated(number: Number) -> dict[str, AttributeValue]:
         """The number of groups, and windows."""
         made = windows(number)
         if groups.value > 1:
@@ -72,8 +75,8 @@ def reduce_window(known: Relations, instruction: Instruction) -> Restated:
     first, results = known.of(inputs[0]), known.leaves(instruction)
     for one in inputs[1:]:
         known.sizes.unify_all(first, known.of(one))
-    for one in results[1:]:
-        known.sizes.unify_all(results[0], one)
+    for dims in results[1:]:
+        known.sizes.unify_all(results[0], dims)
     windows = [known.sizes.new(dim.size) for dim in instruction.window.dims]
     return _windows(known, instruction, first, windows, results[0])
 
@@ -93,14 +96,14 @@ def _windows(
     given: Sequence[Size],
     windows: Sequence[Size],
     made: Sequence[Size],
-):  # type: ignore[no-untyped-def]
+) -> Callable[[Number], dict[str, AttributeValue]]:
     """Relate sizes before and after windows; returns what restates the attribute `window`."""
     dims = instruction.window.dims
     if len(dims) != len(given):
         dims = (WindowDim(1),) * len(given)
     pads = [_window(known, instruction, *each) for each in zip(dims, given, windows, made)]
 
-    def restated(number: Number) -> dict[str, int | Window]:
+    def restated(number: Number) -> dict[str, AttributeValue]:
         """Windows of the new sizes, steps and padding."""
         changed = []
         for dim, window, (stride, low, high) in zip(dims, windows, pads):
@@ -120,7 +123,8 @@ def _windows(
 def _window(
     known: Relations, instruction: Instruction, dim: WindowDim, given: Size, window: Size, made: Size
 ) -> tuple[Size, Size | None, Size | None]:
-    """Relate one dimension; returns the stride, and sizes that are one more than the padding where it scales."""
+    """Relate one dimension; returns the stride, and sizes that are one more than the padding where it
+    scales."""
     sizes = known.sizes
     stride = sizes.fixed(dim.stride, "a stride")
     is_dilated = dim.base_dilation != 1 or (dim.window_dilation != 1 and dim.size != 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hlotool.ir.devices import expand_groups
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, place, relates
 
 #: Custom calls that hand on their operand: annotations of a partitioner, and of host offload.
@@ -43,6 +45,28 @@ def gathered(known: Relations, instruction: Instruction) -> None:
                 known.sizes.freeze_all((small, large), f"{place(instruction)}: shards")
 
 
+@relates("all-to-all")
+def spread(known: Relations, instruction: Instruction) -> None:
+    """A tuple changes places; of one array a dimension is cut into as many parts as there are devices."""
+    results = known.leaves(instruction)
+    if not isinstance(instruction.shape, ArrayShape):
+        first = known.of(instruction.operands[0])
+        for operand, result in zip(instruction.operands, results):
+            known.sizes.unify_all(known.of(operand), result)
+            known.sizes.unify_all(first, result)
+        return
+    (operand,) = instruction.operands
+    known.equal(instruction, operand)
+    (along,) = instruction.integers("dimensions")
+    groups = expand_groups(instruction.replica_groups)
+    whole, count = known.of(operand)[along], len(groups[0]) if groups else 0
+    if not count or whole.value % count:
+        known.sizes.freeze(whole, f"{place(instruction)}: parts that cannot be told")
+        return
+    parts = [known.sizes.fixed(count, "devices"), known.sizes.new(whole.value // count)]
+    known.sizes.same_product([whole], parts, f"{place(instruction)}: parts that cannot be told")
+
+
 @relates("custom-call")
 def custom_call(known: Relations, instruction: Instruction) -> None:
     """Annotations hand on their operand; what others do with sizes nobody says."""
@@ -54,4 +78,6 @@ def custom_call(known: Relations, instruction: Instruction) -> None:
         ]:
             known.equal(instruction, operand)
             return
-    known.freeze_around(instruction, f"{place(instruction)}: sizes of {target or 'a custom call'} are not known")
+    known.freeze_around(
+        instruction, f"{place(instruction)}: sizes of {target or 'a custom call'} are not known"
+    )

@@ -56,7 +56,9 @@ def gather(known: Relations, instruction: Instruction) -> Restated:
     seen = [window for number, window in enumerate(windows) if number not in gone]
     for size, window in zip((result[d] for d in offsets), seen):
         sizes.unify(size, window)
-    _batches(known, instruction, operand, indices, [s for n, s in enumerate(result) if n not in offsets], batching)
+    _batches(
+        known, instruction, operand, indices, [s for n, s in enumerate(result) if n not in offsets], batching
+    )
     sizes.freeze_all([s for n, s in enumerate(windows) if n in gone], "one element")
     return lambda number: {"slice_sizes": tuple(map(number, windows))}
 
@@ -74,7 +76,9 @@ def _batches(
     if vector < len(indices):
         known.sizes.freeze(indices[vector], "a number for each dimension")
     known.sizes.unify_all([s for n, s in enumerate(indices) if n != vector], batches)
-    name = "start_indices_batching_dims" if instruction.opcode == "gather" else "scatter_indices_batching_dims"
+    name = (
+        "start_indices_batching_dims" if instruction.opcode == "gather" else "scatter_indices_batching_dims"
+    )
     for one, other in zip(batching, instruction.integers(name, ())):
         known.sizes.unify(operand[one], indices[other])
 

@@ -123,7 +123,7 @@ def pad(known: Relations, instruction: Instruction) -> Restated:
             sizes.freeze_all((size, made, low, high), f"{place(instruction)}: padding between elements")
             continue
         kept = made.value - max(padding.low, 0) - max(padding.high, 0)
-        if kept < 0 or (padding.low < 0 or padding.high < 0) and kept == 0:
+        if kept < 0 or ((padding.low < 0 or padding.high < 0) and kept == 0):
             sizes.freeze_all((size, made, low, high), why)
             continue
         middle = sizes.new(kept)

@@ -92,7 +92,9 @@ def fft(known: Relations, instruction: Instruction) -> None:
     given, result = known.of(instruction.operands[0]), known.of(instruction)
     count = len(instruction.integers("fft_length"))
     known.sizes.unify_all(given[:-count], result[:-count])
-    known.sizes.freeze_all((*given[-count:], *result[-count:]), f"{place(instruction)}: length of a transform")
+    known.sizes.freeze_all(
+        (*given[-count:], *result[-count:]), f"{place(instruction)}: length of a transform"
+    )
 
 
 @relates("triangular-solve")
