@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hlotool.alignment.align import align
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
+from hlotool.scale.integers import freeze_counted
 from hlotool.scale.literals import freeze_literals
 from hlotool.scale.loops import SizeConstant, relate_loops
 from hlotool.scale.means import CountConstant, relate_means
@@ -77,6 +78,8 @@ def classes_of(modules: Sequence[Module]) -> Classes:
         _tie(known, first, other)
     loops = relate_loops(known, modules)
     freeze_literals(known, modules)
+    if len(modules) > 1:
+        freeze_counted(known, modules, set(loops))
     found = Classes(modules, known, {**loops, **relate_means(known, modules)})
     found.loops.extend(constant.size for constant in loops.values())
     _count(found)
