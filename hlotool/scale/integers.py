@@ -1,5 +1,4 @@
-"""Integers that may be sizes, in one of the programs only: a partitioner's offsets, limits of expanded
-gathers.
+"""Integers that may be sizes, in one of the programs only: offsets of shards, limits of expanded gathers.
 
 An integer that both programs have means the same in both, whatever sizes become. One that a compiler put
 into one of them may be a size that it counted with, or the last index of a dimension: nobody says what it

@@ -144,7 +144,7 @@ def test_an_integer_on_one_side_freezes_its_size() -> None:
     """A compiler that puts 512 into a program may have counted with a dimension of 512."""
     counted = AFTER.replace(
         "  zero = s32[] constant(0)", "  zero = s32[] constant(0)\n  k = s32[] constant(512)"
-    )  # noqa: E501
+    )
     found = made(BEFORE, counted, plan="8M")
     assert found.programs["0"].entry.parameters[1].dims[1] == 512
     assert any(stay.why.startswith("constant %k") for stay in found.record.stay)
