@@ -87,6 +87,7 @@ def bisect(
     opaque: bool = False,
     replicas: int = 0,
     partitions: int = 0,
+    scale: str = "auto",
     repeats: int = 3,
     confidence: float = 0.99,
     inputs: Values | None = None,
@@ -120,6 +121,8 @@ def bisect(
         opaque: private kernels get stand-ins, the same everywhere.
         replicas: of programs that do not say.
         partitions: likewise.
+        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
+            (`4096=7,512=3`), or the memory to fit (`8G`).
         repeats: runs of what is compiled here.
         confidence: about failures that come and go.
         inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or

@@ -117,6 +117,19 @@ def cluster(text: str) -> str:
     return text
 
 
+def scale(text: str) -> str:
+    """`auto`, `never`, sizes like `4096=7,512=3`, or memory like `8G`."""
+    from hlotool.scale.wish import NEVER, wish_of
+
+    if text == NEVER:
+        return text
+    try:
+        wish_of(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 def architecture(text: str) -> str:
     """An architecture of NVIDIA's GPUs, such as `sm_90`."""
     if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):
@@ -139,6 +152,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "confidence": confidence,
     "input_range": value_range,
     "jobs": processes,
+    "scale": scale,
     "seed": seed,
     "shard": shard,
     "size": byte_size,

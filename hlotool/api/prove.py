@@ -53,6 +53,7 @@ def prove(
     elided: str = "refuse",
     replicas: int = 0,
     partitions: int = 0,
+    scale: str = "auto",
     trials: int = 2,
     seed: int = 0,
     inputs: Values | None = None,
@@ -73,6 +74,8 @@ def prove(
         elided: constants that are not in the dump: `refuse`, or `generate` the same values for both programs.
         replicas: of programs that do not say.
         partitions: likewise.
+        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
+            (`4096=7,512=3`), or the memory to fit (`8G`).
         trials: random points.
         seed: of the first one.
         inputs: integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn.
@@ -112,7 +115,7 @@ def prove(
         left=paths[0],
         right=paths[1] if len(paths) > 1 else "",
         explain=explain,
-        pairs=_proved(pairing, trials, seed, timeout, values, further_sets, jobs),
+        pairs=_proved(pairing, trials, seed, timeout, values, further_sets, scale, jobs),
         only_left=list(pairing.only_left),
         only_right=list(pairing.only_right),
         notes=notes,
@@ -149,6 +152,7 @@ def _proved(
     timeout: float,
     inputs: str | None,
     further_sets: bool,
+    scale: str,
     jobs: int,
 ) -> list[ProvedRecord]:
     """Each pair in a worker process."""
@@ -172,6 +176,7 @@ def _proved(
             time_limit=timeout,
             inputs=inputs,
             further_sets=further_sets,
+            scale=scale,
         )
         for pair in pairing.pairs
     ]

@@ -49,6 +49,7 @@ def reduce(
     opaque: bool = False,
     replicas: int = 0,
     partitions: int = 0,
+    scale: str = "auto",
     repeats: int = 2,
     confidence: float = 0.99,
     inputs: Values | None = None,
@@ -78,6 +79,8 @@ def reduce(
         opaque: private kernels get stand-ins, the same everywhere.
         replicas: of programs that do not say.
         partitions: likewise.
+        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
+            (`4096=7,512=3`), or the memory to fit (`8G`).
         repeats: first runs: does it fail always?
         confidence: about failures that come and go.
         inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; captured or generated ones when None.
@@ -234,7 +237,7 @@ class _Search:
             passing=passing,
             repro="" if repro is None else os.fspath(repro),
             programs_judged=oracle.steps.computed + oracle.steps.recalled,
-            notes=[*found.notes, *filter(None, [oracle.steps.problem])],
+            notes=[*loaded.notes, *found.notes, *filter(None, [oracle.steps.problem])],
             exit_code=ExitCode.MISMATCH,
         )
 

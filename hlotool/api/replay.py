@@ -123,6 +123,7 @@ def replay(
     thorough: bool = False,
     budget: str | None = None,
     further_sets: bool = True,
+    scale: str = "auto",
     timeout: float = 300.0,
     jobs: int = 0,
     cluster: str | None = None,
@@ -175,6 +176,8 @@ def replay(
         budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
             times the work of the runs (`5x`).
         further_sets: after the plain generated inputs others that reach more of the program.
+        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
+            (`4096=7,512=3`), or the memory to fit (`8G`).
         timeout: seconds per module.
         jobs: processes; 0 for as many as suit the machine.
         cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or

@@ -14,6 +14,7 @@ from hlotool.cli.options import (
     add_output_options,
     add_paths,
     add_repetition_options,
+    add_scale_option,
     add_tolerance_options,
     add_unknown_options,
 )
@@ -51,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_exact_option(group)
     add_unknown_options(group)
+    add_scale_option(group)
     add_baseline_option(group)
     add_repetition_options(group, 3, "runs of what is compiled here")
     add_input_options(parser)

@@ -6,7 +6,16 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from hlotool.api.given import CHOICES, cluster, regex, script_function, value_range, values_file, words
+from hlotool.api.given import (
+    CHOICES,
+    cluster,
+    regex,
+    scale,
+    script_function,
+    value_range,
+    values_file,
+    words,
+)
 from hlotool.api.numbers import (
     byte_size,
     confidence,
@@ -187,6 +196,17 @@ def add_exact_option(group: argparse._ArgumentGroup) -> None:
         "--exact",
         action="store_true",
         help="other functions of real numbers are a mismatch, however close their values are",
+    )
+
+
+def add_scale_option(group: argparse._ArgumentGroup) -> None:
+    """`--scale`, of commands that execute programs which may be too large for this machine."""
+    group.add_argument(
+        "--scale",
+        metavar="auto|never|PLAN",
+        type=scale,
+        default="auto",
+        help="programs that do not fit run with smaller sizes; PLAN: sizes (4096=7,512=3) or a memory (8G)",
     )
 
 

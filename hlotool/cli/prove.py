@@ -8,7 +8,13 @@ from hlotool.api.given import values_file
 from hlotool.api.numbers import repetitions, seed
 from hlotool.cli.calling import keywords
 from hlotool.cli.finishing import finish
-from hlotool.cli.options import add_only_option, add_output_options, add_unknown_options, add_worker_options
+from hlotool.cli.options import (
+    add_only_option,
+    add_output_options,
+    add_scale_option,
+    add_unknown_options,
+    add_worker_options,
+)
 from hlotool.cli.reports import add_report_options
 
 USAGE = "prove [options] A [B]"
@@ -34,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to compare")
     add_only_option(group)
     add_unknown_options(group, opaque=False)
+    add_scale_option(group)
     group.add_argument("--trials", metavar="N", type=repetitions, default=2, help="random points [2]")
     group.add_argument("--seed", type=seed, default=0, help="of the random points [0]")
     group.add_argument(

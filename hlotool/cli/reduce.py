@@ -12,6 +12,7 @@ from hlotool.cli.options import (
     add_input_options,
     add_output_options,
     add_repetition_options,
+    add_scale_option,
     add_tolerance_options,
     add_unknown_options,
 )
@@ -57,6 +58,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     )
     add_exact_option(group)
     add_unknown_options(group)
+    add_scale_option(group)
     add_repetition_options(group, 2, "first runs: does it fail always?")
 
 

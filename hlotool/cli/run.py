@@ -18,6 +18,7 @@ from hlotool.cli.options import (
     add_only_option,
     add_output_options,
     add_paths,
+    add_scale_option,
     add_tolerance_options,
     add_unknown_options,
 )
@@ -77,6 +78,7 @@ def _add_choice_options(parser: argparse.ArgumentParser) -> None:
     )
     add_backend_options(group)
     add_unknown_options(group)
+    add_scale_option(group)
     group.add_argument("--shard", metavar="I/N", type=shard, help="one of N parts; `merge` makes them one")
     group.add_argument(
         "--sample", metavar="N", type=modules, default=0, help="N modules, spread over functions and sizes"

@@ -9,6 +9,7 @@ from hlotool.dump.elided import elided_constants, refill
 from hlotool.dump.names import Format, Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import DumpError, ElidedConstant, HloSyntaxError
+from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.inferred_devices import inferred_grid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid
@@ -41,6 +42,8 @@ def load_stage(
         ProtoError: its proto is damaged.
         ElidedConstant: a constant's value is nowhere to be found.
     """
+    if (known := owner.programs.get(str(stage.source))) is not None:
+        return clone_module(known).module
     module = read_stage(stage)
     if module.cut and not may_be_cut:
         raise DumpError(f"{module.path}: {module.cut}: the rest of the program is missing")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from hlotool.dump.names import DumpName, Format, Kind
 from hlotool.dump.source import Source
 from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.module import Module
 from hlotool.names import did_you_mean
 
 
@@ -123,6 +124,8 @@ class DumpModule:
         takes_opaque: custom calls that cannot be executed get stand-ins.
         generates_elided: seed of values for constants that are elided for good; None: these are refused.
         has_namesakes: other modules of the dump have the same name.
+        programs: of stages that were read already, or made of what was read, by their sources; they are what
+            loading gives. Nobody edits them.
     """
 
     number: int | None
@@ -140,6 +143,7 @@ class DumpModule:
     takes_opaque: bool = False
     generates_elided: int | None = None
     has_namesakes: bool = False
+    programs: Mapping[str, Module] = field(default_factory=dict, compare=False, hash=False)
 
     @property
     def title(self) -> str:

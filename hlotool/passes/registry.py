@@ -32,6 +32,7 @@ BUILT_IN: dict[str, str] = {
     "fuse": "hlotool.passes.fuse:Fuse",
     "inline": "hlotool.passes.inline:Inline",
     "limit-loops": "hlotool.passes.loops:LimitLoops",
+    "scale": "hlotool.scale.scale_pass:Scale",
     "simplify": "hlotool.passes.algebra.simplify:Simplify",
     "simplify-conditionals": "hlotool.passes.conditionals:SimplifyConditionals",
     "simplify-tuples": "hlotool.passes.simplify_tuples:SimplifyTuples",

@@ -54,6 +54,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         compare: backends of which the first is the reference and every other one is tested, each by itself;
             without any, `reference` and `backend` are.
         further_sets: whether generated inputs are followed by sets that reach more of the program.
+        scale: what becomes of programs that are too large to be compared here: `never` or `auto`, new
+            sizes by the old ones (`4096=7,512=3`), or the memory to fit (`8G`).
     """
 
     reference: str = "numpy"
@@ -84,6 +86,7 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
     partitions: int = 0
     compare: tuple[str, ...] = ()
     further_sets: bool = True
+    scale: str = "auto"
 
     @property
     def devices(self) -> DeviceGrid | None:

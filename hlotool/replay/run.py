@@ -28,9 +28,11 @@ from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
-from hlotool.replay.stages import select_stages
+from hlotool.replay.scaling import fitting
+from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
+from hlotool.scale.plan import Scaled
 from hlotool.workers.work_limit import work_done
 
 
@@ -69,8 +71,14 @@ def _warm_up(options: ReplayOptions) -> None:
 
 
 def _rows(task: Task) -> Iterator[ModuleRecord]:
-    before = work_done()
     selection = select_stages(task.module, task.options.stages)
+    fitted = fitting(task, [stage for stage in (selection.reference, *selection.tested) if stage is not None])
+    for row in _rows_of(fitted.task, selection, fitted.scaled):
+        yield fitted.noted(row)
+
+
+def _rows_of(task: Task, selection: Selection, scaled: Scaled | None) -> Iterator[ModuleRecord]:
+    before = work_done()
     reference = _reference(task, selection.reference)
     origin = _origin(task, selection.reference, reference)
     if origin is not reference and selection.reference is not None:
@@ -84,7 +92,7 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
             yield _failed(task, reference, stage.label, str(stage.source), error)
     loading = (work_done() - before) // max(1, len(programs))
     aside = Aside(reference, task.options)
-    for trial in trials(task.module, origin.module, task.options, origin.runner.copies):
+    for trial in trials(task.module, origin.module, task.options, origin.runner.copies, scaled):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
         rows = _trial_rows(task, reference, programs, trial, whole, aside, loading, is_alone=not stages)
         if task.options.save_values is not None:

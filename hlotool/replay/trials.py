@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hlotool.dump.loading import read_execution
 from hlotool.dump.records import Capture, DumpModule
 from hlotool.errors import InputDataError, Location, Unsupported
@@ -19,6 +21,7 @@ from hlotool.stores.paths import is_folder
 from hlotool.values.captured import values_file
 
 if TYPE_CHECKING:
+    from hlotool.scale.plan import Scaled
     from hlotool.values.generate import LeafDescription
 
 
@@ -45,7 +48,13 @@ class Trial:
     origin: str = ""
 
 
-def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: int = 1) -> Iterator[Trial]:
+def trials(
+    owner: DumpModule,
+    module: Module,
+    options: ReplayOptions,
+    copies: int = 1,
+    scaled: Scaled | None = None,
+) -> Iterator[Trial]:
     """The runs of a module: one on given or generated inputs, or one per captured execution.
 
     Args:
@@ -53,13 +62,19 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
         module: the reference program.
         options: of the user.
         copies: number of devices that take arguments of their own; the arguments are then one tuple each.
+        scaled: what `module` was made of, where it has smaller sizes: arguments for the program as it was are
+            cut, and what that returned is no result of this one.
 
     Raises:
         InputDataError: values do not fit the program, or `--outputs` come without their inputs.
         ProtoError: a captured execution cannot be decoded.
         Unsupported: a captured execution ran on other devices.
     """
-    if options.inputs is not None or owner.arguments:
+    is_made = options.inputs is None and not owner.arguments and not owner.captures
+    if scaled is not None and not is_made:
+        for trial in trials(owner, scaled.original(module.path or ""), options, copies):
+            yield _cut(trial, module, scaled, copies)
+    elif options.inputs is not None or owner.arguments:
         inputs = _own_file(options.inputs or owner.arguments, owner)
         yield _with_outputs(_given(inputs, module, copies), owner, module, options, copies)
     elif owner.captures:
@@ -70,6 +85,19 @@ def trials(owner: DumpModule, module: Module, options: ReplayOptions, copies: in
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
         yield _with_outputs(_generated(module, options, copies), owner, module, options, copies)
+
+
+def _cut(trial: Trial, module: Module, scaled: Scaled, copies: int) -> Trial:
+    """A trial of a program that has smaller sizes now.
+
+    Raises:
+        Unsupported: its values are of several devices.
+    """
+    if copies > 1:
+        raise Unsupported("values of several devices cannot be cut to smaller sizes (--scale never)")
+    description = f"{trial.inputs.description}, cut to the smaller sizes"
+    inputs = msgspec.structs.replace(trial.inputs, description=description)
+    return Trial(scaled.arguments(module.path or "", trial.arguments), inputs, trial.name)
 
 
 def _own_file(source: str, owner: DumpModule) -> str:

@@ -17,6 +17,7 @@ from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence, first_not_finite
 from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.links import path_text
+from hlotool.report.scale import scale_facts
 from hlotool.report.tables import facts
 from hlotool.report.words import plural, row_verdict, seconds, style_of, within
 
@@ -122,6 +123,8 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
                 yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if module.scaled is not None:
+        yield from scale_facts(module.scaled, verbose)
     if module.generated_constants:
         yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
     if module.opaque_calls:

@@ -15,6 +15,7 @@ from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
 from hlotool.report.divergence import first_divergence
 from hlotool.report.links import path_text
 from hlotool.report.prove_records import ProveRecord
+from hlotool.report.scale import scale_facts
 from hlotool.report.tables import Report, facts, plain_table
 from hlotool.report.words import at, plural, share
 
@@ -37,7 +38,7 @@ class ProveReport(Report[ProveRecord]):
             yield _table(rows)
             yield Text("")
         for pair in rows:
-            if self.verbose or record.explain or pair.relation != "equal":
+            if self.verbose or record.explain or pair.relation != "equal" or pair.scaled is not None:
                 yield from self._detailed(pair)
                 yield Text("")
         for names, side in ((record.only_left, record.left), (record.only_right, record.right)):
@@ -48,6 +49,8 @@ class ProveReport(Report[ProveRecord]):
     def _detailed(self, pair: ProvedRecord) -> Iterator[RenderableType]:
         yield Text.assemble(_relation(pair.relation), f"  {pair.name}")
         rows: list[tuple[str, str | Text]] = [("first", pair.left), ("second", pair.right)]
+        if pair.scaled is not None:
+            rows += scale_facts(pair.scaled, self.verbose)
         if pair.reason:
             rows.append(("because", pair.reason))
         if pair.shown_by:

@@ -74,6 +74,14 @@ def limit_growth(share: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
 
 
+def memory_left() -> float:
+    """Bytes that this process may still take; infinite where nobody says."""
+    limit = address_space_limit()
+    free = free_memory()
+    known = [*_growth_left(), float("inf") if free is None else SHARE * free]
+    return min(known) if not limit else min(*known, limit - _number_after(_STATUS, "VmSize"))
+
+
 def _growth_left() -> Iterator[float]:
     """What `limit_growth` leaves this process; nothing where it is not limited."""
     with contextlib.suppress(ImportError):

@@ -31,6 +31,7 @@ RANKS = {
     "faults": 3,
     "numerics": 3,
     "alignment": 3,
+    "scale": 3.5,
     "passes": 3,
     "dump": 4,
     "backends": 4,

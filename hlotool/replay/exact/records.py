@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlotool.findings.records import ErrorRecord, Record
 from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
+from hlotool.scale.records import ScaleRecord
 
 
 class WitnessRecord(Record, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         shown_by: that of them which shows them to be unequal, in words; empty where random points do.
         inputs: file with its arguments, for `--inputs`.
         generated_constants: how many have generated values, for the dump leaves theirs out.
+        scaled: that both have smaller sizes than they have in the files, and the relation is one of those.
         left_boxes: unknown functions of the first program.
         right_boxes: unknown functions of the second one.
         divergence: where programs that are unequal part: the first is taken for the one that is right.
@@ -114,6 +116,7 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     shown_by: str = ""
     inputs: str = ""
     generated_constants: int = 0
+    scaled: ScaleRecord | None = None
     left_boxes: list[BoxRecord] = []
     right_boxes: list[BoxRecord] = []
     divergence: DivergenceRecord | None = None

@@ -28,6 +28,8 @@ from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.sampled import Sampled, on_further_sets
 from hlotool.replay.program import Program, compile_program, load_program
 from hlotool.replay.saved_inputs import save_inputs
+from hlotool.replay.scaling import fitting_pair
+from hlotool.scale.wish import AUTO
 from hlotool.workers.work_limit import work_done
 
 #: A search has so many parts that may each take the time of its budget: the point, the recordings of both
@@ -49,6 +51,7 @@ class ProveTask:
         time_limit: in seconds.
         inputs: file whose integers and preds are taken in place of generated ones, at the first point.
         further_sets: whether generated integers are followed by those of further sets.
+        scale: what becomes of programs that are too large for this machine.
     """
 
     name: str
@@ -60,6 +63,7 @@ class ProveTask:
     time_limit: float
     inputs: str | None = None
     further_sets: bool = True
+    scale: str = AUTO
 
 
 def prove(task: ProveTask) -> ProvedRecord:
@@ -71,8 +75,11 @@ def prove(task: ProveTask) -> ProvedRecord:
     began = time.monotonic()
     left, right = str(task.reference.source), str(task.tested.source)
     try:
-        reference = load_program(task.owners[0], task.reference, only_read())
-        tested = load_program(task.owners[1], task.tested, only_read(), reference)
+        owners, scaled = fitting_pair(*task.owners, task.reference, task.tested, task.scale, task.time_limit)
+        if scaled is not None and task.inputs is not None:
+            raise Unsupported("given values are of the full sizes (--scale never)", location=Location(right))
+        reference = load_program(owners[0], task.reference, only_read())
+        tested = load_program(owners[1], task.tested, only_read(), reference)
         options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
         before = work_done()
         result = compare(reference, tested, options)
@@ -85,6 +92,7 @@ def prove(task: ProveTask) -> ProvedRecord:
             raise Unsupported(why, location=Location(right))
         generated = len(reference.module.generated)
         record = _with_sets(proved_record(task.name, left, right, result, generated), sampled)
+        record = msgspec.structs.replace(record, scaled=None if scaled is None else scaled.record)
         is_function = result.relation is Relation.UNEQUAL and not result.structural
         return _with_divergence(record, reference, tested, result, options) if is_function else record
     except HlotoolError as error:

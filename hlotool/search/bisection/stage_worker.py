@@ -22,6 +22,7 @@ from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, structural_row
+from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.set_budget import Allowed
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
@@ -74,7 +75,7 @@ def judge_stage(question: Question) -> ModuleRecord:
         MemoryError: some step needed more memory than there is.
     """
     try:
-        rows = list(_rows(question))
+        rows = [_fitted(question.task).noted(row) for row in _rows(question)]
     except BackendOutOfMemory as error:
         raise MemoryError(error.message) from error
     except HlotoolError as error:
@@ -118,7 +119,14 @@ def _result_rows(task: Task, number: int, reference: Program) -> Iterator[Module
 def stage_program(task: Task, number: int) -> Program:
     """A compiled stage, on global arrays where the first stage is; raises as `load_program`."""
     origin = stage_program(task, 0) if number else None
-    return load_program(task.module, task.module.stages[number], task.options.reference, origin)
+    module = _fitted(task).task.module
+    return load_program(module, module.stages[number], task.options.reference, origin)
+
+
+@lru_cache(maxsize=2)
+def _fitted(task: Task) -> Fitted:
+    """The task with all stages as large as this machine can compare them."""
+    return fitting(task, task.module.stages)
 
 
 def inputs_that_show(task: Task) -> str:
@@ -157,7 +165,8 @@ def _bytes(value: Any) -> bytes:
 def stage_trials(task: Task) -> tuple[Trial, ...]:
     """The arguments that all stages are judged on."""
     origin = stage_program(task, 0)
-    return tuple(trials(task.module, origin.module, task.options, origin.runner.copies))
+    fitted = _fitted(task)
+    return tuple(trials(task.module, origin.module, task.options, origin.runner.copies, fitted.scaled))
 
 
 @lru_cache(maxsize=3)

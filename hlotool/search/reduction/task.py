@@ -20,7 +20,8 @@ from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import load_program
 from hlotool.replay.records import InputsRecord
-from hlotool.replay.task import as_asked
+from hlotool.replay.scaling import fitting
+from hlotool.replay.task import Task, as_asked
 from hlotool.replay.trials import GENERATED, trials
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.oracle import CaseOracle
@@ -38,10 +39,12 @@ class Loaded:
     Attributes:
         case: the program and its arguments.
         inputs: where the arguments come from.
+        notes: what became of the sizes of a program that is too large for this machine.
     """
 
     case: Case
     inputs: InputsRecord
+    notes: tuple[str, ...] = ()
 
 
 def load_case(path: str, options: ReplayOptions, stage: str = "", may_be_cut: bool = False) -> Loaded:
@@ -60,13 +63,16 @@ def load_case(path: str, options: ReplayOptions, stage: str = "", may_be_cut: bo
         Unsupported: the reference cannot run a program for each of several devices.
     """
     owner, chosen = _choose(path, stage)
-    owner = as_asked(owner, options)
+    fitted = fitting(Task(as_asked(owner, options), options), [chosen])
+    owner = fitted.task.module
     module = load_stage(owner, chosen, may_be_cut=may_be_cut)
     verify_or_raise(module)
     if is_per_device(module):
         return _of_devices(owner, chosen, options)
-    trial = next(trials(owner, module, options))
-    return Loaded(Case(module, trial.arguments), trial.inputs)
+    trial = next(trials(owner, module, options, scaled=fitted.scaled))
+    scaled = f"scaled: {fitted.scaled.record.text}" if fitted.scaled else fitted.note
+    notes = (scaled,) if scaled else ()
+    return Loaded(Case(module, trial.arguments), trial.inputs, notes)
 
 
 def _of_devices(owner: DumpModule, stage: Stage, options: ReplayOptions) -> Loaded:
@@ -112,7 +118,9 @@ def on_inputs_that_show(loaded: Loaded, oracle: CaseOracle, options: ReplayOptio
         other = replace(case, arguments=one.values)
         if oracle.outcome(other, f"set `{one.name}`").answer is Answer.BAD:
             description = f"set `{one.name}`, generated with seed {options.seed}"
-            return Loaded(other, msgspec.structs.replace(loaded.inputs, description=description, rules=[]))
+            return Loaded(
+                other, msgspec.structs.replace(loaded.inputs, description=description, rules=[]), loaded.notes
+            )
     return loaded
 
 

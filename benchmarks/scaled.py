@@ -1,0 +1,164 @@
+"""Programs larger than the machine: do they run with smaller sizes, does XLA take them, and are faults found?
+
+    python benchmarks/scaled.py DIR [--only REGEX] [--cases N] [--seed S] [--json FILE]
+
+DIR holds programs before optimisation, as text. Each is compiled, not run, by the jaxlib that is
+installed, at its full size and in a process of its own, and then replayed before against after within 8 GB
+and two minutes. A verdict that is wrong is a false alarm: no fault was planted. Where cases are asked for,
+faults of the catalogue are planted in optimised texts of full size, as many in each; a fault counts as
+found where the verdict says so, and as located where the report names the instruction that has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from hlotool.backends.registry import get_backend  # noqa: E402
+from hlotool.dump.elided import elided_constants  # noqa: E402
+from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.faults import CATALOGUE  # noqa: E402
+from hlotool.ir.module import Module  # noqa: E402
+from hlotool.parse.reader import parse_module  # noqa: E402
+from hlotool.scale.plan import Limits, scaled  # noqa: E402
+from hlotool.search.optimised import optimised  # noqa: E402
+from hlotool.values.generate_constants import generate_constants  # noqa: E402
+
+#: What a replay may take, and a compilation.
+_MEMORY, _SECONDS = 8 << 30, 120
+BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_after_optimizations.txt"
+
+
+def prepared(file: Path, folder: Path) -> str:
+    """Write a program and what XLA makes of it; what went wrong, or nothing."""
+    command = [sys.executable, __file__, "--compile", str(file), str(folder)]
+    try:
+        done = subprocess.run(
+            ["bash", "-c", 'ulimit -v "$0"; exec "$@"', str(_MEMORY // 512), *command],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+    except subprocess.TimeoutExpired:
+        return "compilation takes too long"
+    lines = done.stderr.strip().splitlines() or ["no output"]
+    return "" if done.returncode == 0 else f"not compiled: {lines[-1][:200]}"
+
+
+def compile_here(file: Path, folder: Path) -> None:
+    """The work of the process that `prepared` starts; elided constants get values, the same on both sides."""
+    module = parse_module(file.read_text(), str(file))
+    generate_constants(module, elided_constants(module), 0)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / BEFORE).write_text(module.to_text())
+    (folder / AFTER).write_text(optimised(module, "xla").to_text())
+
+
+def replayed(folder: Path) -> dict[str, Any]:
+    """The row of a replay; its verdict is `timeout` where two minutes were not enough."""
+    command = [sys.executable, "-m", "hlotool", "run", str(folder), "--json", "--no-cache", "--no-resume"]
+    command += ["--memory-limit", "8G", "--timeout", str(_SECONDS), "--first-divergence"]
+    began = time.perf_counter()
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False
+    )
+    try:
+        row: dict[str, Any] = json.loads(done.stdout)["modules"][0]
+    except (ValueError, LookupError):
+        row = {"verdict": "crashed", "reason": done.stderr[-300:]}
+    row["wall"] = round(time.perf_counter() - began, 1)
+    return row
+
+
+def accepted(folder: Path) -> list[tuple[bool, float]]:
+    """Whether XLA compiles the scaled programs before and after, and the seconds that scaling took."""
+    programs = {name: parse_module((folder / name).read_text(), name) for name in (BEFORE, AFTER)}
+    began = time.perf_counter()
+    try:
+        found = scaled(programs, "auto", Limits(_MEMORY, _SECONDS))
+    except HlotoolError:
+        return []
+    seconds = time.perf_counter() - began
+    if found is None:
+        return []
+    return [(_is_accepted(found.programs[BEFORE]), seconds)]
+
+
+def _is_accepted(module: Module) -> bool:
+    try:
+        get_backend("xla").compile(module)
+    except HlotoolError as error:
+        print(f"  not accepted: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def planted(folder: Path, cases: int, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Faults of the catalogue in the optimised text of full size, each replayed."""
+    module = parse_module((folder / AFTER).read_text())
+    places = [(kind, site) for kind in CATALOGUE for site in kind.sites(module)]
+    for kind, site in rng.sample(places, min(cases, len(places))):
+        with tempfile.TemporaryDirectory() as name:
+            other = Path(name)
+            (other / BEFORE).write_text((folder / BEFORE).read_text())
+            (other / AFTER).write_text(kind.plant(module, site, rng.randrange(1 << 30)).to_text())
+            row = replayed(other)
+        named = json.dumps(row.get("divergence") or {})
+        found = {"fault": kind.name, "site": str(site), "located": site.instruction in named}
+        yield found | {key: row.get(key) for key in ("verdict", "wall", "divergence_missing")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="regular expression of paths")
+    parser.add_argument("--work", type=Path, help="where compiled programs are kept")
+    parser.add_argument("--cases", type=int, default=0, help="faults planted in each program")
+    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--json", type=Path, help="file for all figures")
+    arguments = parser.parse_args()
+    work = arguments.work or Path(tempfile.mkdtemp(prefix="hlotool-scaled-"))
+    rows = []
+    for file in sorted(arguments.folder.rglob("*.txt")):
+        if not re.search(arguments.only, str(file)):
+            continue
+        folder = work / "_".join(file.relative_to(arguments.folder).parent.parts)
+        row: dict[str, Any] = {"name": folder.name}
+        problem = "" if (folder / AFTER).exists() else prepared(file, folder)
+        if problem:
+            row["verdict"] = problem
+        else:
+            found = replayed(folder)
+            row |= {key: found.get(key) for key in ("verdict", "reason", "wall", "scaled")}
+            row["xla"] = accepted(folder)
+            rng = random.Random(f"{arguments.seed} {folder.name}")
+            row["faults"] = list(planted(folder, arguments.cases, rng))
+        rows.append(row)
+        print(row["name"], row["verdict"], row.get("wall"), row.get("xla"), row.get("faults"), flush=True)
+    load = os.getloadavg()[0]
+    summary = {"verdicts": Counter(row["verdict"] for row in rows), "load": load}
+    print(summary)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"rows": rows, "summary": summary}, indent=1))
+
+
+if __name__ == "__main__":
+    if "--compile" in sys.argv:
+        compile_here(Path(sys.argv[2]), Path(sys.argv[3]))
+    else:
+        main()

@@ -1,0 +1,151 @@
+"""The sizes of two programs, or of more stages of one, and which of them may change together.
+
+Every instruction's rule relates the sizes around it. The programs are tied where they must be alike, at the
+signature of the entry, and where `alignment` finds instructions of one in the other. What one program alone
+speaks of stays as it is: nothing would tell what it is in the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlotool.alignment.align import align
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import array_shapes
+from hlotool.scale.integers import freeze_counted
+from hlotool.scale.literals import freeze_literals
+from hlotool.scale.loops import SizeConstant, relate_loops
+from hlotool.scale.means import CountConstant, relate_means
+from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its rules
+    contraction,
+    control,
+    devices,
+    indexing,
+    movement,
+    pointwise,
+)
+from hlotool.scale.rules.base import RULES, Relations, place
+from hlotool.scale.sizes import Size
+
+#: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
+#: that grows with both, and what it ties beyond the signature is little.
+MOST_ALIGNED = 20_000
+
+
+@dataclass
+class Classes:
+    """Sizes of several programs.
+
+    Attributes:
+        modules: the programs, of which the first is the reference.
+        known: their sizes and relations.
+        constants: whose values are functions of sizes.
+        loops: sizes that loops walk along.
+        sides: of every atom the numbers of the programs in which it occurs.
+        uses: of every atom how many dimensions it is in.
+    """
+
+    modules: Sequence[Module]
+    known: Relations
+    constants: Mapping[Instruction, SizeConstant | CountConstant] = field(default_factory=dict)
+    loops: list[Size] = field(default_factory=list)
+    sides: dict[Size, set[int]] = field(default_factory=dict)
+    uses: Counter[Size] = field(default_factory=Counter)
+
+    @property
+    def free(self) -> list[Size]:
+        """Atoms that may change, the largest first."""
+        found = [atom for atom in self.sides if not self.known.sizes.root(atom).why]
+        return sorted(found, key=lambda atom: -atom.value)
+
+
+def classes_of(modules: Sequence[Module]) -> Classes:
+    """Relate all sizes in programs that compute the same, the reference first.
+
+    Raises:
+        ValueError: a computation calls itself.
+    """
+    known = Relations()
+    for module in modules:
+        for instruction in module.instructions():
+            known.add(instruction)
+    for module in modules:
+        _relate(known, module)
+    first, *others = modules
+    for other in others:
+        _tie(known, first, other)
+    loops = relate_loops(known, modules)
+    freeze_literals(known, modules)
+    if len(modules) > 1:
+        freeze_counted(known, modules, set(loops))
+    found = Classes(modules, known, {**loops, **relate_means(known, modules)})
+    found.loops.extend(constant.size for constant in loops.values())
+    _count(found)
+    for atom, sides in found.sides.items():
+        if len(sides) < len(modules):
+            known.sizes.freeze(atom, "in one of the programs only")
+    return found
+
+
+def _relate(known: Relations, module: Module) -> None:
+    for instruction in module.instructions():
+        rule = RULES.get(instruction.opcode)
+        if any(shape.is_dynamic for shape in array_shapes(instruction.shape)):
+            known.freeze_around(instruction, f"{place(instruction)}: a dynamic dimension")
+        if rule is None:
+            known.freeze_around(instruction, f"{place(instruction)}: no rule says what becomes of its sizes")
+            continue
+        restated = rule(known, instruction)
+        if restated is not None:
+            known.restated[instruction] = restated
+
+
+def _tie(known: Relations, one: Module, other: Module) -> None:
+    ends = [*zip(one.entry.parameters, other.entry.parameters), (one.entry.root, other.entry.root)]
+    for a, b in ends:
+        _tie_pair(known, a, b, is_end=True)
+    count = max(sum(len(c.instructions) for c in module.computations) for module in (one, other))
+    if count <= MOST_ALIGNED:
+        for a, b in align(one, other).pairs:
+            _tie_pair(known, a, b)
+
+
+def _tie_pair(known: Relations, one: Instruction, other: Instruction, is_end: bool = False) -> None:
+    """What is alike has the same sizes, leaf by leaf."""
+    for index, dims in known.dims[one].items():
+        others = known.dims[other].get(index, ())
+        if [size.value for size in dims] == [size.value for size in others]:
+            known.sizes.unify_all(dims, others)
+        elif is_end and len(dims) == len(others):
+            for whole, part in zip(dims, others):
+                _tie_shard(known, whole, part)
+
+
+def _tie_shard(known: Relations, whole: Size, part: Size) -> None:
+    """A dimension of an argument or a result, and what one device has of it: one of equal parts."""
+    if whole.value == part.value:
+        known.sizes.unify(whole, part)
+    elif part.value and whole.value % part.value == 0:
+        devices = known.sizes.fixed(whole.value // part.value, "devices")
+        known.sizes.same_product([whole], [devices, part], "shards that cannot be told")
+    else:
+        known.sizes.freeze_all((whole, part), "shards of different lengths")
+
+
+def _count(classes: Classes) -> None:
+    """In which programs, and how often, every atom occurs."""
+    sizes = classes.known.sizes
+    for number, module in enumerate(classes.modules):
+        seen = Counter(map(sizes.root, _all_sizes(classes.known, module)))
+        for root, count in seen.items():
+            for atom in sizes.atoms(root):
+                classes.sides.setdefault(atom, set()).add(number)
+                classes.uses[atom] += count
+
+
+def _all_sizes(known: Relations, module: Module) -> Iterator[Size]:
+    for instruction in module.instructions():
+        for dims in known.dims[instruction].values():
+            yield from dims

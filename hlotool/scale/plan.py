@@ -1,0 +1,206 @@
+"""Programs that would not fit get smaller sizes: whether, which, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hlotool.errors import HlotoolError, Unsupported
+from hlotool.ir.module import Module
+from hlotool.ir.types import ShapeIndex
+from hlotool.scale.classes import Classes, classes_of
+from hlotool.scale.estimate import Need, need_of
+from hlotool.scale.positions import cut
+from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
+from hlotool.scale.rewrite import rewritten
+from hlotool.scale.sizes import Dims, Size
+from hlotool.scale.solver import SMALLEST, choices, given
+from hlotool.scale.wish import Wish, wish_of
+
+#: A comparison holds the values of both sides, and those of legal executions in f64 beside them.
+COPIES: Final = 4
+#: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
+RUNS: Final = 20
+#: Of what a program that is scaled may need: it is small anyhow, and judging it takes its time.
+_MEMORY_GOAL: Final = 1 << 30
+_WORK_GOAL: Final = 300_000_000
+_UNITS_PER_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a comparison may take.
+
+    Attributes:
+        memory: bytes.
+        seconds: of the clock.
+    """
+
+    memory: float
+    seconds: float
+
+    def hold(self, need: Need) -> bool:
+        """Whether a comparison of programs of which one execution needs that fits."""
+        return self.lacks(need) == ""
+
+    def lacks(self, need: Need) -> str:
+        """What it would take too much of, in words; empty where it fits."""
+        if COPIES * need.memory > self.memory:
+            taken, there = _size(COPIES * need.memory), _size(int(self.memory))
+            return f"a comparison needs about {taken}, and there is {there}"
+        if RUNS * need.work > self.seconds * _UNITS_PER_SECOND:
+            seconds = need.work / _UNITS_PER_SECOND
+            return f"one execution takes about {seconds:,.0f} s, and a comparison many"
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Programs with smaller sizes.
+
+    Attributes:
+        programs: by the key that they were given under.
+        record: what became of the sizes.
+    """
+
+    programs: Mapping[str, Module]
+    record: ScaleRecord
+    _classes: Classes
+    _chosen: Mapping[Size, int]
+    _keys: Sequence[str]
+
+    def original(self, key: str) -> Module:
+        """The program as it is."""
+        return self._classes.modules[self._keys.index(key)]
+
+    def arguments(self, key: str, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Arguments of the program as it is, cut to those of the smaller one; leaf by leaf."""
+        parameters = self.original(key).entry.parameters
+        return tuple(
+            self._cut(value, self._classes.known.dims[parameter], ())
+            for value, parameter in zip(values, parameters)
+        )
+
+    def _cut(self, value: Any, dims: Mapping[ShapeIndex, Dims], index: ShapeIndex) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self._cut(part, dims, (*index, n)) for n, part in enumerate(value))
+        if not isinstance(value, np.ndarray):
+            return value
+        return cut(self._classes.known.sizes, dims[index], self._chosen, value)
+
+
+def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled | None:
+    """Programs that compute the same, the reference first, with sizes that fit; None where they fit as
+    they are.
+
+    Args:
+        programs: by any key.
+        text: what the user wants: see `wish_of`; not `never`.
+        limits: of a comparison.
+
+    Raises:
+        Unsupported: they do not fit, and no smaller sizes do; or no dimension has a size that was asked for.
+        UsageError: `text` is none of what it may be.
+    """
+    wish = wish_of(text)
+    if wish.memory:
+        limits = Limits(wish.memory, limits.seconds)
+    needs = [need_of(module) for module in programs.values()]
+    need = Need(max(n.memory for n in needs), max(n.work for n in needs))
+    why = limits.lacks(need)
+    if not why and not wish.sizes:
+        return None
+    classes = classes_of(list(programs.values()))
+    last: HlotoolError | None = None
+    for chosen in _candidates(classes, wish):
+        made = {key: rewritten(module, classes, chosen) for key, module in programs.items()}
+        small = [need_of(module) for module in made.values()]
+        found = Need(max(n.memory for n in small), max(n.work for n in small))
+        goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
+        last = Unsupported(f"{limits.lacks(found) or why}, even with the smallest sizes that could be told")
+        if wish.sizes or goal.hold(found):
+            return Scaled(
+                made, _record(classes, chosen, why or "asked for", need, found), classes, chosen, [*made]
+            )
+        best = made, chosen, found
+    if last is None:
+        raise Unsupported(f"{why}, and no dimension could be told to be of any size")
+    if not limits.hold(best[2]):
+        raise last
+    made, chosen, found = best
+    return Scaled(made, _record(classes, chosen, why, need, found), classes, chosen, [*made])
+
+
+def _candidates(classes: Classes, wish: Wish) -> Iterator[Mapping[Size, int]]:
+    if not wish.sizes:
+        yield from choices(classes)
+        return
+    chosen, missing = given(classes, wish.sizes)
+    if missing:
+        free = ", ".join(map(str, sorted({atom.value for atom in classes.free}, reverse=True)[:12]))
+        raise Unsupported(
+            f"--scale: no dimension of size {missing[0]} can be changed; there are {free or 'none'}"
+        )
+    yield chosen
+
+
+def _record(classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, found: Need) -> ScaleRecord:
+    names = _names(classes)
+    changed: dict[tuple[int, int], list[Size]] = {}
+    for atom, new in chosen.items():
+        changed.setdefault((atom.value, new), []).append(atom)
+    sizes = [
+        SizeRecord(
+            name=next((names[a] for a in atoms if a in names), ""),
+            old=old,
+            new=new,
+            dimensions=sum(classes.uses[a] for a in atoms),
+        )
+        for (old, new), atoms in sorted(changed.items(), key=lambda item: (-item[0][0], item[0][1]))
+    ]
+    staying: dict[tuple[int, str], int] = {}
+    for atom in classes.sides:
+        reason = classes.known.sizes.root(atom).why
+        if reason and atom.value > SMALLEST:
+            staying[atom.value, reason] = staying.get((atom.value, reason), 0) + classes.uses[atom]
+    return ScaleRecord(
+        why=why,
+        sizes=sizes,
+        stay=[
+            StayingRecord(size=size, why=reason, dimensions=count)
+            for (size, reason), count in sorted(staying.items(), reverse=True)
+        ],
+        constants=sum(1 for held in classes.constants.values() if _changes(classes, chosen, held.sizes)),
+        memory=need.memory,
+        work=need.work,
+        scaled_memory=found.memory,
+        scaled_work=found.work,
+    )
+
+
+def _changes(classes: Classes, chosen: Mapping[Size, int], sizes: Sequence[Size]) -> bool:
+    return any(classes.known.sizes.evaluate(size, chosen) != size.value for size in sizes)
+
+
+def _names(classes: Classes) -> dict[Size, str]:
+    """Atoms by a parameter that has them as a dimension, or by the loop that walks along them."""
+    known, found = classes.known, dict[Size, str]()
+    for size in classes.loops:
+        found[known.sizes.root(size)] = LOOP
+    for parameter in classes.modules[0].entry.parameters:
+        name = (parameter.metadata.op_name if parameter.metadata else "") or f"%{parameter.name}"
+        for index, dims in known.dims[parameter].items():
+            place = name + "".join(f".{n}" for n in index)
+            for number, size in enumerate(dims):
+                found.setdefault(known.sizes.root(size), f"{place} dimension {number}")
+    return found
+
+
+def _size(count: int) -> str:
+    for unit, bytes_of in (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20)):
+        if count >= bytes_of:
+            return f"{count / bytes_of:.1f} {unit}"
+    return f"{count:,} bytes"

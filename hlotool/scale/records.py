@@ -1,0 +1,83 @@
+"""What became of the sizes of a program, as plain data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hlotool.findings.records import Record
+
+#: Sizes that one line names: loops, and the largest others.
+_NAMED: Final = 6
+
+
+#: Name of a size that a loop walks along.
+LOOP: Final = "loop"
+
+
+class SizeRecord(Record, frozen=True, kw_only=True):
+    """One size that was changed, wherever it occurs.
+
+    Attributes:
+        name: a parameter of the entry and its dimension that has the size; `loop` of a stack that a loop
+            walks along; else empty.
+        old: in the program as it is.
+        new: in the one that ran.
+        dimensions: how many dimensions of values have it, alone or as a factor or part.
+    """
+
+    name: str
+    old: int
+    new: int
+    dimensions: int
+
+
+class StayingRecord(Record, frozen=True, kw_only=True):
+    """One size that could not be changed.
+
+    Attributes:
+        size: that stays.
+        why: it does.
+        dimensions: how many dimensions of values have it.
+    """
+
+    size: int
+    why: str
+    dimensions: int
+
+
+class ScaleRecord(Record, frozen=True, kw_only=True):
+    """That programs ran with smaller sizes than they have.
+
+    Attributes:
+        why: they did.
+        sizes: that were changed, the largest first.
+        stay: large ones that were not, the largest first.
+        constants: how many constants hold a size, and changed with it.
+        memory: bytes that one execution needs as the program is, estimated.
+        work: units of work, about a nanosecond each, of one execution as the program is, estimated.
+        scaled_memory: likewise of the one that ran.
+        scaled_work: likewise.
+    """
+
+    why: str
+    sizes: list[SizeRecord]
+    stay: list[StayingRecord] = []
+    constants: int = 0
+    memory: int = 0
+    work: int = 0
+    scaled_memory: int = 0
+    scaled_work: int = 0
+
+    @property
+    def text(self) -> str:
+        """In one line: `151936 → 31, 5120 → 23, loop 40 → 3 and 4 more; 2 sizes could not be told and
+        stay`."""
+        loops = [size for size in self.sizes if size.name == LOOP]
+        others = [size for size in self.sizes if size.name != LOOP]
+        named = [*others[: max(0, _NAMED - len(loops))], *loops]
+        text = ", ".join(f"{'loop ' * (size.name == LOOP)}{size.old} → {size.new}" for size in named)
+        if hidden := len(self.sizes) - len(named):
+            text += f" and {hidden} more"
+        if count := len({stay.size for stay in self.stay}):
+            text += f"; {count} size{'s' * (count > 1)} could not be told and stay{'s' * (count == 1)}"
+        return text

@@ -1,0 +1,90 @@
+"""What a rule sees of an instruction, how it says what it does not understand, and where it is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import by_opcode
+from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
+from hlotool.scale.sizes import Dims, Size, Sizes
+
+#: Gives the new number of a size.
+Number = Callable[[Size], int]
+#: Attributes of an instruction that speak of sizes, as they are when sizes are other numbers.
+Restated = Callable[[Number], Mapping[str, AttributeValue]]
+
+
+@dataclass
+class Relations:
+    """The sizes in programs, and what is known of them.
+
+    Attributes:
+        sizes: the terms.
+        dims: of the array at an index of each instruction's result.
+        restated: attributes that follow from sizes.
+    """
+
+    sizes: Sizes = field(default_factory=Sizes)
+    dims: dict[Instruction, dict[ShapeIndex, Dims]] = field(default_factory=dict)
+    restated: dict[Instruction, Restated] = field(default_factory=dict)
+
+    def add(self, instruction: Instruction) -> None:
+        """Give every dimension of a result a size of its own."""
+        self.dims[instruction] = {
+            index: tuple(map(self.sizes.new, shape.dims))
+            for index, shape in leaves(instruction.shape)
+            if isinstance(shape, ArrayShape)
+        }
+
+    def of(self, instruction: Instruction) -> Dims:
+        """The sizes of an array."""
+        return self.dims[instruction][()]
+
+    def leaves(self, instruction: Instruction) -> Sequence[Dims]:
+        """The sizes of all arrays of a result, depth first."""
+        return list(self.dims[instruction].values())
+
+    def equal(self, one: Instruction, other: Instruction) -> None:
+        """Two values have the same shape, leaf by leaf."""
+        mine, others = self.dims[one], self.dims[other]
+        if mine.keys() != others.keys():
+            self.freeze(one, f"{one.opcode} hands on another tuple")
+            self.freeze(other, f"{one.opcode} hands on another tuple")
+            return
+        for index, dims in mine.items():
+            self.sizes.unify_all(dims, others[index])
+
+    def freeze(self, instruction: Instruction, why: str) -> None:
+        """All dimensions of a result keep their sizes."""
+        for dims in self.dims[instruction].values():
+            self.sizes.freeze_all(dims, why)
+
+    def freeze_around(self, instruction: Instruction, why: str) -> None:
+        """All dimensions of a result, of the operands and of what is called keep their sizes."""
+        for one in (instruction, *instruction.operands):
+            self.freeze(one, why)
+        for called in instruction.called:
+            self.freeze_inside(called, why)
+
+    def freeze_inside(self, computation: Computation, why: str) -> None:
+        """What a computation takes and returns keeps its sizes."""
+        for one in (*computation.parameters, computation.root):
+            self.freeze(one, why)
+
+
+Rule = Callable[[Relations, Instruction], Restated | None]
+RULES: dict[str, Rule] = {}
+
+
+def relates(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Register the rule that relates the sizes around instructions of `opcodes`."""
+    return by_opcode(RULES, opcodes)
+
+
+def place(instruction: Instruction) -> str:
+    """An instruction in words, with its line."""
+    line = f" (line {instruction.line})" if instruction.line else ""
+    return f"{instruction.opcode} %{instruction.name}{line}"

@@ -1,0 +1,320 @@
+"""Sizes of dimensions as terms: which are equal, which are products or sums of others, which must stay.
+
+Every dimension of every value is a `Size`. What an opcode says of the dimensions of its operands and its
+result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_product`, a reshape) or into
+parts (`Sizes.same_sum`, a concatenation or a slice). A cut is made once, for everything that has the size:
+two ways of cutting it are refined to one that both follow. Where that is impossible the sizes are frozen:
+they keep their numbers, which satisfy every relation, for the program has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+from typing import Final
+
+#: Terms are not taken apart deeper than this; what would need it is frozen.
+_DEEPEST: Final = 60
+
+
+class Form(Enum):
+    """What a size is."""
+
+    ATOM = "atom"
+    PRODUCT = "product"
+    SUM = "sum"
+
+
+@dataclass(eq=False, slots=True)
+class Size:
+    """The size of a dimension.
+
+    Attributes:
+        value: in the program as it is.
+        form: whether it follows from its `parts`.
+        parts: factors, the major one first, or summands in order; empty for an atom.
+        why: it keeps its value for that reason; empty where it may change.
+        same: stands for it, once the two were found equal.
+    """
+
+    value: int
+    form: Form = Form.ATOM
+    parts: list[Size] = field(default_factory=list)
+    why: str = ""
+    same: Size | None = None
+
+    def __repr__(self) -> str:
+        return f"<size {self.value}, {self.form.value}>"
+
+
+#: Sizes of the dimensions of an array, in order.
+Dims = tuple[Size, ...]
+
+
+class _Unlike(Exception):
+    """Two ways of cutting a size have no refinement in common."""
+
+
+class Sizes:
+    """The sizes of one or more programs, and how they hang together."""
+
+    def __init__(self) -> None:
+        #: Pairs of which the first is no larger than the second, and must not become larger.
+        self.orders: list[tuple[Size, Size]] = []
+
+    def new(self, value: int) -> Size:
+        """A size that nothing is known of yet; 0 and 1 stay what they are."""
+        return Size(value, why="" if value > 1 else "of size 0 or 1")
+
+    def fixed(self, value: int, why: str) -> Size:
+        """A number that stays."""
+        return Size(value, why=why)
+
+    def root(self, size: Size) -> Size:
+        """What stands for a size now."""
+        found = size
+        while found.same is not None:
+            found = found.same
+        while size.same is not None:
+            size.same, size = found, size.same
+        return found
+
+    # Relations
+
+    def unify(self, one: Size, other: Size, why: str = "sizes that are equal here differ") -> None:
+        """Two sizes are the same."""
+        self._guarded([one], [other], why, lambda: self._unify(one, other, 0))
+
+    def unify_all(self, ones: Sequence[Size], others: Sequence[Size]) -> None:
+        """Dimension by dimension; arrays of other ranks are frozen."""
+        if len(ones) != len(others):
+            self.freeze_all((*ones, *others), "equal arrays of different ranks")
+            return
+        for one, other in zip(ones, others):
+            self.unify(one, other)
+
+    def same_product(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
+        """The elements of two arrays are the same, in row-major order: a reshape.
+
+        Runs of dimensions that hold the same number of elements are told apart first, so that a run that
+        cannot be understood freezes nothing else.
+        """
+        if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
+            self.freeze_all((*ones, *others), why)
+            return
+        for run, other_run in _runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
+            self._guarded(run, other_run, why, lambda a=run, b=other_run: self._products(a, b, 0))  # type: ignore[misc]
+
+    def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
+        """A size is the sum of others, in this order."""
+        summands = [part for part in parts if part.value]
+        self._guarded([whole], summands, why, lambda: self._sums([whole], summands, 0))
+
+    def no_larger(self, one: Size, other: Size) -> None:
+        """The first must not become larger than the second."""
+        self.orders.append((one, other))
+
+    def freeze(self, size: Size, why: str) -> None:
+        """A size keeps its number, and so does all it is made of."""
+        pending = [size]
+        while pending:
+            found = self.root(pending.pop())
+            found.why = found.why or why
+            pending += found.parts
+
+    def freeze_all(self, sizes: Iterable[Size], why: str) -> None:
+        """Each of them keeps its number."""
+        for size in sizes:
+            self.freeze(size, why)
+
+    # What follows
+
+    def atoms(self, size: Size) -> list[Size]:
+        """What a size is made of in the end, each once."""
+        found: dict[Size, None] = {}
+        pending = [size]
+        while pending:
+            one = self.root(pending.pop())
+            if one.form is Form.ATOM:
+                found[one] = None
+            pending += one.parts
+        return list(found)
+
+    def evaluate(self, size: Size, chosen: Mapping[Size, int]) -> int:
+        """The number of a size when atoms get the `chosen` ones, and all others keep theirs."""
+        one = self.root(size)
+        if one.form is Form.ATOM:
+            return one.value if one.why else chosen.get(one, one.value)
+        numbers = (self.evaluate(part, chosen) for part in one.parts)
+        return prod(numbers) if one.form is Form.PRODUCT else sum(numbers)
+
+    # How
+
+    def _guarded(
+        self, ones: Sequence[Size], others: Sequence[Size], why: str, relate: Callable[[], None]
+    ) -> None:
+        """Relate sizes; where that cannot be done, freeze them. What was related before stays right."""
+        try:
+            relate()
+        except _Unlike:
+            self.freeze_all((*ones, *others), why)
+
+    def _unify(self, one: Size, other: Size, depth: int) -> None:
+        a, b = self.root(one), self.root(other)
+        if a is b:
+            return
+        if a.value != b.value or depth > _DEEPEST:
+            raise _Unlike
+        if a.form is Form.ATOM or (a.form is Form.SUM and b.form is Form.PRODUCT):
+            a, b = b, a
+        if a.form is Form.PRODUCT and b.form is Form.PRODUCT:
+            self._products(a.parts, b.parts, depth + 1)
+        elif a.form is Form.SUM and b.form is Form.SUM:
+            self._sums(a.parts, b.parts, depth + 1)
+        elif b.form is Form.SUM:
+            self._sums([a], b.parts, depth + 1)
+        # The relation between the parts may have found them equal.
+        a, b = self.root(a), self.root(b)
+        if a is b:
+            return
+        if a.form is Form.ATOM:
+            a, b = b, a
+        b.same = a
+        why, b.why = b.why, ""
+        if why or a.why:
+            self.freeze(a, why or a.why)
+
+    def _products(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
+        left, right = self._factors(ones), self._factors(others)
+        while left and right:
+            # What was related before may have cut these meanwhile.
+            left[:1], right[:1] = self._factors(left[:1]), self._factors(right[:1])
+            a, b = left.pop(0), right.pop(0)
+            if a.value == b.value:
+                self._unify(a, b, depth + 1)
+                continue
+            if a.value < b.value:
+                a, b, left, right = b, a, right, left
+            if a.value % b.value:
+                raise _Unlike
+            # The larger one is the smaller one times a rest, which has to match what follows.
+            _, rest = self._factored(a, b, depth + 1)
+            left[:0] = self._factors([rest])
+        if left or right:
+            raise _Unlike
+
+    def _factors(self, sizes: Iterable[Size]) -> list[Size]:
+        """Factors that are no products themselves, without ones."""
+        found: list[Size] = []
+        for size in sizes:
+            one = self.root(size)
+            if one.form is Form.PRODUCT:
+                found += self._factors(one.parts)
+            elif one.value != 1:
+                found.append(one)
+        return found
+
+    def _factored(self, whole: Size, major: Size, depth: int) -> tuple[Size, Size]:
+        """`whole`, which is no product yet, as `major` times a rest."""
+        if depth > _DEEPEST:
+            raise _Unlike
+        rest = self.new(whole.value // major.value)
+        if whole.form is Form.SUM:
+            product = Size(whole.value, Form.PRODUCT, [major, rest])
+            self._unify(product, whole, depth + 1)
+        else:
+            whole.form, whole.parts = Form.PRODUCT, [major, rest]
+            if whole.why:
+                self.freeze(whole, whole.why)
+        return major, rest
+
+    def _sums(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
+        left, right = self._summands(ones), self._summands(others)
+        while left and right:
+            left[:1], right[:1] = self._summands(left[:1]), self._summands(right[:1])
+            a, b = left.pop(0), right.pop(0)
+            if a.value == b.value:
+                self._unify(a, b, depth + 1)
+                continue
+            if a.value < b.value:
+                a, b, left, right = b, a, right, left
+            first, rest = self._cut(a, b.value, depth + 1)
+            self._unify(first, b, depth + 1)
+            left[:0] = self._summands([rest])
+        if left or right:
+            raise _Unlike
+
+    def _summands(self, sizes: Iterable[Size]) -> list[Size]:
+        found: list[Size] = []
+        for size in sizes:
+            one = self.root(size)
+            if one.form is Form.SUM:
+                found += self._summands(one.parts)
+            elif one.value:
+                found.append(one)
+        return found
+
+    def _cut(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
+        """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`."""
+        whole = self.root(whole)
+        if depth > _DEEPEST:
+            raise _Unlike
+        if whole.form is Form.SUM:
+            parts = self._summands([whole])
+            if parts[0].value == at and len(parts) == 2:
+                return parts[0], parts[1]
+            raise _Unlike
+        if whole.form is Form.ATOM:
+            first, rest = self.new(at), self.new(whole.value - at)
+            whole.form, whole.parts = Form.SUM, [first, rest]
+            if whole.why:
+                self.freeze(whole, whole.why)
+            return first, rest
+        # (x + y) * m = x * m + y * m
+        major, *minors = self._factors(whole.parts)
+        minor = prod(m.value for m in minors)
+        if at % minor:
+            raise _Unlike
+        x, y = self._pieces(major, at // minor, depth + 1)
+        return self._product([x, *minors]), self._product([y, *minors])
+
+    def _pieces(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
+        """A size as two parts, wherever it is cut already."""
+        whole = self.root(whole)
+        if whole.form is not Form.SUM:
+            return self._cut(whole, at, depth)
+        parts, before = self._summands([whole]), 0
+        for number, part in enumerate(parts):
+            if before == at:
+                return self._sum(parts[:number]), self._sum(parts[number:])
+            if before < at < before + part.value:
+                first, rest = self._cut(part, at - before, depth + 1)
+                return self._sum([*parts[:number], first]), self._sum([rest, *parts[number + 1 :]])
+            before += part.value
+        raise _Unlike
+
+    def _product(self, parts: list[Size]) -> Size:
+        # A product of a size and 1 is that size.
+        parts = [part for part in parts if part.value != 1] or parts[:1]
+        return parts[0] if len(parts) == 1 else Size(prod(p.value for p in parts), Form.PRODUCT, parts)
+
+    def _sum(self, parts: list[Size]) -> Size:
+        return parts[0] if len(parts) == 1 else Size(sum(p.value for p in parts), Form.SUM, parts)
+
+
+def _runs(ones: Sequence[Size], others: Sequence[Size]) -> Iterable[tuple[list[Size], list[Size]]]:
+    """The shortest runs of dimensions of two arrays that hold equal numbers of elements."""
+    left, right = list(ones), list(others)
+    while left or right:
+        run, other = [left.pop(0)], [right.pop(0)]
+        a, b = run[0].value, other[0].value
+        while a != b:
+            if a < b:
+                run.append(left.pop(0))
+                a *= run[-1].value
+            else:
+                other.append(right.pop(0))
+                b *= other[-1].value
+        yield run, other

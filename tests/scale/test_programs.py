@@ -1,0 +1,215 @@
+"""Programs with smaller sizes: what they become, that XLA takes them, and that a fault is found in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hlotool.backends.registry import get_backend
+from hlotool.errors import Unsupported, UsageError
+from hlotool.ir.module import Module
+from hlotool.parse.reader import parse_module
+from hlotool.scale.plan import Limits, Scaled, scaled
+from hlotool.scale.wish import wish_of
+
+NO_LIMITS = Limits(float("inf"), float("inf"))
+
+#: Attention over heads, a mean, a rotation by halves, a mask, and a stack of layers in a loop.
+BEFORE = """
+HloModule before
+
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+
+body {
+  p = (s32[], f32[64,128,256], f32[40,256,512], f32[40,512]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[64,128,256] get-tuple-element(p), index=1
+  w = f32[40,256,512] get-tuple-element(p), index=2
+  b = f32[40,512] get-tuple-element(p), index=3
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  ws = f32[1,256,512] dynamic-slice(w, i, zero, zero), dynamic_slice_sizes={1,256,512}
+  wr = f32[256,512] reshape(ws)
+  bs = f32[1,512] dynamic-slice(b, i, zero), dynamic_slice_sizes={1,512}
+  bs_r = f32[512] reshape(bs)
+  bb = f32[64,128,512] broadcast(bs_r), dimensions={2}
+  h = f32[64,128,512] dot(x, wr), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+  hb = f32[64,128,512] add(h, bb)
+  heads = f32[64,128,4,128] reshape(hb)
+  t = f32[64,128,4,128] tanh(heads)
+  low = f32[64,128,4,64] slice(t), slice={[0:64], [0:128], [0:4], [0:64]}
+  high = f32[64,128,4,64] slice(t), slice={[0:64], [0:128], [0:4], [64:128]}
+  n = f32[64,128,4,64] negate(high)
+  r = f32[64,128,4,128] concatenate(n, low), dimensions={3}
+  back = f32[64,128,512] reshape(r)
+  part = f32[64,128,256] dot(back, wr), lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  z = f32[] constant(0)
+  total = f32[64,128] reduce(part, z), dimensions={2}, to_apply=sum
+  count = f32[] constant(256)
+  counts = f32[64,128] broadcast(count), dimensions={}
+  mean = f32[64,128] divide(total, counts)
+  means = f32[64,128,256] broadcast(mean), dimensions={0,1}
+  y = f32[64,128,256] subtract(part, means)
+  next = s32[] add(i, one)
+  ROOT out = (s32[], f32[64,128,256], f32[40,256,512], f32[40,512]) tuple(next, y, w, b)
+}
+
+condition {
+  q = (s32[], f32[64,128,256], f32[40,256,512], f32[40,512]) parameter(0)
+  j = s32[] get-tuple-element(q), index=0
+  most = s32[] constant(40)
+  ROOT less = pred[] compare(j, most), direction=LT
+}
+
+ENTRY main {
+  weights = f32[40,256,512] parameter(0)
+  biases = f32[40,512] parameter(1)
+  x0 = f32[64,128,256] parameter(2)
+  start = s32[] constant(0)
+  state = (s32[], f32[64,128,256], f32[40,256,512], f32[40,512]) tuple(start, x0, weights, biases)
+  loop = (s32[], f32[64,128,256], f32[40,256,512], f32[40,512]) while(state), condition=condition, body=body
+  ROOT result = f32[64,128,256] get-tuple-element(loop), index=1
+}
+"""
+#: What a compiler makes of it: the mean is multiplied by a reciprocal.
+AFTER = BEFORE.replace("constant(256)", "constant(0.00390625)").replace("divide(total", "multiply(total")
+
+
+def parsed(*texts: str) -> dict[str, Module]:
+    return {str(number): parse_module(text) for number, text in enumerate(texts)}
+
+
+def made(*texts: str, plan: str = "1M") -> Scaled:
+    found = scaled(parsed(*texts), plan, NO_LIMITS)
+    assert found is not None
+    return found
+
+
+def run(module: Module, arguments: tuple[np.ndarray, ...]) -> np.ndarray:  # type: ignore[type-arg]
+    result = get_backend("numpy").compile(module).run(arguments)
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+def arguments_of(module: Module) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+    rng = np.random.default_rng(0)
+    return tuple(rng.normal(scale=0.2, size=p.dims).astype(np.float32) for p in module.entry.parameters)
+
+
+def test_what_fits_stays() -> None:
+    assert scaled(parsed(BEFORE), "auto", NO_LIMITS) is None
+
+
+def test_both_sides_compute_the_same() -> None:
+    found = made(BEFORE, AFTER)
+    before, after = found.programs.values()
+    values = arguments_of(before)
+    np.testing.assert_allclose(run(before, values), run(after, values), rtol=1e-5, atol=1e-6)
+    assert found.record.stay == []
+    assert found.record.scaled_memory < found.record.memory
+
+
+def test_sizes_that_were_different_are() -> None:
+    """[layers, 256, 512] and [64, 128, 256]: five sizes, and 512 is 4 heads of twice 64."""
+    weights, _, x = made(BEFORE, AFTER).programs["0"].entry.parameters
+    layers, model, wide = weights.dims
+    assert layers == 3
+    assert len({*x.dims, wide, layers}) == 5
+    assert model == x.dims[2]
+    assert wide % 8 == 0
+    assert all(size > 1 for size in (*x.dims, *weights.dims))
+
+
+def test_constants_follow() -> None:
+    """The bound of the loop is the number of layers; the mean divides by a power of two, on both sides."""
+    before, after = made(BEFORE, AFTER).programs.values()
+    values = [
+        {i.name: i.literal.array.item() for i in module.instructions() if i.literal is not None}
+        for module in (before, after)
+    ]
+    assert values[0]["most"] == values[1]["most"] == 3
+    assert values[0]["count"] == 1 / values[1]["count"]
+    assert values[0]["count"] < 256
+
+
+def test_a_constant_on_one_side_freezes_its_size() -> None:
+    """Nobody says that 256 is a number of elements where the other side has nothing like it."""
+    odd = AFTER.replace("0.00390625", "0.25")
+    found = made(BEFORE, odd, plan="2M")
+    assert found.programs["0"].entry.parameters[0].dims[1] == 256
+    assert any(stay.size == 256 and "one of the programs only" in stay.why for stay in found.record.stay)
+
+
+def test_an_integer_on_one_side_freezes_its_size() -> None:
+    """A compiler that puts 512 into a program may have counted with a dimension of 512."""
+    counted = AFTER.replace(
+        "  zero = s32[] constant(0)", "  zero = s32[] constant(0)\n  k = s32[] constant(512)"
+    )
+    found = made(BEFORE, counted, plan="8M")
+    assert found.programs["0"].entry.parameters[1].dims[1] == 512
+    assert any(stay.why.startswith("constant %k") for stay in found.record.stay)
+
+
+def test_a_loop_on_one_side_freezes_its_length() -> None:
+    counted = AFTER.replace("constant(40)", "constant(39)")
+    assert made(BEFORE, counted).programs["0"].entry.parameters[0].dims[0] == 40
+
+
+def test_a_fault_shows() -> None:
+    """The halves of the rotation, exchanged."""
+    wrong = AFTER.replace("concatenate(n, low)", "concatenate(low, n)")
+    before, after = made(BEFORE, wrong).programs.values()
+    values = arguments_of(before)
+    assert np.abs(run(before, values) - run(after, values)).max() > 1e-2
+
+
+def test_given_arguments_are_cut() -> None:
+    """A program that moves data returns, of cut arguments, what is left of what it returned."""
+    text = "HloModule m ENTRY e { p = f32[64,48] parameter(0) ROOT r = f32[64,12,4] reshape(p) }"
+    found = made(text, plan="64=3,12=5")
+    value = np.arange(64 * 48, dtype=np.float32).reshape(64, 48)
+    (cut,) = found.arguments("0", (value,))
+    expected = value.reshape(64, 12, 4)[:3, :5].reshape(3, 20)
+    assert cut.tolist() == expected.tolist()
+    assert run(found.programs["0"], (cut,)).tolist() == value.reshape(64, 12, 4)[:3, :5].tolist()
+
+
+def test_a_plan_that_nothing_fits() -> None:
+    text = "HloModule m ENTRY e { p = f32[512,256] parameter(0) ROOT r = f32[512,256] negate(p) }"
+    with pytest.raises(Unsupported, match="no dimension of size 7 can be changed; there are 512, 256"):
+        made(text, plan="7=3")
+
+
+@pytest.mark.parametrize("text", ["much", "4=5", "4=1", "=3", "4096=7;3=2"])
+def test_what_is_no_plan(text: str) -> None:
+    with pytest.raises(UsageError):
+        wish_of(text)
+
+
+@pytest.mark.parametrize(("text", "memory"), [("8G", 8 << 30), ("1.5M", 3 << 19), ("100", 100), ("auto", 0)])
+def test_memory(text: str, memory: int) -> None:
+    assert wish_of(text).memory == memory
+
+
+def test_what_cannot_be_told_stays() -> None:
+    """A slice with steps keeps its dimension, and the plan says why; the other one changes."""
+    body = "c = f32[64,8] slice(p), slice={[0:64], [0:32:4]} ROOT r = f32[64,8] negate(c)"
+    found = made(f"HloModule m ENTRY e {{ p = f32[64,32] parameter(0) {body} }}", plan="64=3")
+    assert found.programs["0"].entry.parameters[0].dims == (3, 32)
+    assert any("a slice with steps" in stay.why and stay.size == 32 for stay in found.record.stay)
+
+
+def test_a_custom_call_that_nobody_knows_keeps_its_sizes() -> None:
+    body = 'ROOT r = f32[64,4] custom-call(p), custom_call_target="odd"'
+    with pytest.raises(Unsupported, match="no dimension of size 64"):
+        made(f"HloModule m ENTRY e {{ p = f32[64,32] parameter(0) {body} }}", plan="64=3")
+
+
+@pytest.mark.xla
+def test_xla_takes_it() -> None:
+    """The truth about a scaled program is XLA's: it compiles it and returns what the reference returns."""
+    before = made(BEFORE, AFTER).programs["0"]
+    values = arguments_of(before)
+    theirs = get_backend("xla").compile(before).run(values)
+    assert isinstance(theirs, np.ndarray)
+    np.testing.assert_allclose(run(before, values), theirs, rtol=1e-4, atol=1e-5)

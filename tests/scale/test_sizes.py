@@ -1,0 +1,132 @@
+"""Sizes as terms: what follows from equalities, products and sums, and what keeps its number."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hlotool.scale.positions import kept
+from hlotool.scale.sizes import Form, Size, Sizes
+
+
+def new_ones(sizes: Sizes, *values: int) -> list[Size]:
+    return [sizes.new(value) for value in values]
+
+
+def test_one_and_zero_stay() -> None:
+    sizes = Sizes()
+    assert [size.why for size in new_ones(sizes, 0, 1)] == ["of size 0 or 1"] * 2
+
+
+def test_heads_are_factors() -> None:
+    """[batch, 4096] as [batch, 32, 128]: 4096 is what the heads and their width are."""
+    sizes = Sizes()
+    batch, wide = new_ones(sizes, 8, 4096)
+    again, heads, width = new_ones(sizes, 8, 32, 128)
+    sizes.same_product([batch, wide], [again, heads, width], "cannot be told")
+    assert sizes.root(batch) is sizes.root(again)
+    assert sizes.evaluate(wide, {sizes.root(heads): 3, sizes.root(width): 5}) == 15
+
+
+def test_two_ways_of_cutting_are_refined() -> None:
+    """4096 as 16 * 256 and as 128 * 32: 16 * 8 * 32 is both."""
+    sizes = Sizes()
+    (wide,) = new_ones(sizes, 4096)
+    one, other = new_ones(sizes, 16, 256), new_ones(sizes, 128, 32)
+    sizes.same_product([wide], one, "cannot be told")
+    sizes.same_product([wide], other, "cannot be told")
+    atoms = sizes.atoms(wide)
+    assert sorted(atom.value for atom in atoms) == [8, 16, 32]
+    chosen = dict(zip(atoms, (2, 3, 5)))
+    assert sizes.evaluate(wide, chosen) == 30
+    assert sizes.evaluate(one[0], chosen) * sizes.evaluate(one[1], chosen) == 30
+    assert sizes.evaluate(other[0], chosen) * sizes.evaluate(other[1], chosen) == 30
+
+
+def test_what_has_no_common_factors_stays() -> None:
+    """6 * 4 as 8 * 3: no row of the one is made of rows of the other."""
+    sizes = Sizes()
+    one, other = new_ones(sizes, 6, 4), new_ones(sizes, 8, 3)
+    free, same = new_ones(sizes, 5, 5)
+    sizes.same_product([free, *one], [same, *other], "cannot be told")
+    assert all(sizes.root(size).why == "cannot be told" for size in (*one, *other))
+    assert not sizes.root(free).why
+
+
+def test_a_half_of_heads_is_a_half_of_all() -> None:
+    """(x + y) * m: a product that is cut at a multiple of its minor factor."""
+    sizes = Sizes()
+    whole, first, second = new_ones(sizes, 24, 16, 8)
+    count, width = new_ones(sizes, 3, 8)
+    sizes.same_product([whole], [count, width], "cannot be told")
+    sizes.same_sum(whole, [first, second], "cannot be told")
+    assert not sizes.root(whole).why
+    chosen = {sizes.root(width): 5}
+    assert [sizes.evaluate(size, chosen) for size in (whole, first, second)] == [15, 10, 5]
+
+
+def test_sums_of_sums() -> None:
+    """A slice of a slice is a part of the whole."""
+    sizes = Sizes()
+    whole, a, b, c, d = new_ones(sizes, 100, 30, 70, 50, 20)
+    sizes.same_sum(whole, [a, b], "cannot be told")
+    sizes.same_sum(b, [c, d], "cannot be told")
+    chosen = {sizes.root(a): 3, sizes.root(c): 5, sizes.root(d): 7}
+    assert sizes.evaluate(whole, chosen) == 15
+
+
+def test_frozen_is_frozen_to_the_last_part() -> None:
+    sizes = Sizes()
+    whole, a, b = new_ones(sizes, 12, 3, 4)
+    sizes.freeze(whole, "so")
+    sizes.same_product([whole], [a, b], "cannot be told")
+    assert [sizes.root(size).why for size in (a, b)] == ["so", "so"]
+
+
+def test_cutting_agrees_with_reshaping() -> None:
+    """What stays of 6 * 4 elements is what stays of the 6 and of the 4."""
+    sizes = Sizes()
+    (whole,) = new_ones(sizes, 24)
+    six, four = new_ones(sizes, 6, 4)
+    sizes.same_product([whole], [six, four], "cannot be told")
+    assert kept(sizes, whole, {sizes.root(six): 2, sizes.root(four): 3}).tolist() == [0, 1, 2, 4, 5, 6]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_relations_hold_for_whatever_is_chosen(seed: int) -> None:
+    """Every relation that was stated is true of the numbers that the terms give, whatever atoms become."""
+    rng = random.Random(seed)
+    sizes, stated = Sizes(), []
+    dims = new_ones(sizes, *(rng.choice((6, 8, 12, 24, 48)) for _ in range(8)))
+    for _ in range(12):
+        whole = rng.choice(dims)
+        divisor = rng.choice([d for d in range(1, whole.value + 1) if whole.value % d == 0])
+        at = rng.randrange(whole.value + 1)
+        factors, parts = (
+            new_ones(sizes, divisor, whole.value // divisor),
+            new_ones(sizes, at, whole.value - at),
+        )
+        if rng.random() < 0.5:
+            sizes.same_product([whole], factors, "cannot be told")
+            stated.append((Form.PRODUCT, whole, factors))
+            dims += factors
+        else:
+            sizes.same_sum(whole, parts, "cannot be told")
+            stated.append((Form.SUM, whole, parts))
+            dims += [part for part in parts if part.value]
+        same = [d for d in dims if d.value == whole.value]
+        other = rng.choice(same)
+        sizes.unify(whole, other)
+        stated.append((Form.SUM, whole, [other]))
+    atoms = [atom for size in dims for atom in sizes.atoms(size)]
+    chosen = {atom: rng.randint(2, atom.value) for atom in atoms if atom.value > 1}
+    for form, whole, parts in stated:
+        numbers = [sizes.evaluate(part, chosen) for part in parts]
+        made = sum(numbers) if form is Form.SUM else numbers[0] * numbers[1]
+        assert sizes.evaluate(whole, chosen) == made
+    for size in dims:
+        positions = kept(sizes, size, chosen).tolist()
+        assert len(positions) == sizes.evaluate(size, chosen)
+        assert positions == sorted(set(positions))
+        assert all(0 <= position < size.value for position in positions)
