@@ -264,7 +264,7 @@ def test_a_timeout(run: Shell, dump: Path) -> None:
 def test_a_memory_limit(run: Shell, dump: Path) -> None:
     huge = DOUBLE.replace("[4]", "[2000000000]")
     write_module(dump, 0, huge, huge)
-    assert run(dump, "--memory-limit", "3G") == ExitCode.BACKEND_FAILED
+    assert run(dump, "--memory-limit", "3G", "--scale", "never") == ExitCode.BACKEND_FAILED
     assert "numpy: needs more memory than the limit of 3 GiB: " in run.out
 
 

@@ -64,7 +64,11 @@ def test_one_file_and_one_backend_compares_nothing(file: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("backend", "code", "message"),
     [
-        ("numpi", ExitCode.USAGE, "no backend 'numpi'; there are: cuda, cuda-emu, numpy, pjrt, stablehlo"),
+        (
+            "numpi",
+            ExitCode.USAGE,
+            "no backend 'numpi'; there are: cuda, cuda-emu, numpy, opt, pjrt, stablehlo",
+        ),
         ("xla:fast", ExitCode.USAGE, "backend xla has no option 'fast'; it knows: cpu, gpu"),
         ("xla:", ExitCode.USAGE, "'' is not an option"),
         ("xla:opt=9", ExitCode.USAGE, "opt=9 is no level from 0 to 3"),
