@@ -264,8 +264,9 @@ class End:
     calls: Calls
 
 
-#: Keys of a record that tell how long something took; a search that goes on has fewer steps left to count.
-_TIMES = frozenset({"seconds"})
+#: Keys of a record that tell how long something took, or from when an answer is; a search that goes on has fewer
+#: steps left to count.
+_TIMES = frozenset({"seconds", "remembered"})
 
 
 def without(value: Any, keys: Sequence[str] = ()) -> Any:
