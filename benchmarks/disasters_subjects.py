@@ -264,8 +264,8 @@ class End:
     calls: Calls
 
 
-#: Keys of a record that tell how long something took, or from when an answer is; a search that goes on has fewer
-#: steps left to count.
+#: Keys of a record that tell how long something took, or from when an answer is; a search that goes on has
+#: fewer steps left to count.
 _TIMES = frozenset({"seconds", "remembered"})
 
 

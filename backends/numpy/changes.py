@@ -48,6 +48,39 @@ def flushed(value: Any, tiny: float) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class PerturbTransform:
+    """Random errors of a Fourier transform, which are as large as the whole of its result makes them.
+
+    Its terms are products with roots of unity, so that where they cancel one library leaves 0 and another one
+    what rounding left of it: the error is one of the norm, whatever the element (Higham, "Accuracy and
+    Stability of Numerical Algorithms", section 24.1).
+
+    Attributes:
+        noise: which execution it is.
+        error: how large, relative to the root mean square of a transform.
+        rank: dimensions that are transformed, the last ones.
+    """
+
+    noise: Noise
+    error: Error
+    rank: int
+
+    def __call__(self, value: Any) -> Any:
+        if self.noise.member.seed is None or not self.error.relative or not value.size:
+            return value
+        axes = tuple(range(-self.rank, 0))
+        with np.errstate(all="ignore"):
+            size = np.sqrt(np.mean(np.square(np.abs(value)), axis=axes, keepdims=True, dtype=np.float64))
+            parts = [self._drawn(value.shape) for _ in range(2 if value.dtype.kind == "c" else 1)]
+            off = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+            changed = value + size * off
+        return np.where(np.isfinite(changed), changed, value).astype(value.dtype)
+
+    def _drawn(self, shape: tuple[int, ...]) -> Any:
+        return self.noise.perturbed(np.ones(shape), self.error.relative, 0) - 1
+
+
+@dataclass(frozen=True, slots=True)
 class RoundToNarrow:
     """Results of a narrow type, which are held in f32, rounded to it or not.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
-from hlotool.backends.numpy.changes import Change, Perturb, RoundToNarrow
+from hlotool.backends.numpy.changes import Change, Perturb, PerturbTransform, RoundToNarrow
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.backends.numpy.rounding_errors import EXACT, ZEROS, Error, declared_error, sum_error, wide_error
@@ -110,13 +110,18 @@ class KernelPolicy:
         if self._policy.wide:
             is_kept = held.element_type is kind and kind.real_part is not ElementType.F64
             error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
-            return Perturb(self._noise, error)
+            return self._perturb(origin, error)
         rounded = origin.opcode in ("convert", "fusion")
         error = EXACT if rounded else declared_error(origin, part, self._policy.product_unit)
         if kind.is_narrow_float:
             keeps = origin in self._fused if self._policy.fused_excess else None
             return RoundToNarrow(self._noise, error, kind, keeps)
-        return Perturb(self._noise, error, flush_threshold(kind))
+        return self._perturb(origin, error, flush_threshold(kind))
+
+    def _perturb(self, origin: Instruction, error: Error, tiny: float = 0.0) -> Change:
+        if origin.opcode == "fft":
+            return PerturbTransform(self._noise, error, len(origin.integers("fft_length")))
+        return Perturb(self._noise, error, tiny)
 
     def _wide_error(self, origin: Instruction, part: ArrayShape) -> Error:
         is_uncertain = origin in self._policy.uncertain

@@ -237,7 +237,7 @@ class _Pool:
         columns: by column.
         whole: over the leaf.
         width: relative to the mean square of the values.
-        typical: the median of the elements' own variances, relative to their squares.
+        typical: the median of the elements' own variances, relative to their squares (`_relative`).
     """
 
     rows: _Floats
@@ -311,10 +311,18 @@ def _finite(members: _Floats) -> _Floats:
 
 
 def _relative(variance: _Floats, values: _Floats) -> float:
-    """The median variance of the elements relative to their squares."""
+    """The median variance of the elements relative to their squares; where most are noise, of the others."""
     squares = values * values
     usable = squares > 0
-    return float(np.median(variance[usable] / squares[usable])) if usable.any() else 0.0
+    if not usable.any():
+        return 0.0
+    relative = variance[usable] / squares[usable]
+    median = float(np.median(relative))
+    if median <= 1:
+        return median
+    # Most are what is left of a cancellation, and say nothing of those that are numbers.
+    numbers = relative[relative <= 1]
+    return float(np.median(numbers)) if numbers.size else 0.0
 
 
 def _kind(values: _Floats) -> npt.NDArray[np.int8]:

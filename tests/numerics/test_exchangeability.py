@@ -131,3 +131,12 @@ def test_members_that_are_not_finite_excuse_no_finite_fault() -> None:
     assert score(_execution(100), members, ElementType.F32).ratio < 2
     assert score(_execution(100) * np.float32(1.01), members, ElementType.F32).ratio > 100
     assert score(members[3], members, ElementType.F32).ratio == 0
+
+
+def test_what_is_left_of_cancellations_says_nothing_of_the_other_elements() -> None:
+    """A transform of equal numbers: one element is their sum, the others are rounding."""
+    rng = np.random.default_rng(5)
+    centre = np.array([21.0, *rng.normal(size=6) * 1e-16])
+    members = [centre, *(centre + rng.normal(size=7) * 1e-7 for _ in range(5))]
+    assert score(-centre, members, ElementType.F64).ratio > 1e3
+    assert score(centre + rng.normal(size=7) * 1e-7, members, ElementType.F64).ratio < 1.5
