@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
@@ -137,16 +138,7 @@ def judge_program(question: Question) -> Judged:
         if found.kind != "agree":
             break
     passes = _passes(module, options.backend) if question.shows_passes and found.kind == "agree" else []
-    return Judged(
-        kind=found.kind,
-        failure=found.failure,
-        reason=found.reason,
-        backend=found.backend,
-        reference=reference.backend_spec,
-        set=found.set,
-        inputs=found.inputs,
-        passes=passes,
-    )
+    return msgspec.structs.replace(found, reference=reference.backend_spec, passes=passes)
 
 
 def judge_again(question: CaseQuestion) -> Outcome:
@@ -222,8 +214,6 @@ def _on(
     reference_spec: str,
 ) -> Judged:
     """What a backend does with the program."""
-    import msgspec
-
     own = msgspec.structs.replace(options, backend=spec, reference=reference_spec)
     plain = npz_bytes(case.arguments, case.copies) if case.arguments else b""
     try:

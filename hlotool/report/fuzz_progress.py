@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import IO, Self
 
+from hlotool.fuzz.campaign import Listener
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.fuzz.tally import Tally
 from hlotool.report.console import console_for, printable
@@ -43,14 +45,6 @@ class CampaignLines:
         self._limit = limit
         self._clock = clock
         self._last = clock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
         """Say where the campaign is, if the last line is old."""
@@ -142,6 +136,6 @@ class CampaignTable:
         self._live.update(table)
 
 
-def campaign_progress_for(stream: IO[str], limit: float) -> CampaignLines | CampaignTable:
+def campaign_progress_for(stream: IO[str], limit: float) -> AbstractContextManager[Listener]:
     """What suits `stream`."""
-    return CampaignTable(stream, limit) if stream.isatty() else CampaignLines(stream, limit)
+    return CampaignTable(stream, limit) if stream.isatty() else nullcontext(CampaignLines(stream, limit))

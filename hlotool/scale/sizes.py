@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -105,12 +106,12 @@ class Sizes:
             self.freeze_all((*ones, *others), why)
             return
         for run, other_run in _runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
-            self._guarded(run, other_run, why, lambda a=run, b=other_run: self._products(a, b, 0))  # type: ignore[misc]
+            self._guarded(run, other_run, why, partial(self._match, run, other_run, Form.PRODUCT, 0))
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
         summands = [part for part in parts if part.value]
-        self._guarded([whole], summands, why, lambda: self._sums([whole], summands, 0))
+        self._guarded([whole], summands, why, partial(self._match, [whole], summands, Form.SUM, 0))
 
     def no_larger(self, one: Size, other: Size) -> None:
         """The first must not become larger than the second."""
@@ -170,11 +171,11 @@ class Sizes:
         if a.form is Form.ATOM or (a.form is Form.SUM and b.form is Form.PRODUCT):
             a, b = b, a
         if a.form is Form.PRODUCT and b.form is Form.PRODUCT:
-            self._products(a.parts, b.parts, depth + 1)
+            self._match(a.parts, b.parts, Form.PRODUCT, depth + 1)
         elif a.form is Form.SUM and b.form is Form.SUM:
-            self._sums(a.parts, b.parts, depth + 1)
+            self._match(a.parts, b.parts, Form.SUM, depth + 1)
         elif b.form is Form.SUM:
-            self._sums([a], b.parts, depth + 1)
+            self._match([a], b.parts, Form.SUM, depth + 1)
         # The relation between the parts may have found them equal.
         a, b = self.root(a), self.root(b)
         if a is b:
@@ -186,38 +187,47 @@ class Sizes:
         if why or a.why:
             self.freeze(a, why or a.why)
 
-    def _products(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
-        left, right = self._factors(ones), self._factors(others)
+    def _match(self, ones: Sequence[Size], others: Sequence[Size], form: Form, depth: int) -> None:
+        """Two products, or two sums, are the same: part by part, in order; larger parts are taken apart."""
+        left, right = self._parts(ones, form), self._parts(others, form)
         while left and right:
             # What was related before may have cut these meanwhile.
-            left[:1], right[:1] = self._factors(left[:1]), self._factors(right[:1])
+            left[:1], right[:1] = self._parts(left[:1], form), self._parts(right[:1], form)
             a, b = left.pop(0), right.pop(0)
             if a.value == b.value:
                 self._unify(a, b, depth + 1)
                 continue
             if a.value < b.value:
                 a, b, left, right = b, a, right, left
-            if a.value % b.value:
-                raise _Unlike
-            # The larger one is the smaller one times a rest, which has to match what follows.
-            _, rest = self._factored(a, b, depth + 1)
-            left[:0] = self._factors([rest])
+            # The larger one begins with the smaller one; its rest has to match what follows.
+            left[:0] = self._parts([self._rest(a, b, form, depth + 1)], form)
         if left or right:
             raise _Unlike
 
-    def _factors(self, sizes: Iterable[Size]) -> list[Size]:
-        """Factors that are no products themselves, without ones."""
+    def _parts(self, sizes: Iterable[Size], form: Form) -> list[Size]:
+        """Factors or summands that are no products or sums themselves, without ones or zeros."""
+        neutral = 1 if form is Form.PRODUCT else 0
         found: list[Size] = []
         for size in sizes:
             one = self.root(size)
-            if one.form is Form.PRODUCT:
-                found += self._factors(one.parts)
-            elif one.value != 1:
+            if one.form is form:
+                found += self._parts(one.parts, form)
+            elif one.value != neutral:
                 found.append(one)
         return found
 
-    def _factored(self, whole: Size, major: Size, depth: int) -> tuple[Size, Size]:
-        """`whole`, which is no product yet, as `major` times a rest."""
+    def _rest(self, whole: Size, first: Size, form: Form, depth: int) -> Size:
+        """What makes `first` the whole: a factor or a summand."""
+        if form is Form.PRODUCT:
+            if whole.value % first.value:
+                raise _Unlike
+            return self._factored(whole, first, depth)
+        own, rest = self._cut(whole, first.value, depth)
+        self._unify(own, first, depth)
+        return rest
+
+    def _factored(self, whole: Size, major: Size, depth: int) -> Size:
+        """The rest by which `major` is multiplied to give `whole`, which is no product yet."""
         if depth > _DEEPEST:
             raise _Unlike
         rest = self.new(whole.value // major.value)
@@ -228,33 +238,7 @@ class Sizes:
             whole.form, whole.parts = Form.PRODUCT, [major, rest]
             if whole.why:
                 self.freeze(whole, whole.why)
-        return major, rest
-
-    def _sums(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
-        left, right = self._summands(ones), self._summands(others)
-        while left and right:
-            left[:1], right[:1] = self._summands(left[:1]), self._summands(right[:1])
-            a, b = left.pop(0), right.pop(0)
-            if a.value == b.value:
-                self._unify(a, b, depth + 1)
-                continue
-            if a.value < b.value:
-                a, b, left, right = b, a, right, left
-            first, rest = self._cut(a, b.value, depth + 1)
-            self._unify(first, b, depth + 1)
-            left[:0] = self._summands([rest])
-        if left or right:
-            raise _Unlike
-
-    def _summands(self, sizes: Iterable[Size]) -> list[Size]:
-        found: list[Size] = []
-        for size in sizes:
-            one = self.root(size)
-            if one.form is Form.SUM:
-                found += self._summands(one.parts)
-            elif one.value:
-                found.append(one)
-        return found
+        return rest
 
     def _cut(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
         """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`."""
@@ -262,7 +246,7 @@ class Sizes:
         if depth > _DEEPEST:
             raise _Unlike
         if whole.form is Form.SUM:
-            parts = self._summands([whole])
+            parts = self._parts([whole], Form.SUM)
             if parts[0].value == at and len(parts) == 2:
                 return parts[0], parts[1]
             raise _Unlike
@@ -273,7 +257,7 @@ class Sizes:
                 self.freeze(whole, whole.why)
             return first, rest
         # (x + y) * m = x * m + y * m
-        major, *minors = self._factors(whole.parts)
+        major, *minors = self._parts(whole.parts, Form.PRODUCT)
         minor = prod(m.value for m in minors)
         if at % minor:
             raise _Unlike
@@ -285,7 +269,7 @@ class Sizes:
         whole = self.root(whole)
         if whole.form is not Form.SUM:
             return self._cut(whole, at, depth)
-        parts, before = self._summands([whole]), 0
+        parts, before = self._parts([whole], Form.SUM), 0
         for number, part in enumerate(parts):
             if before == at:
                 return self._sum(parts[:number]), self._sum(parts[number:])

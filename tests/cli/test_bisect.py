@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from support.records import without
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
@@ -189,17 +190,11 @@ def survives_kills(arguments: list[str], moments: Sequence[float | None], scratc
         before, after, code = killed_and_resumed(arguments, moment, scratch / str(number))
         found = json.loads(after.strip().splitlines()[-1])
         assert code == whole.returncode
-        assert without_times(found) == without_times(expected)
+        assert without(found) == without(expected)
         finished = steps_in(before)
         resumed = steps_in(after)
         # What the first run finished, the second one knew.
         assert resumed[: len(finished)] == [(text, True) for text, _ in finished], moment
-
-
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_times(part) for key, part in value.items() if key != "seconds"}
-    return [without_times(part) for part in value] if isinstance(value, list) else value
 
 
 def test_a_killed_bisection_goes_on(corpus: Path, scratch: Path) -> None:

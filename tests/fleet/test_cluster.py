@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from support.heard import Heard
 from support.programs import BROKEN, DOUBLE, SQUARE, SUM, write_module
+from support.records import without
 
 import hlotool
 from hlotool.errors import (
@@ -132,12 +133,6 @@ def test_few_are_handed_in_at_a_time(local: Any) -> None:
     assert done == drawn == 60
 
 
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_times(part) for key, part in value.items() if key != "seconds"}
-    return [without_times(part) for part in value] if isinstance(value, list) else value
-
-
 def test_the_record_is_that_of_this_machine(local: Any, dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(dump.parent)
     # Each of them replays: what one of them has found is not for the others to repeat.
@@ -145,11 +140,11 @@ def test_the_record_is_that_of_this_machine(local: Any, dump: Path, monkeypatch:
     here = hlotool.replay("dump", **options)
     assert [row.verdict.value for row in here.rows] == ["identical", "wrong", "bad input"]
     there = hlotool.replay("dump", cluster=local.scheduler_address, **options)
-    assert without_times(there.to_dict()) == without_times(here.to_dict())
+    assert without(there.to_dict()) == without(here.to_dict())
     # Workers that have not got the files: other ones of the same names, say.
     monkeypatch.setattr(cluster_module, "files_of", lambda task: [Seen("dump", 0, 0)])
     sent = hlotool.replay("dump", cluster=local.scheduler_address, **options)
-    assert without_times(sent.to_dict()) == without_times(here.to_dict())
+    assert without(sent.to_dict()) == without(here.to_dict())
 
 
 @pytest.mark.parametrize("first_on_cluster", [True, False])
@@ -167,7 +162,7 @@ def test_an_interrupted_run_goes_on_with_the_cluster_or_without(
     there = hlotool.replay(dump, course=heard, cluster=wheres[1], **options)
     assert (heard.started_count, heard.finished_count) == (9 - 4, 9)
     here = hlotool.replay(dump, **options)
-    assert without_times(there.to_dict()) == without_times(here.to_dict())
+    assert without(there.to_dict()) == without(here.to_dict())
 
 
 def test_verdicts_are_kept_and_believed_where_machines_are_alike(
@@ -201,14 +196,10 @@ def test_what_dask_chooses_for_workers_is_no_difference(monkeypatch: pytest.Monk
 
 def test_check_and_bisect(local: Any, dump: Path) -> None:
     where = local.scheduler_address
-    assert without_times(hlotool.check(dump, cluster=where).to_dict()) == without_times(
-        hlotool.check(dump).to_dict()
-    )
+    assert without(hlotool.check(dump, cluster=where).to_dict()) == without(hlotool.check(dump).to_dict())
     options: dict[str, Any] = {"only": "jit_g", "try_on": "none", "resume": False}
     here = hlotool.bisect(dump, **options)
-    assert without_times(hlotool.bisect(dump, cluster=where, **options).to_dict()) == without_times(
-        here.to_dict()
-    )
+    assert without(hlotool.bisect(dump, cluster=where, **options).to_dict()) == without(here.to_dict())
 
 
 @pytest.mark.slow
@@ -233,7 +224,7 @@ def test_workers_that_are_lost(dump: Path, monkeypatch: pytest.MonkeyPatch, seed
     finally:
         close(made)
     assert len(watch.killed) == kills
-    assert without_times(there.to_dict()) == without_times(here.to_dict())
+    assert without(there.to_dict()) == without(here.to_dict())
     times = Counter((dump.parent / "notes").read_text().split())
     assert len(times) == 40
     # A lost worker takes the task it works on with it, and those whose results were still there.

@@ -12,6 +12,7 @@ import pytest
 from stores.test_web import record_of
 from support.heard import Heard
 from support.programs import DOUBLE, SUM, write_module
+from support.records import without
 
 import hlotool
 from hlotool.cli.main import main
@@ -100,7 +101,7 @@ def test_an_interrupted_run_goes_on_from_a_journal_that_machines_share(bucket: A
     record = hlotool.replay(dump, **options, course=heard).to_dict()
     assert (heard.started_count, heard.finished_count) == (2, 4)
     options["journal"] = None
-    assert without_seconds(record) == without_seconds(hlotool.replay(dump, **options).to_dict())
+    assert without(record) == without(hlotool.replay(dump, **options).to_dict())
     # What is through is forgotten.
     assert not bucket.exists("bucket/journals")
 
@@ -166,9 +167,3 @@ def test_records_go_to_the_bucket_and_are_merged_from_there(
 def test_a_web_server_keeps_no_journal(dump: Path) -> None:
     with pytest.raises(UsageError, match="a web server takes no files"):
         hlotool.replay(dump, journal="https://host/journals")
-
-
-def without_seconds(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_seconds(part) for key, part in value.items() if key != "seconds"}
-    return [without_seconds(part) for part in value] if isinstance(value, list) else value

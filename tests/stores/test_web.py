@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support import web_server
 from support.programs import DOUBLE, SUM, write_module
+from support.records import without
 from support.web_server import WebServer
 
 import hlotool
@@ -25,15 +26,8 @@ from hlotool.stores.copies import copies_folder
 def record_of(paths: str | Path, base: str, **options: Any) -> dict[str, Any]:
     """The record of a replay without times and what is from the cache, in plain data; `base` is `BASE`."""
     text = json.dumps(hlotool.replay(str(paths), further_sets=False, jobs=1, **options).to_dict())
-    return without_times(json.loads(text.replace(base, "BASE").replace("host%201", "host 1")))
-
-
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: without_times(part) for key, part in value.items() if key not in ("seconds", "remembered")
-        }
-    return [without_times(part) for part in value] if isinstance(value, list) else value
+    plain = json.loads(text.replace(base, "BASE").replace("host%201", "host 1"))
+    return without(plain, ("seconds", "remembered"))
 
 
 def test_a_folder_is_replayed_as_the_local_one(web: WebServer, dump: Path) -> None:
