@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from support.xla import oracle
 
-from hlotool.inspect.memory import memory_of
-from hlotool.inspect.records import MemoryInfo
+from hlotool.analysis.memory import Memory, memory_of
 from hlotool.parse.reader import parse_module
 
 #: Bytes of f32[256].
 K = 1024
 
 
-def memory(body: str, before: str = "", header: str = "") -> MemoryInfo:
+def memory(body: str, before: str = "", header: str = "") -> Memory:
     return memory_of(parse_module(f"HloModule m{header}\n{before}ENTRY main {{\n{body}\n}}\n"))
 
 
@@ -26,7 +25,7 @@ def test_a_value_lives_until_it_is_read_for_the_last_time() -> None:
         "ROOT d = f32[256] slice(c), slice={[0:256]}"
     )
     # Beside x: a and b, then b and c; never a and c.
-    assert found == MemoryInfo(arguments=K, results=K, constants=0, peak=K + 3 * K)
+    assert found == Memory(arguments=K, results=K, constants=0, peak=K + 3 * K)
 
 
 @pytest.mark.parametrize(
