@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 from support.xla import oracle
 
-from hlotool.analysis.memory import Memory, memory_of
+from hlotool.analysis.memory import INTERPRETER, Memory, memory_of
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.parse.reader import parse_module
 
 #: Bytes of f32[256].
@@ -138,3 +142,39 @@ def test_the_estimate_is_near_what_xla_allocates(name: str) -> None:
     """XLA gives results memory before they are made, and so needs more; it never needs less."""
     text, allocated = oracle().allocated(name)
     assert 0.85 * allocated <= memory_of(parse_module(text)).peak <= 1.01 * allocated
+
+
+#: Programs on arrays of 256 KiB.
+INTERPRETED = {
+    "views": "b = f32[256,256] transpose(x), dimensions={1,0}\nc = f32[256,256] copy(b)\n"
+    "ROOT r = f32[256,256] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "in place": "a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "b = f32[256,256] negate(a)\nc = f32[256,256] tanh(b)\nROOT r = f32[256,256] multiply(c, x)",
+    "held": "a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "b = f32[256,256] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "c = f32[256,256] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "ROOT r = f32[256,256] add(c, a)",
+    "fusion": "ROOT r = f32[256,256] fusion(x), kind=kOutput, calls=inner",
+}
+INNER = """inner {
+  x = f32[256,256] parameter(0)
+  a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT b = f32[256,256] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_the_estimate_is_near_what_the_interpreter_allocates(name: str) -> None:
+    body = "x = f32[256,256] parameter(0)\n" + INTERPRETED[name]
+    module = parse_module(f"HloModule m\n{INNER if name == 'fusion' else ''}ENTRY main {{\n{body}\n}}\n")
+    executable = NumpyBackend().compile(module)
+    argument = np.ones((256, 256), np.float32)
+    executable.run([argument])
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    executable.run([argument])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    measured = argument.nbytes + peak - before
+    assert 0.9 * measured <= memory_of(module, INTERPRETER).peak <= 1.1 * measured
