@@ -149,7 +149,7 @@ INTERPRETED = {
     "views": "b = f32[256,256] transpose(x), dimensions={1,0}\nc = f32[256,256] copy(b)\n"
     "ROOT r = f32[256,256] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
     "in place": "a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-    "b = f32[256,256] negate(a)\nc = f32[256,256] tanh(b)\nROOT r = f32[256,256] multiply(c, x)",
+    "b = f32[256,256] negate(a)\nc = f32[256,256] multiply(b, x)\nROOT r = f32[256,256] subtract(c, x)",
     "held": "a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
     "b = f32[256,256] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
     "c = f32[256,256] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
