@@ -5,7 +5,8 @@
 The lower bound is the largest total size, at any point of the program in textual order, of the values still
 to be read, arguments and constants included. Values that share memory count once: tuples, bitcasts, reshapes,
 transposes, broadcasts, copies. So it allows for every result to overwrite what its instruction is the last to
-read. The peak is what NumPy has allocated at once (tracemalloc) besides arguments and constants.
+read. The peak is what NumPy has allocated at once (tracemalloc) besides arguments and constants. Beside it
+stands what `hlotool.analysis.memory` expects of the interpreter, by which programs run as they are or scaled.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from modules import benchmark_modules  # noqa: E402
 
+from hlotool.analysis.memory import INTERPRETER, memory_of  # noqa: E402
 from hlotool.backends.numpy import NumpyBackend  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
 from hlotool.ir.dtypes import dtype_of  # noqa: E402
@@ -153,8 +155,8 @@ def main() -> None:
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    print(f"{'module':50}{'bound MB':>10}{'peak MB':>10}{'ratio':>8}")
-    ratios = []
+    print(f"{'module':50}{'bound MB':>10}{'peak MB':>10}{'ratio':>8}{'expected':>10}{'ratio':>8}")
+    ratios, expectations = [], []
     for candidate in benchmark_modules(options.paths, options.only):
         try:
             module = parse_module(candidate.text)
@@ -162,16 +164,21 @@ def main() -> None:
             if bound.peak < MEGABYTE:
                 continue
             peak = bound.held + peak_of_run(module)
+            expected = memory_of(module, INTERPRETER).peak
         except HlotoolError as error:
             print(f"{candidate.name[:50]:50}  {error}")
             continue
         ratios.append(peak / bound.peak)
+        expectations.append(expected / peak)
         print(
-            f"{candidate.name[:50]:50}{bound.peak / MEGABYTE:10.1f}{peak / MEGABYTE:10.1f}{ratios[-1]:8.2f}",
+            f"{candidate.name[:50]:50}{bound.peak / MEGABYTE:10.1f}{peak / MEGABYTE:10.1f}{ratios[-1]:8.2f}"
+            f"{expected / MEGABYTE:10.1f}{expectations[-1]:8.2f}",
             flush=True,
         )
     within = sum(r <= 1.5 for r in ratios)
     verdict = "met" if within == len(ratios) else "MISSED"
+    spread = f"{min(expectations):.2f} to {max(expectations):.2f}"
+    print(f"expected beside peak: median {statistics.median(expectations):.2f}, {spread}")
     print(f"(d) median {statistics.median(ratios):.2f}, at most 1.5 on {within} of {len(ratios)}: {verdict}")
 
 

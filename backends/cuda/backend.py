@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.amounts import size_text
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.precision import Precision
@@ -40,7 +41,7 @@ class CudaExecutable(KernelExecutable):
     def notes(self) -> tuple[str, ...]:
         """What the host executes instead of a kernel, and what the last run moved there for want of room."""
         spilled = self._loading.spilled
-        note = f"the device was full: {spilled / 1e6:.3g} MB moved to the host"
+        note = f"the device was full: {size_text(spilled)} moved to the host"
         return (*super().notes, note) if spilled else super().notes
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:

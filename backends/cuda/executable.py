@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hlotool.amounts import size_text
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.machine import Loading, Machine
@@ -65,7 +66,7 @@ class KernelExecutable:
 
 
 def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]:
-    """What the host executes instead of a kernel, as `host fallbacks: sort x2, 12 MB moved`; or nothing.
+    """What the host executes instead of a kernel, as `host fallbacks: sort x2, 12 MiB moved`; or nothing.
 
     Each counts once, also in loops. The bytes are those of the last run, or where memory is shared, those
     that they read and write when each runs once.
@@ -74,7 +75,7 @@ def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]
         return ()
     counts = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(lowering.fallbacks.items()))
     moved = lowering.fallback_bytes if loading.moved is None else loading.moved
-    return (f"host fallbacks: {counts}, {moved / 1e6:.3g} MB moved",)
+    return (f"host fallbacks: {counts}, {size_text(moved)} moved",)
 
 
 def fused(module: Module) -> Module:

@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from hlotool.amounts import size_text
 from hlotool.backends.base import Token
 from hlotool.backends.cuda.device import Allocation, Device
 from hlotool.errors import BackendOutOfMemory
@@ -53,10 +54,10 @@ class Memory:
                 return self.device.allocate(size)
             except BackendOutOfMemory as error:
                 refusal = error
-        left, total = (f"{n / 1e6:,.3f} MB" for n in (self.device.free_memory(), self.device.memory))
+        left, total = map(size_text, (self.device.free_memory(), self.device.memory))
         raise BackendOutOfMemory(
             "cuda",
-            f"a buffer of {size / 1e6:,.3f} MB does not fit on the device, which has {left} of {total} left "
+            f"a buffer of {size_text(size)} does not fit on the device, which has {left} of {total} left "
             "with everything on the host that is not in use",
         ) from refusal
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from hlotool.analysis.contractions import CONTRACTIONS
+from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import array_shapes
-from hlotool.ir.walk import branches
+from hlotool.ir.walk import branches, reachable
 
 #: Of every step of a plan: slots are read, NumPy is called.
 _STEP: Final = 3_000
@@ -112,6 +113,17 @@ def once(computation: Computation) -> int:
         for called in (branches(instruction) if instruction.opcode == "conditional" else instruction.called)
     )
     return prices.of(computation) + sum(inside)
+
+
+def of_running(module: Module) -> int:
+    """One execution of a whole program: loops count as often as they go round, or are taken to."""
+    prices, repetitions = Prices(), loop_repetitions(module)
+    own: dict[Computation, int] = {module.entry: 1}
+    for computation in reachable(module.entry):
+        for instruction in computation.instructions:
+            if instruction.opcode in _COUNTED_LATER:
+                own.update((called, repetitions.get(called, 1)) for called in instruction.called)
+    return sum(times * prices.of(computation) for computation, times in own.items())
 
 
 def _size(instruction: Instruction) -> int:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from math import inf
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+from hlotool.amounts import size_of
+
 #: Python takes `1_0`, `٣`, `nan` and blanks around for numbers, too.
 _NUMBER = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
-_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 #: The system's limits are C longs, and no process does anything with less than a megabyte.
 _LEAST_SIZE, _GREATEST_SIZE = 1 << 20, 1 << 60
 #: What `--memory-limit` takes for "no limit".
@@ -72,12 +72,11 @@ def byte_size(text: str) -> int:
     """`8G`, `512M`, `1.5GiB` or plain bytes; `none`, which is 0."""
     if text.strip().lower() == NO_LIMIT:
         return 0
-    found = _SIZE.fullmatch(text.strip())
-    size = float(found[1]) * (1 << _SHIFT[found[2].upper()]) if found else 0.0
-    if not _LEAST_SIZE <= size <= _GREATEST_SIZE:
+    size = size_of(text)
+    if size is None or not _LEAST_SIZE <= size <= _GREATEST_SIZE:
         wanted = f"write it like 8G or 512M, at least 1M; or {NO_LIMIT}"
         raise argparse.ArgumentTypeError(f"{quoted(text)} is no size of a memory: {wanted}")
-    return int(size)
+    return size
 
 
 def seconds(text: str) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlotool.amounts import size_text
 from hlotool.errors import UsageError
 
 OWN_FILE, SHARED_FILE = "hlotool.toml", "pyproject.toml"
@@ -105,7 +106,7 @@ def _bytes(path: Path) -> bytes:
 
     try:
         if path.is_file() and path.stat().st_size > _MOST:
-            raise UsageError(f"{path}: larger than a configuration may be ({_MOST >> 10} KiB)")
+            raise UsageError(f"{path}: larger than a configuration may be ({size_text(_MOST)})")
     except OSError as problem:
         raise UsageError(f"{path}: {problem.strerror or problem}") from problem
     return read_whole(path, UsageError)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from hlotool.amounts import size_text
 from hlotool.errors import DumpError
 
 
@@ -143,11 +144,3 @@ def copy_bounded(stream: Reader, target: IO[bytes], limit: int, name: str) -> No
             target.write(part)
         except OSError as error:
             raise DumpError(f"{name}: no room to expand it: {error.strerror or error}") from error
-
-
-def size_text(size: int) -> str:
-    """`2 GiB`, `512 MiB`, `100 bytes`."""
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << shift:
-            return f"{size / (1 << shift):.3g} {unit}"
-    return f"{size} bytes"

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
+from hlotool.amounts import size_text
 from hlotool.dump.compression import (
     DAMAGE,
     Limits,
@@ -29,7 +30,6 @@ from hlotool.dump.compression import (
     is_compressed,
     read_bounded,
     read_some,
-    size_text,
 )
 from hlotool.dump.files import File, open_file, stamp
 from hlotool.errors import DumpError

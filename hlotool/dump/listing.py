@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hlotool.dump.compression import Limits, size_text
+from hlotool.amounts import size_text
+from hlotool.dump.compression import Limits
 from hlotool.dump.containers import is_archive, is_archive_inside, list_archive
 from hlotool.dump.files import File, unreadable
 from hlotool.dump.source import Source

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from hlotool.analysis.contractions import CONTRACTIONS
-from hlotool.inspect.sizes import Sizes, table_bytes
+from hlotool.analysis.sizes import Sizes, table_bytes
 from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, by_opcode

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.sizes import table_bytes, total_bytes
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.partition import KernelProgram
@@ -27,7 +28,6 @@ from hlotool.findings.errors import error_record
 from hlotool.findings.provenance import source_of
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.inspect.listing import indented
-from hlotool.inspect.sizes import table_bytes, total_bytes
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape

@@ -8,20 +8,21 @@ from heapq import nlargest
 
 import msgspec
 
+from hlotool.analysis.memory import memory_of, parameter_aliases
+from hlotool.analysis.sizes import Sizes, total_bytes
 from hlotool.analysis.trip_counts import trip_count
 from hlotool.check.facts import parameter_name
 from hlotool.findings.provenance import source_of, source_of_output
 from hlotool.inspect.costs import Cost, CostAnalysis
-from hlotool.inspect.memory import memory_of, parameter_aliases
 from hlotool.inspect.records import (
     BusyInfo,
     CostInfo,
     LoopInfo,
+    MemoryInfo,
     ParameterInfo,
     ResultInfo,
     StageInfo,
 )
-from hlotool.inspect.sizes import total_bytes
 from hlotool.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import leaves
@@ -61,12 +62,23 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         results=list(_results(module)),
         costs=_cost_info(once, module),
         costs_with_loops=_cost_info(repeated, module),
-        memory=memory_of(module, allocated, once.sizes),
+        memory=_memory_info(module, allocated, once.sizes),
         busiest=list(_busiest(module, once.of_instruction)),
         loops=[LoopInfo(source=source_of(module, [i]), iterations=count) for i, count in loops.items()],
         collectives=collectives(instructions),
         host_transfers=host_transfers(instructions),
         custom_calls=custom_calls(instructions),
+    )
+
+
+def _memory_info(module: Module, allocated: int | None, sizes: Sizes) -> MemoryInfo:
+    found = memory_of(module, sizes=sizes)
+    return MemoryInfo(
+        arguments=found.arguments,
+        results=found.results,
+        constants=found.constants,
+        peak=found.peak,
+        allocated=allocated,
     )
 
 

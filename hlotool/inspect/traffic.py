@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
+from hlotool.analysis.sizes import array_bytes, table_bytes
 from hlotool.check.lints.repeatability import leaves_device
 from hlotool.check.offload.annotations import on_host
 from hlotool.inspect.records import TrafficInfo
-from hlotool.inspect.sizes import array_bytes, table_bytes
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, array_shapes, leaves

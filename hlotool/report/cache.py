@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from hlotool.amounts import size_text
 from hlotool.report.cache_records import CacheRecord
 from hlotool.report.tables import Report
 from hlotool.report.words import plural
@@ -16,10 +17,6 @@ class CacheReport(Report[CacheRecord]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
         if record.action != "info":
-            yield Text(f"removed: {plural(record.removed, 'answer')}, {_megabytes(record.removed_size)}")
-        yield Text.assemble((plural(record.entries, "answer"), "bold"), f", {_megabytes(record.size)}")
-        yield Text(f"in {record.folder}, which a run keeps below {_megabytes(record.limit)}", "dim")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MiB"
+            yield Text(f"removed: {plural(record.removed, 'answer')}, {size_text(record.removed_size)}")
+        yield Text.assemble((plural(record.entries, "answer"), "bold"), f", {size_text(record.size)}")
+        yield Text(f"in {record.folder}, which a run keeps below {size_text(record.limit)}", "dim")

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult, group
 from rich.text import Text
 
+from hlotool.amounts import size_text
 from hlotool.check.findings import FailedFile
 from hlotool.inspect.records import FunctionInfo, ModuleInfo
 from hlotool.report.inspect_kernels import kernels_report
 from hlotool.report.inspect_module import module_report
 from hlotool.report.inspect_records import InspectRecord
 from hlotool.report.tables import Report, plain_table
-from hlotool.report.words import amount, plural, seconds, size
+from hlotool.report.words import amount, plural, seconds
 
 #: Functions, and files that cannot be read, that are listed unless everything is asked for.
 _LISTED = 40
@@ -119,10 +120,10 @@ def _cells(function: FunctionInfo, module: ModuleInfo) -> Sequence[str]:
         _compiled(function),
         instructions,
         str(last.fusions),
-        size(memory.arguments),
-        size(memory.peak),
+        size_text(memory.arguments),
+        size_text(memory.peak),
         amount(costs.flops + costs.transcendentals),
-        size(costs.bytes_accessed),
+        size_text(costs.bytes_accessed),
     )
 
 

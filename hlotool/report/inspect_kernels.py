@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.amounts import size_text
 from hlotool.inspect.kernel_records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo
 from hlotool.report.links import place_text
 from hlotool.report.tables import plain_table
-from hlotool.report.words import plural, size
+from hlotool.report.words import plural
 
 
 @group()
@@ -57,7 +58,7 @@ def _summary(found: KernelsInfo) -> str:
 def _fallbacks(fallbacks: Sequence[FallbackInfo]) -> str:
     counts = Counter(fallback.source.opcode for fallback in fallbacks)
     names = ", ".join(f"{opcode} ×{count}" for opcode, count in counts.most_common())
-    return f"host fallbacks: {names}, {size(sum(fallback.bytes for fallback in fallbacks))} moved"
+    return f"host fallbacks: {names}, {size_text(sum(fallback.bytes for fallback in fallbacks))} moved"
 
 
 def _launch_table(found: KernelsInfo) -> Table:
@@ -82,15 +83,15 @@ def _instruction(launch: LaunchInfo) -> str:
 def _numbers(kernel: KernelInfo) -> Iterator[str]:
     yield kernel.schedule
     yield str(kernel.blocks)
-    yield size(kernel.bytes_read)
-    yield size(kernel.bytes_written)
+    yield size_text(kernel.bytes_read)
+    yield size_text(kernel.bytes_written)
     taken = kernel.resources
     if taken is None:
         yield from ("–", "–", "–")
         return
     yield str(taken.registers)
-    yield size(taken.spill_stores + taken.spill_loads)
-    yield size(taken.shared)
+    yield size_text(taken.spill_stores + taken.spill_loads)
+    yield size_text(taken.shared)
 
 
 def _users(launches: Sequence[LaunchInfo]) -> dict[str, list[LaunchInfo]]:
@@ -114,13 +115,13 @@ def _head(kernel: KernelInfo, users: Sequence[LaunchInfo]) -> Iterator[str]:
         names = " ".join(filter(None, (_instruction(user), user.source.op_name, user.source.user_line)))
         yield names + (f": {', '.join(user.fused)}" if user.fused else "")
     grid = f"{plural(kernel.blocks, 'block')} of {kernel.threads} threads"
-    moved = f"reads {size(kernel.bytes_read)}, writes {size(kernel.bytes_written)}"
+    moved = f"reads {size_text(kernel.bytes_read)}, writes {size_text(kernel.bytes_written)}"
     yield f"{kernel.schedule}: {grid}, {moved}"
     if kernel.resources is not None:
         taken = kernel.resources
         yield (
-            f"{taken.registers} registers, {size(taken.spill_stores)} spilled, "
-            f"{size(taken.stack)} stack, {size(taken.shared)} shared"
+            f"{taken.registers} registers, {size_text(taken.spill_stores)} spilled, "
+            f"{size_text(taken.stack)} stack, {size_text(taken.shared)} shared"
         )
     yield from (f"p{number} = {text}" for number, text in enumerate(kernel.reads))
     yield from (f"out{number} = {text}" for number, text in enumerate(kernel.writes))

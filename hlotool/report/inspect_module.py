@@ -9,11 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.amounts import size_text
 from hlotool.findings.outputs import output_name
 from hlotool.inspect.records import ModuleInfo, StageInfo, TrafficInfo
 from hlotool.report.links import place_text
 from hlotool.report.tables import facts, plain_table
-from hlotool.report.words import amount, plural, size
+from hlotool.report.words import amount, plural
 
 #: Opcodes, parameters, results and stages that are listed unless everything is asked for.
 _LISTED = 12
@@ -84,13 +85,13 @@ def _number_rows(stages: Sequence[StageInfo]) -> Iterator[tuple[str, list[str]]]
     yield "devices", [_devices(stage) for stage in stages]
     yield "flops", [amount(stage.costs.flops) for stage in stages]
     yield "transcendentals", [amount(stage.costs.transcendentals) for stage in stages]
-    yield "bytes accessed", [size(stage.costs.bytes_accessed) for stage in stages]
+    yield "bytes accessed", [size_text(stage.costs.bytes_accessed) for stage in stages]
     if any(stage.costs != stage.costs_with_loops for stage in stages):
         yield "… in all iterations", [_with_loops(stage) for stage in stages]
-    yield "arguments", [size(stage.memory.arguments) for stage in stages]
-    yield "results", [size(stage.memory.results) for stage in stages]
-    yield "constants", [size(stage.memory.constants) for stage in stages]
-    yield "peak memory, about", [size(stage.memory.peak) for stage in stages]
+    yield "arguments", [size_text(stage.memory.arguments) for stage in stages]
+    yield "results", [size_text(stage.memory.results) for stage in stages]
+    yield "constants", [size_text(stage.memory.constants) for stage in stages]
+    yield "peak memory, about", [size_text(stage.memory.peak) for stage in stages]
     yield "allocated by XLA", [_allocated(stage) for stage in stages]
     yield "unknown custom calls", [str(stage.costs.unknown) for stage in stages]
 
@@ -103,11 +104,11 @@ def _devices(stage: StageInfo) -> str:
 def _with_loops(stage: StageInfo) -> str:
     """Flops and bytes; empty where there is no loop that repeats."""
     costs = stage.costs_with_loops
-    return "" if costs == stage.costs else f"{amount(costs.flops)} flops, {size(costs.bytes_accessed)}"
+    return "" if costs == stage.costs else f"{amount(costs.flops)} flops, {size_text(costs.bytes_accessed)}"
 
 
 def _allocated(stage: StageInfo) -> str:
-    return "" if stage.memory.allocated is None else size(stage.memory.allocated)
+    return "" if stage.memory.allocated is None else size_text(stage.memory.allocated)
 
 
 def _opcodes(stages: Sequence[StageInfo], verbose: bool) -> Table:
@@ -133,7 +134,7 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
             Text.assemble((f"{parameter.number} ", "dim"), parameter.name),
             Text(parameter.shape),
             Text(note, "dim"),
-            size(parameter.bytes),
+            size_text(parameter.bytes),
         )
     if len(parameters) < len(stage.parameters):
         table.add_row(Text(_more(len(stage.parameters) - len(parameters), "parameter"), "dim"))
@@ -143,7 +144,7 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
             output_name(result.index),
             Text(result.shape),
             place_text(result.source, "dim"),
-            size(result.bytes),
+            size_text(result.bytes),
         )
     if len(results) < len(stage.results):
         table.add_row(Text(_more(len(stage.results) - len(results), "result"), "dim"))
@@ -157,7 +158,7 @@ def _busiest(stage: StageInfo, verbose: bool) -> Table:
             f"{busy.source.opcode} %{busy.source.instruction}",
             place_text(busy.source, "dim"),
             amount(busy.flops),
-            size(busy.bytes_accessed),
+            size_text(busy.bytes_accessed),
         )
     return table
 
@@ -181,4 +182,4 @@ def _special(stage: StageInfo, verbose: bool) -> Iterator[tuple[str, str | Text]
 
 
 def _traffic(row: TrafficInfo) -> str:
-    return f"{row.name} ×{row.count}, {size(row.bytes)}"
+    return f"{row.name} ×{row.count}, {size_text(row.bytes)}"

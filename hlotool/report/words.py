@@ -109,12 +109,6 @@ def amount(count: int) -> str:
     return f"{count:.3g}"
 
 
-def size(count: int) -> str:
-    """`512 B`, `12.3 kB`, `1.54 MB`."""
-    text = amount(count)
-    return f"{text}B" if " " in text else f"{text} B"
-
-
 def seconds(value: float) -> str:
     """`0.02 s`, `12.3 s`, `4 min 05 s`."""
     if value < 10:

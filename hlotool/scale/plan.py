@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from hlotool.amounts import size_text
+from hlotool.analysis.memory import INTERPRETER, memory_of
+from hlotool.analysis.work import of_running
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.scale.classes import Classes, classes_of
-from hlotool.scale.estimate import Need, need_of
 from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
 from hlotool.scale.rewrite import rewritten
@@ -28,6 +30,25 @@ RUNS: Final = 20
 _MEMORY_GOAL: Final = 1 << 30
 _WORK_GOAL: Final = 300_000_000
 _UNITS_PER_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one execution takes.
+
+    Attributes:
+        memory: bytes.
+        work: units of `workers.work_limit`.
+    """
+
+    memory: int
+    work: int
+
+
+def need_of(*programs: Module) -> Need:
+    """Estimate what one execution takes of those of `programs` that takes most; on the reference."""
+    memory = max(memory_of(module, INTERPRETER).peak for module in programs)
+    return Need(memory, max(map(of_running, programs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +70,7 @@ class Limits:
     def lacks(self, need: Need) -> str:
         """What it would take too much of, in words; empty where it fits."""
         if COPIES * need.memory > self.memory:
-            taken, there = _size(COPIES * need.memory), _size(int(self.memory))
+            taken, there = size_text(COPIES * need.memory), size_text(self.memory)
             return f"a comparison needs about {taken}, and there is {there}"
         if RUNS * need.work > self.seconds * _UNITS_PER_SECOND:
             seconds = need.work / _UNITS_PER_SECOND
@@ -108,8 +129,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     wish = wish_of(text)
     if wish.memory:
         limits = Limits(wish.memory, limits.seconds)
-    needs = [need_of(module) for module in programs.values()]
-    need = Need(max(n.memory for n in needs), max(n.work for n in needs))
+    need = need_of(*programs.values())
     why = limits.lacks(need)
     if not why and not wish.sizes:
         return None
@@ -117,8 +137,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     last: HlotoolError | None = None
     for chosen in _candidates(classes, wish):
         made = {key: rewritten(module, classes, chosen) for key, module in programs.items()}
-        small = [need_of(module) for module in made.values()]
-        found = Need(max(n.memory for n in small), max(n.work for n in small))
+        found = need_of(*made.values())
         goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
         last = Unsupported(f"{limits.lacks(found) or why}, even with the smallest sizes that could be told")
         if wish.sizes or goal.hold(found):
@@ -197,10 +216,3 @@ def _names(classes: Classes) -> dict[Size, str]:
             for number, size in enumerate(dims):
                 found.setdefault(known.sizes.root(size), f"{place} dimension {number}")
     return found
-
-
-def _size(count: int) -> str:
-    for unit, bytes_of in (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20)):
-        if count >= bytes_of:
-            return f"{count / bytes_of:.1f} {unit}"
-    return f"{count:,} bytes"

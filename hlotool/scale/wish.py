@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hlotool.amounts import size_of
 from hlotool.errors import UsageError
 
 NEVER: Final = "never"
 AUTO: Final = "auto"
 _SIZES = re.compile(r"\d+=\d+(,\d+=\d+)*")
-_BYTES = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,6 @@ def wish_of(text: str) -> Wish:
         if wrong := [old for old, new in sizes.items() if not 1 < new <= old]:
             raise UsageError(f"a size of {wrong[0]} can become 2 to {wrong[0]}, not {sizes[wrong[0]]}")
         return Wish(sizes)
-    if found := _BYTES.fullmatch(text):
-        return Wish({}, int(float(found[1]) * 1024 ** " KMGT".index(found[2] or " ")))
+    if memory := size_of(text):
+        return Wish({}, memory)
     raise UsageError(f"{text!r} is no scale; write never, auto, sizes like 4096=7,512=3 or memory like 8G")

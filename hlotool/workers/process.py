@@ -20,6 +20,7 @@ from typing import IO
 
 import msgspec
 
+from hlotool.amounts import size_text
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.workers.messages import CALL_MARK, Answer, Call, read_answer, skip_to_greeting, write_message
 from hlotool.workers.starvation import extended, seconds_starved
@@ -96,8 +97,7 @@ class MemoryBound:
     def __str__(self) -> str:
         if not self.size:
             return "the machine gives"
-        unit, shift = ("GiB", 30) if self.size >= 1 << 30 else ("MiB", 20)
-        shown = f"{self.size / (1 << shift):.3g} {unit}"
+        shown = size_text(self.size)
         if not self.is_share:
             return f"the limit of {shown}"
         return f"its share of {shown} of what was free (--memory-limit sets another limit)"

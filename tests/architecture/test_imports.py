@@ -19,6 +19,7 @@ RANKS = {
     "_version": 0,
     "logs": 0,
     "names": 0,
+    "amounts": 0,
     "ir": 1,
     "findings": 2,
     "workers": 1.5,

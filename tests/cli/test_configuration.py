@@ -372,7 +372,7 @@ def test_what_runs_code_or_writes_is_for_named_files(
 def test_a_file_that_cannot_be_a_configuration(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place / "hlotool.toml"
     path.write_bytes(b"#" * (2 << 20))
-    assert complaint(capsys) == "hlotool.toml: larger than a configuration may be (1024 KiB)"
+    assert complaint(capsys) == "hlotool.toml: larger than a configuration may be (1 MiB)"
     path.write_bytes(b"a = '\xff'")
     assert complaint(capsys).startswith("hlotool.toml: 'utf-8' codec can't decode")
     path.write_text("a = " + "[" * 5000)

@@ -36,7 +36,7 @@ def test_a_module_in_detail(inspect: Shell, corpus: Path) -> None:
     assert "module_0000.jit_model_fn  jax function model_fn" in inspect.out
     assert "stages  22, 20 of them between passes" in inspect.out
     assert (
-        "fusion %add_reduce_fusion  corpus/generate/jax_programs.py:25    383         1.54 kB" in inspect.out
+        "fusion %add_reduce_fusion  corpus/generate/jax_programs.py:25    383         1.5 KiB" in inspect.out
     )
     assert "KERNEL" not in inspect.out
     assert inspect.error == ""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlotool.amounts import size_of, size_text
 from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.records import ToleranceRecord
@@ -43,21 +44,46 @@ def test_seconds(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "amount", "size"),
+    ("value", "amount"),
     [
-        (0, "0", "0 B"),
-        (999, "999", "999 B"),
-        (1000, "1 k", "1 kB"),
-        (12_345, "12.3 k", "12.3 kB"),
-        (999_499, "999 k", "999 kB"),
-        (999_500, "1 M", "1 MB"),
-        (18_125_000_000_000, "18.1 T", "18.1 TB"),
-        (10**18, "1e+18", "1e+18 B"),
+        (0, "0"),
+        (999, "999"),
+        (1000, "1 k"),
+        (12_345, "12.3 k"),
+        (999_499, "999 k"),
+        (999_500, "1 M"),
+        (18_125_000_000_000, "18.1 T"),
+        (10**18, "1e+18"),
     ],
 )
-def test_amounts_and_sizes(value: int, amount: str, size: str) -> None:
+def test_amounts(value: int, amount: str) -> None:
     assert words.amount(value) == amount
-    assert words.size(value) == size
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "0.977 KiB"),
+        (1 << 10, "1 KiB"),
+        (12_345, "12.1 KiB"),
+        (1 << 20, "1 MiB"),
+        (8 << 30, "8 GiB"),
+        (18_125_000_000_000, "16.5 TiB"),
+        (1 << 50, "1 PiB"),
+        (1 << 60, "1.02e+03 PiB"),
+    ],
+)
+def test_sizes_are_written_in_the_units_that_they_are_read_in(value: int, text: str) -> None:
+    assert size_text(value) == text
+    read = size_of(text)
+    assert read is None if "e+" in text else read == pytest.approx(value, rel=5e-3)
+
+
+@pytest.mark.parametrize("text", ["", "8X", "-8G", "8 G B", "1e9", "٣G", "G"])
+def test_what_is_no_size(text: str) -> None:
+    assert size_of(text) is None
 
 
 def test_names() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hlotool.amounts import size_text
 from hlotool.check.facts import parameter_name
 from hlotool.check.findings import Severity
 from hlotool.check.rules import Applies, Problem, module_rule
@@ -75,7 +76,7 @@ def donation_not_used(subject: Subject) -> Iterator[Problem]:
             names.append(parameter_name(parameter))
     if total >= WORTH_DONATING:
         shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-        yield Problem(f"{total / 1e6:.1f} MB could be reused: {shown} have results of the same shape")
+        yield Problem(f"{size_text(total)} could be reused: {shown} have results of the same shape")
 
 
 def _aliased_outputs(module: Module) -> set[tuple[int, ...]]:
@@ -117,7 +118,7 @@ def large_constant(subject: Subject) -> Iterator[Problem]:
         size = instruction.shape.byte_size
         if size >= NOTED_BYTES and not _is_splat(instruction):
             yield Problem(
-                f"{instruction.shape} of {size / 1e6:.1f} MB is part of the program",
+                f"{instruction.shape} of {size_text(size)} is part of the program",
                 instruction,
                 severity=Severity.WARNING if size >= LARGE_BYTES else None,
             )

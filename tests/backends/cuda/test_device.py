@@ -34,10 +34,10 @@ def test_programs_give_the_bits_of_the_reference(case: Any) -> None:
     found = case("programs")
     assert {name: wrong for name, (wrong, _, _) in found.items()} == dict.fromkeys(found, 0)
     notes = {name: said for name, (_, _, said) in found.items() if said}
-    assert notes.pop("sort") == ["host fallbacks: sort x1, 0.008 MB moved"]
+    assert notes.pop("sort") == ["host fallbacks: sort x1, 7.81 KiB moved"]
     # The sort goes to the host, not the fusion that holds it; and there the result stays.
-    assert notes.pop("sort in a fusion") == ["host fallbacks: sort x1, 0.00016 MB moved"]
-    assert notes.pop("dynamic")[0].endswith(" 0 MB moved")
+    assert notes.pop("sort in a fusion") == ["host fallbacks: sort x1, 160 B moved"]
+    assert notes.pop("dynamic")[0].endswith(" 0 B moved")
     assert notes == {}
     launches = {name: count for name, (_, count, _) in found.items()}
     assert (launches["chain"], launches["many alive"], launches["same data"]) == (1, 1, 0)
@@ -86,16 +86,18 @@ def test_programs_for_several_devices(case: Any) -> None:
     wrong, seen, notes = case("devices")
     assert wrong == [0, 0, 0, 0]
     assert seen == ["n", "f", "b", "y", "r", "z", "t"]
-    assert notes == ["host fallbacks: all-reduce x1, partition-id x1, 0.00103 MB moved"]
+    assert notes == ["host fallbacks: all-reduce x1, partition-id x1, 1.01 KiB moved"]
 
 
 def test_a_full_device(case: Any) -> None:
     wrong, notes, failure = case("full", FAKE_CUDA_MEMORY="60000")
     assert wrong == 0
-    assert [note for note in notes if re.fullmatch(r"the device was full: 0\.\d+ MB moved to the host", note)]
+    assert [
+        note for note in notes if re.fullmatch(r"the device was full: [0-9.]+ KiB moved to the host", note)
+    ]
     kind, message, is_fatal, _ = failure
     assert (kind, is_fatal) == ("BackendOutOfMemory", False)
-    assert "a buffer of 64.000 MB does not fit" in message
+    assert "a buffer of 61 MiB does not fit" in message
     assert message.endswith("at broadcast %b f32[4000,4000] (line 5)")
 
 

@@ -4,6 +4,7 @@ Instructions run in the order of the text, which in a scheduled module is the or
 lives from the instruction that makes it to the last one that reads it; arguments and results live to the end.
 What works element by element, or updates in place, writes into the memory of an operand that dies with it.
 What XLA allocates is more where memory falls to pieces, and where results get memory before they are made.
+The interpreter (`INTERPRETER`) allocates more than XLA inside fusions, and less for what it shows as views.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from hlotool.analysis.sizes import Sizes
 from hlotool.analysis.views import handed_on
-from hlotool.inspect.records import MemoryInfo
-from hlotool.inspect.sizes import Sizes
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
@@ -25,17 +26,67 @@ from hlotool.ir.walk import Context, context_of_callees
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
 
 
-def memory_of(module: Module, allocated: int | None = None, sizes: Sizes | None = None) -> MemoryInfo:
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How what executes a program uses memory.
+
+    Attributes:
+        views: opcodes whose result shows the memory of the first operand, or is no larger than a row of it,
+            beside what hands values on everywhere (`handed_on`).
+        steps_through: how computations run whose instructions allocate one by one.
+        donates: arguments that the program may overwrite are overwritten.
+        hands_over: a loop gives up its state to its body, which allocates the next one; otherwise the body
+            writes where its state lies.
+    """
+
+    views: frozenset[str]
+    steps_through: frozenset[Context]
+    donates: bool
+    hands_over: bool
+
+
+#: Compiled by XLA: a fusion is one kernel, and every other instruction has a result of its own.
+XLA: Final = Machine(
+    views=frozenset(), steps_through=frozenset({Context.CONTROL_FLOW}), donates=True, hands_over=False
+)
+#: The numpy backend (`backends/numpy`): `kernels/movement.py` has what is a view, `kernels/control.py` loops.
+INTERPRETER: Final = Machine(
+    views=frozenset({"broadcast", "copy", "iota", "reverse", "transpose"}),
+    steps_through=frozenset({Context.CONTROL_FLOW, Context.FUSED}),
+    donates=False,
+    hands_over=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that one execution of a program needs.
+
+    Attributes:
+        arguments: of the entry.
+        results: of the entry.
+        constants: of all computations.
+        peak: the most that is needed at once, all of these included.
+    """
+
+    arguments: int
+    results: int
+    constants: int
+    peak: int
+
+
+def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None) -> Memory:
     """Estimate the memory that `module` needs.
 
     Args:
         module: with its instructions in the order of execution.
-        allocated: what XLA took, where that is known.
+        machine: what executes it.
         sizes: of its shapes, where somebody has counted them.
     """
     entry = module.entry
-    estimate = _Estimate(sizes or Sizes())
-    donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
+    estimate = _Estimate(machine, sizes or Sizes())
+    aliases = parameter_aliases(module) if machine.donates else ()
+    donated = {(alias.parameter, alias.parameter_index) for alias in aliases}
     roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
     arguments = sum(map(estimate.bytes_of, entry.parameters))
     constants = sum(estimate.bytes_of(i) for i in module.instructions() if i.opcode == "constant")
@@ -43,12 +94,11 @@ def memory_of(module: Module, allocated: int | None = None, sizes: Sizes | None 
     given_away = sum(
         size for role, size in zip(roles, estimate.sizes_of_parameters(entry)) if role is _Role.DONATED
     )
-    return MemoryInfo(
+    return Memory(
         arguments=arguments,
         results=estimate.bytes_of(entry.root),
         constants=constants,
         peak=constants + arguments - given_away + most,
-        allocated=allocated,
     )
 
 
@@ -95,7 +145,8 @@ class _Value:
 class _Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, machine: Machine, sizes: Sizes) -> None:
+        self._machine = machine
         self._sizes = sizes
         self._known: dict[tuple[Computation, _Role], int] = {}
 
@@ -125,19 +176,29 @@ class _Estimate:
             for value, place in taken.items():
                 value.is_own = place.is_own
             live += sum([value.size for value in fresh if value not in taken])
-            for callee in _run_by(instruction):
+            for callee in self._run_by(instruction):
                 most = max(most, live + self._called(instruction, callee))
             most = max(most, live)
             kept = set(taken.values())
             live -= sum([value.size for value in dying if value.is_own and value not in kept])
         return most
 
+    def _run_by(self, instruction: Instruction) -> Iterator[Computation]:
+        """Computations that run one instruction after the other, with values in memory."""
+        is_run = context_of_callees(instruction) in self._machine.steps_through
+        if is_run and instruction.opcode != "async-done":
+            yield from instruction.called
+
     def _called(self, instruction: Instruction, callee: Computation) -> int:
-        role = _Role.OVERWRITTEN if instruction.opcode == "while" else _Role.KEPT
+        """What a computation allocates at most, beside what its caller holds."""
+        role = _Role.KEPT
+        if instruction.opcode == "while" and callee is not instruction.attributes.get("condition"):
+            role = _Role.DONATED if self._machine.hands_over else _Role.OVERWRITTEN
         key = (callee, role)
         if key not in self._known:
-            count = sum(1 for _ in self.sizes_of_parameters(callee))
-            self._known[key] = self.peak(callee, [role] * count, is_entry=False)
+            parameters = list(self.sizes_of_parameters(callee))
+            most = self.peak(callee, [role] * len(parameters), is_entry=role is _Role.DONATED)
+            self._known[key] = most - sum(parameters) if role is _Role.DONATED else most
         return self._known[key]
 
     def _lives(
@@ -171,6 +232,8 @@ class _Estimate:
     ) -> list[_Value]:
         """One per leaf; what is no operand's value is new, and added to `made`."""
         handed = handed_on(instruction, values)
+        if instruction.opcode in self._machine.views:
+            return values[instruction.operands[0]] if instruction.operands else [_Value(0)]
         results = []
         for index, size in self._sizes.of_leaves(instruction.shape):
             value = handed.get(index)
@@ -180,12 +243,6 @@ class _Estimate:
                 made.append(value)
             results.append(value)
         return results
-
-
-def _run_by(instruction: Instruction) -> Iterator[Computation]:
-    """Computations that run one instruction after the other, with values in memory."""
-    if context_of_callees(instruction) is Context.CONTROL_FLOW and instruction.opcode != "async-done":
-        yield from instruction.called
 
 
 def _given(size: int, role: _Role) -> _Value:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 from support.xla import oracle
 
-from hlotool.inspect.memory import memory_of
-from hlotool.inspect.records import MemoryInfo
+from hlotool.analysis.memory import INTERPRETER, Memory, memory_of
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.parse.reader import parse_module
 
 #: Bytes of f32[256].
 K = 1024
 
 
-def memory(body: str, before: str = "", header: str = "") -> MemoryInfo:
+def memory(body: str, before: str = "", header: str = "") -> Memory:
     return memory_of(parse_module(f"HloModule m{header}\n{before}ENTRY main {{\n{body}\n}}\n"))
 
 
@@ -26,7 +29,7 @@ def test_a_value_lives_until_it_is_read_for_the_last_time() -> None:
         "ROOT d = f32[256] slice(c), slice={[0:256]}"
     )
     # Beside x: a and b, then b and c; never a and c.
-    assert found == MemoryInfo(arguments=K, results=K, constants=0, peak=K + 3 * K)
+    assert found == Memory(arguments=K, results=K, constants=0, peak=K + 3 * K)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +142,39 @@ def test_the_estimate_is_near_what_xla_allocates(name: str) -> None:
     """XLA gives results memory before they are made, and so needs more; it never needs less."""
     text, allocated = oracle().allocated(name)
     assert 0.85 * allocated <= memory_of(parse_module(text)).peak <= 1.01 * allocated
+
+
+#: Programs on arrays of 4 MiB: beside them, blocks of elementwise work count for little.
+INTERPRETED = {
+    "views": "b = f32[1024,1024] transpose(x), dimensions={1,0}\nc = f32[1024,1024] copy(b)\n"
+    "ROOT r = f32[1024,1024] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    "in place": "a = f32[1024,1024] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "b = f32[1024,1024] negate(a)\nc = f32[1024,1024] multiply(b, x)\nROOT r = f32[1024,1024] subtract(c, x)",
+    "held": "a = f32[1024,1024] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "b = f32[1024,1024] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "c = f32[1024,1024] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+    "ROOT r = f32[1024,1024] add(c, a)",
+    "fusion": "ROOT r = f32[1024,1024] fusion(x), kind=kOutput, calls=inner",
+}
+INNER = """inner {
+  x = f32[1024,1024] parameter(0)
+  a = f32[1024,1024] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT b = f32[1024,1024] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_the_estimate_is_near_what_the_interpreter_allocates(name: str) -> None:
+    body = "x = f32[1024,1024] parameter(0)\n" + INTERPRETED[name]
+    module = parse_module(f"HloModule m\n{INNER if name == 'fusion' else ''}ENTRY main {{\n{body}\n}}\n")
+    executable = NumpyBackend().compile(module)
+    argument = np.ones((1024, 1024), np.float32)
+    executable.run([argument])
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    executable.run([argument])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    measured = argument.nbytes + peak - before
+    assert 0.75 * measured <= memory_of(module, INTERPRETER).peak <= 1.1 * measured
