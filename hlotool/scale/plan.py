@@ -63,19 +63,31 @@ class Limits:
     memory: float
     seconds: float
 
+    def within(self, wish: Wish) -> Limits:
+        """With the memory that somebody wants instead, where they name one."""
+        return Limits(wish.memory, self.seconds) if wish.memory else self
+
     def hold(self, need: Need) -> bool:
         """Whether a comparison of programs of which one execution needs that fits."""
         return self.lacks(need) == ""
 
     def lacks(self, need: Need) -> str:
         """What it would take too much of, in words; empty where it fits."""
-        if COPIES * need.memory > self.memory:
+        if not self.has_memory_for(need):
             taken, there = size_text(COPIES * need.memory), size_text(self.memory)
             return f"a comparison needs about {taken}, and there is {there}"
-        if RUNS * need.work > self.seconds * _UNITS_PER_SECOND:
+        if not self.has_time_for(need):
             seconds = need.work / _UNITS_PER_SECOND
             return f"one execution takes about {seconds:,.0f} s, and a comparison many"
         return ""
+
+    def has_memory_for(self, need: Need) -> bool:
+        """Whether all copies of what a comparison holds fit at once."""
+        return COPIES * need.memory <= self.memory
+
+    def has_time_for(self, need: Need) -> bool:
+        """Whether the executions of a comparison fit into the seconds."""
+        return RUNS * need.work <= self.seconds * _UNITS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +139,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
         UsageError: `text` is none of what it may be.
     """
     wish = wish_of(text)
-    if wish.memory:
-        limits = Limits(wish.memory, limits.seconds)
+    limits = limits.within(wish)
     need = need_of(*programs.values())
     why = limits.lacks(need)
     if not why and not wish.sizes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hlotool.amounts import size_text
 from hlotool.findings.records import Record
 
 #: Sizes that one line names: loops, and the largest others.
@@ -43,6 +44,35 @@ class StayingRecord(Record, frozen=True, kw_only=True):
     size: int
     why: str
     dimensions: int
+
+
+class InPlaceRecord(Record, frozen=True, kw_only=True):
+    """That programs ran at full size in less memory than a comparison takes by itself.
+
+    Attributes:
+        limit: bytes of memory that there were.
+        memory: bytes that a comparison would have taken, estimated.
+        needed: bytes of memory that one execution needs this way, estimated.
+        on_disk: bytes of arguments and results that were read from temporary files.
+        reordered: programs whose instructions ran in another order, in which less is alive at once.
+    """
+
+    limit: int
+    memory: int
+    needed: int
+    on_disk: int = 0
+    reordered: int = 0
+
+    @property
+    def text(self) -> str:
+        """In one line: `8 GiB: 3.1 GiB of arguments and results on disk, 2 programs in a lighter order`."""
+        parts = []
+        if self.on_disk:
+            parts.append(f"{size_text(self.on_disk)} of arguments and results on disk")
+        if self.reordered:
+            parts.append(f"{self.reordered} program{'s' * (self.reordered > 1)} in a lighter order")
+        parts.append("no further inputs")
+        return f"{size_text(self.limit)}: {', '.join(parts)}"
 
 
 class ScaleRecord(Record, frozen=True, kw_only=True):
