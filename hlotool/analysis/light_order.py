@@ -1,8 +1,8 @@
 """Another order of a program's instructions in which less is alive at once, with the same bits as a result.
 
 The order of the text is that of whoever printed it: of a trace, or of a compiler that counts other memory
-than the interpreter's. Instructions move within their computation only, behind everything that they read or are
-told to wait for; what acts on the outside, or draws from a hidden state, keeps its order.
+than the interpreter's. Instructions move within their computation only, behind everything that they read or
+are told to wait for; what acts on the outside, or draws from a hidden state, keeps its order.
 """
 
 from __future__ import annotations

@@ -46,16 +46,15 @@ class Fitted:
 
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """A row of the task that says what became of the sizes."""
-        if self.in_place is not None:
-            row = msgspec.structs.replace(row, in_place=self.in_place.record)
-        if self.note:
-            return msgspec.structs.replace(row, notes=[*row.notes, self.note])
-        if self.scaled is None:
-            return row
-        notes = list(row.notes)
-        if self.task.module.captures or self.task.options.outputs:
+        notes = [*row.notes, self.note] if self.note else list(row.notes)
+        if self.scaled is not None and (self.task.module.captures or self.task.options.outputs):
             notes.append("what the hardware returned is of the full sizes: it is compared with nothing")
-        return msgspec.structs.replace(row, scaled=self.scaled.record, notes=notes)
+        return msgspec.structs.replace(
+            row,
+            notes=notes,
+            scaled=None if self.scaled is None else self.scaled.record,
+            in_place=None if self.in_place is None else self.in_place.record,
+        )
 
 
 def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) -> Fitted:
@@ -83,14 +82,15 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
             continue
     if not programs:
         return Fitted(task)
-    if may_be_in_place and (found_place := _in_place(programs, options)) is not None:
+    limits = limits_of(options)
+    if may_be_in_place and (place := how_in_place(programs, options, limits)) is not None:
         # Further sets of inputs would lie in memory, one after the other.
-        own = replace(_with(task, dict(found_place.programs)), options=without_sets(options))
-        return Fitted(own, in_place=found_place)
+        own = replace(_with(task, dict(place.programs)), options=without_sets(options))
+        return Fitted(own, in_place=place)
     if options.scale == NEVER:
         return Fitted(_with(task, programs))
     try:
-        found = scaled(programs, options.scale, limits_of(options))
+        found = scaled(programs, options.scale, limits)
     except HlotoolError as error:
         if options.scale != AUTO:
             raise
@@ -98,16 +98,20 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
     return Fitted(_with(task, programs if found is None else dict(found.programs)), found)
 
 
-def _in_place(programs: Mapping[str, Module], options: ReplayOptions) -> InPlace | None:
+def how_in_place(programs: Mapping[str, Module], options: ReplayOptions, limits: Limits) -> InPlace | None:
     """How programs run as they are in the memory there is; None where they fit anyhow, or nothing helps.
 
     Backends in processes of their own get copies of their arguments there, and several devices have one each.
+
+    Args:
+        programs: that are compared, the reference first.
+        options: of the comparison.
+        limits: of it, where the user names no other memory.
     """
     is_here = {name.partition(":")[0] for name in options.backends} == {"numpy"}
     is_for_one = all(m.replica_count * m.num_partitions == 1 for m in programs.values())
     if not is_here or not is_for_one:
         return None
-    limits = limits_of(options)
     if options.scale != NEVER:
         wish = wish_of(options.scale)
         if wish.sizes:

@@ -33,6 +33,7 @@ class InPlace:
         memory: bytes that a comparison would take otherwise, estimated.
         needed: bytes of memory that one execution needs, estimated.
         reordered: programs that have another order.
+        written: bytes of arguments and of the expected result, which will be on disk.
     """
 
     programs: Mapping[str, Module]
@@ -40,6 +41,7 @@ class InPlace:
     memory: int
     needed: int
     reordered: int
+    written: int
     _disk: OnDisk = field(default_factory=OnDisk)
 
     def keep(self, value: Any) -> Any:
@@ -49,11 +51,19 @@ class InPlace:
     @property
     def record(self) -> InPlaceRecord:
         """What was done so far."""
+        return self._record(self._disk.size)
+
+    @property
+    def planned(self) -> InPlaceRecord:
+        """What will be done, before anything is."""
+        return self._record(self.written)
+
+    def _record(self, on_disk: int) -> InPlaceRecord:
         return InPlaceRecord(
             limit=self.limit,
             memory=self.memory,
             needed=self.needed,
-            on_disk=self._disk.size,
+            on_disk=on_disk,
             reordered=self.reordered,
         )
 
@@ -74,11 +84,11 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
     lighter = {key: lightened(module) for key, module in programs.items()}
     memories = [memory_of(module, INTERPRETER) for module in lighter.values()]
     needed = max(map(_needed, lighter.values(), memories))
-    written = max(one.arguments for one in memories) + sum(one.results for one in memories)
+    written = memories[0].arguments + memories[0].results
     if needed > limits.memory or written > room_on_disk():
         return None
     reordered = sum(lighter[key] is not module for key, module in programs.items())
-    return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, reordered)
+    return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, reordered, written)
 
 
 def _needed(module: Module, memory: Memory) -> int:

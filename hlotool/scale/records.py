@@ -11,6 +11,13 @@ from hlotool.findings.records import Record
 _NAMED: Final = 6
 
 
+#: What smaller sizes cannot show.
+UNSEEN: Final = (
+    "a fault that only the full sizes show: the remainder of a tile, an index beyond 32 bits, a long sum",
+    "what the hardware returned: it is of the full sizes, and compared with nothing",
+    "a number that a compiler computed from a size and hid in another one",
+)
+
 #: Name of a size that a loop walks along.
 LOOP: Final = "loop"
 
@@ -111,3 +118,29 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         if count := len({stay.size for stay in self.stay}):
             text += f"; {count} size{'s' * (count > 1)} could not be told and stay{'s' * (count == 1)}"
         return text
+
+
+class PlanRecord(Record, frozen=True, kw_only=True):
+    """What would become of one module.
+
+    Attributes:
+        path: of the file that speaks for it.
+        name: of the module.
+        memory: bytes that one execution needs as the programs are, estimated.
+        work: units of work, about a nanosecond each, of one execution, estimated.
+        why: they do not fit, or are to get other sizes; empty where they run as they are.
+        in_place: how they would run as they are all the same.
+        scaled: the sizes that they would get.
+        unseen: what a comparison of the smaller programs cannot show.
+        note: why nothing can be said or done; empty otherwise.
+    """
+
+    path: str
+    name: str
+    memory: int = 0
+    work: int = 0
+    why: str = ""
+    in_place: InPlaceRecord | None = None
+    scaled: ScaleRecord | None = None
+    unseen: list[str] = []
+    note: str = ""

@@ -103,6 +103,11 @@ def memory_left() -> float:
     return min(known) if not limit else min(*known, limit - _number_after(_STATUS, "VmSize"))
 
 
+def left_within(limit: int) -> float:
+    """Bytes that a process like this one may take under a limit of `limit` bytes on its address space."""
+    return min(memory_left(), limit - _number_after(_STATUS, "VmSize"))
+
+
 def _growth_left() -> Iterator[float]:
     """What `limit_growth` leaves this process; nothing where it is not limited."""
     with contextlib.suppress(ImportError):
