@@ -19,6 +19,8 @@ from hlotool.scale.plan import COPIES, Limits, need_of
 from hlotool.scale.records import InPlaceRecord
 from hlotool.values.on_disk import OnDisk, room_on_disk
 
+#: Both sides run once, on one set of inputs. Where they differ the judge ends with its share of the time.
+_RUNS = 4
 #: An argument of a narrow type is drawn in f32, and converted, before it goes to its file.
 _DRAWN = 3
 
@@ -79,7 +81,7 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
         None where an execution by itself takes too much, or the disk has no room, or runs take too long.
     """
     need = need_of(*programs.values())
-    if not limits.has_time_for(need):
+    if not limits.has_time_for(need, _RUNS):
         return None
     lighter = {key: lightened(module) for key, module in programs.items()}
     memories = [memory_of(module, INTERPRETER) for module in lighter.values()]

@@ -85,9 +85,9 @@ class Limits:
         """Whether all copies of what a comparison holds fit at once."""
         return COPIES * need.memory <= self.memory
 
-    def has_time_for(self, need: Need) -> bool:
-        """Whether the executions of a comparison fit into the seconds."""
-        return RUNS * need.work <= self.seconds * _UNITS_PER_SECOND
+    def has_time_for(self, need: Need, runs: int = RUNS) -> bool:
+        """Whether so many executions fit into the seconds."""
+        return runs * need.work <= self.seconds * _UNITS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
