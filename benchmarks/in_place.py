@@ -5,9 +5,9 @@
 Programs of this file, and N drawn ones, get sizes with which a comparison that holds all its copies would
 take each factor times the limit. Each is replayed against itself (or against a program that rounds otherwise)
 in processes of its own, twice: within `--memory-limit`, and with all the memory of the machine. Told are:
-whether it ran at full size, with smaller sizes, or not; the largest memory of the process that ran it, without
-pages of files, which the system may take back, and with them; the time beside the other run; and whether the
-expected results of both runs have the same bytes.
+whether it ran at full size, with smaller sizes, or not; the largest memory of the process that ran it,
+without pages of files, which the system may take back, and with them; the time beside the other run; and
+whether the expected results of both runs have the same bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def update(n: int) -> Pair:
     ]
     lines += [f"m2 = {shape} add(mm, g)", f"v2 = {shape} add(vv, gg)", f"s = {shape} sqrt(v2)"]
     lines += ["one = f32[] constant(1)", f"ones = {shape} broadcast(one), dimensions={{}}"]
-    lines += [f"s1 = {shape} add(s, ones)", f"q = {shape} divide(m2, s1)", f"w2 = {shape} subtract(w, q)"]
+    lines += [f"below = {shape} add(s, ones)", f"q = {shape} divide(m2, below)", f"w2 = {shape} subtract(w, q)"]
     lines += [f"ROOT r = ({shape}, {shape}, {shape}) tuple(w2, m2, v2)"]
     return (_entry(lines),) * 2
 
@@ -191,9 +191,9 @@ def drawn(seed: str) -> Callable[[int], Pair]:
                 "clamp": [f"n{k} = {shape} negate({b})", f"v{k} = {shape} maximum({a}, n{k})"],
                 "narrow": [f"h{k} = bf16[{n},{n}] convert({a})", f"v{k} = {shape} convert(h{k})"],
                 "roll": [
-                    f"s{k} = f32[{n - 1},{n}] slice({a}), slice={{[1:{n}], [0:{n}]}}",
-                    f"f{k} = f32[1,{n}] slice({a}), slice={{[0:1], [0:{n}]}}",
-                    f"v{k} = {shape} concatenate(s{k}, f{k}), dimensions={{0}}",
+                    f"rest{k} = f32[{n - 1},{n}] slice({a}), slice={{[1:{n}], [0:{n}]}}",
+                    f"top{k} = f32[1,{n}] slice({a}), slice={{[0:1], [0:{n}]}}",
+                    f"v{k} = {shape} concatenate(rest{k}, top{k}), dimensions={{0}}",
                 ],
             }[rng.choice(_OPERATIONS)]
             names.append(f"v{k}")

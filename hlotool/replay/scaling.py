@@ -17,6 +17,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.scale.in_place import InPlace, in_place
 from hlotool.scale.plan import Limits, Scaled, need_of, scaled
+from hlotool.scale.records import ScaleRecord
 from hlotool.scale.wish import AUTO, NEVER, wish_of
 from hlotool.workers.memory import memory_left
 
@@ -52,9 +53,16 @@ class Fitted:
         return msgspec.structs.replace(
             row,
             notes=notes,
-            scaled=None if self.scaled is None else self.scaled.record,
+            scaled=self._scaled_record(),
             in_place=None if self.in_place is None else self.in_place.record,
         )
+
+    def _scaled_record(self) -> ScaleRecord | None:
+        """What became of the sizes; the next time they may run as they are, where that was tried."""
+        if self.scaled is None:
+            return None
+        settled = self.scaled.record.settled and not self.note
+        return msgspec.structs.replace(self.scaled.record, settled=settled)
 
 
 def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) -> Fitted:

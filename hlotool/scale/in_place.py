@@ -15,12 +15,10 @@ from hlotool.analysis.light_order import lightened
 from hlotool.analysis.memory import INTERPRETER, Memory, memory_of
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
-from hlotool.scale.plan import COPIES, Limits, need_of
+from hlotool.scale.plan import COPIES, RUNS_IN_PLACE, Limits, need_of
 from hlotool.scale.records import InPlaceRecord
 from hlotool.values.on_disk import OnDisk, room_on_disk
 
-#: Both sides run once, on one set of inputs. Where they differ the judge ends with its share of the time.
-_RUNS = 4
 #: An argument of a narrow type is drawn in f32, and converted, before it goes to its file.
 _DRAWN = 3
 
@@ -81,7 +79,7 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
         None where an execution by itself takes too much, or the disk has no room, or runs take too long.
     """
     need = need_of(*programs.values())
-    if not limits.has_time_for(need, _RUNS):
+    if not limits.has_time_for(need, RUNS_IN_PLACE):
         return None
     lighter = {key: lightened(module) for key, module in programs.items()}
     memories = [memory_of(module, INTERPRETER) for module in lighter.values()]

@@ -94,6 +94,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         work: units of work, about a nanosecond each, of one execution as the program is, estimated.
         scaled_memory: likewise of the one that ran.
         scaled_work: likewise.
+        settled: more memory, or less, would have led to the same sizes: the user gave them, or time decides.
     """
 
     why: str
@@ -104,6 +105,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
     work: int = 0
     scaled_memory: int = 0
     scaled_work: int = 0
+    settled: bool = False
 
     @property
     def text(self) -> str:
