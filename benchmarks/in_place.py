@@ -91,7 +91,8 @@ def update(n: int) -> Pair:
     ]
     lines += [f"m2 = {shape} add(mm, g)", f"v2 = {shape} add(vv, gg)", f"s = {shape} sqrt(v2)"]
     lines += ["one = f32[] constant(1)", f"ones = {shape} broadcast(one), dimensions={{}}"]
-    lines += [f"below = {shape} add(s, ones)", f"q = {shape} divide(m2, below)", f"w2 = {shape} subtract(w, q)"]
+    lines += [f"below = {shape} add(s, ones)", f"q = {shape} divide(m2, below)"]
+    lines += [f"w2 = {shape} subtract(w, q)"]
     lines += [f"ROOT r = ({shape}, {shape}, {shape}) tuple(w2, m2, v2)"]
     return (_entry(lines),) * 2
 
