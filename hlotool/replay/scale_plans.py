@@ -69,7 +69,7 @@ def _plan(
     try:
         found = scaled(programs, options.scale, limits)
     except Unsupported as error:
-        return replace(plan, note=f"cannot be scaled: {error}")
+        return replace(plan, note=f"cannot be scaled: {error.reason}")
     if found is None:
         return plan
     return replace(plan, why=found.record.why, scaled=found.record, unseen=list(UNSEEN))

@@ -10,7 +10,7 @@ import msgspec
 
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import HlotoolError
+from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -102,7 +102,8 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
     except HlotoolError as error:
         if options.scale != AUTO:
             raise
-        return Fitted(_with(task, programs), note=f"not scaled: {error}")
+        why = error.reason if isinstance(error, Unsupported) else str(error)
+        return Fitted(_with(task, programs), note=f"not scaled: {why}")
     return Fitted(_with(task, programs if found is None else dict(found.programs)), found)
 
 

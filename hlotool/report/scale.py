@@ -50,7 +50,7 @@ class ScalePlansReport(Report[ScalePlansRecord]):
         changed = sum(plan.scaled is not None for plan in record.plans)
         as_they_are = sum(not plan.why for plan in record.plans)
         disk = sum(plan.in_place is not None for plan in record.plans)
-        counts = f"{as_they_are} fit, {disk} with values on disk, {changed} with smaller sizes"
+        counts = f"{as_they_are} fit, {disk} run as they are in less memory, {changed} with smaller sizes"
         yield Text(f"{plural(len(record.plans), 'module')}: {counts} · {memory}, {record.seconds:g} s each")
 
 

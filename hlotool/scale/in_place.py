@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlotool.analysis.light_order import lightened
-from hlotool.analysis.memory import INTERPRETER, Memory, memory_of
-from hlotool.ir.module import Module
+from hlotool.analysis.memory import INTERPRETER, memory_of
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 from hlotool.scale.plan import COPIES, RUNS_IN_PLACE, Limits, need_of
 from hlotool.scale.records import InPlaceRecord
-from hlotool.values.on_disk import OnDisk, room_on_disk
+from hlotool.values.on_disk import LEAST, OnDisk, room_on_disk
 
 #: An argument of a narrow type is drawn in f32, and converted, before it goes to its file.
 _DRAWN = 3
@@ -82,16 +82,24 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
     if not limits.has_time_for(need, RUNS_IN_PLACE):
         return None
     lighter = {key: lightened(module) for key, module in programs.items()}
-    memories = [memory_of(module, INTERPRETER) for module in lighter.values()]
-    needed = max(map(_needed, lighter.values(), memories))
-    written = memories[0].arguments + memories[0].results
+    needed = max(map(_needed, lighter.values()))
+    first = next(iter(lighter.values()))
+    written = _large(*first.entry.parameters) + _large(first.entry.root)
     if needed > limits.memory or written > room_on_disk():
         return None
     reordered = sum(lighter[key] is not module for key, module in programs.items())
     return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, reordered, written)
 
 
-def _needed(module: Module, memory: Memory) -> int:
-    """Bytes of memory of one execution whose arguments are on disk, and of drawing the largest of these."""
-    leaves = (shape.byte_size for p in module.entry.parameters for shape in array_shapes(p.shape))
-    return max(memory.peak - memory.arguments, _DRAWN * max(leaves, default=0))
+def _needed(module: Module) -> int:
+    """Bytes of memory of one execution with large arguments on disk, and of drawing the largest of these."""
+    parameters = module.entry.parameters
+    leaves = (shape.byte_size for parameter in parameters for shape in array_shapes(parameter.shape))
+    peak = memory_of(module, INTERPRETER).peak
+    return max(peak - _large(*parameters), _DRAWN * max(leaves, default=0))
+
+
+def _large(*instructions: Instruction) -> int:
+    """Bytes of the arrays that are put on disk."""
+    sizes = (shape.byte_size for i in instructions for shape in array_shapes(i.shape))
+    return sum(size for size in sizes if size >= LEAST)
