@@ -100,7 +100,7 @@ def _write(write: Callable[[Any], int | None], array: Array) -> None:
     step = max(1, _PIECE // array.itemsize)
     for start in range(0, array.size, step):
         piece = np.ascontiguousarray(flat[start : start + step]).view(np.uint8)
-        data = memoryview(piece)
+        data = piece.data
         while len(data):
             data = data[write(data) or 0 :]
 

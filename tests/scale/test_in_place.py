@@ -71,7 +71,7 @@ def test_it_runs_at_full_size_and_says_how(dump: Path) -> None:
 
 def test_a_fault_is_found_there(dump: Path) -> None:
     with_fault(dump)
-    [row] = hlotool.replay(str(dump), scale=LIMIT, cache=False).rows
+    [row] = rows(dump, scale=LIMIT)
     assert row.verdict is Verdict.WRONG
     assert row.in_place is not None
     assert "sine(" in row.divergence.text
@@ -176,7 +176,7 @@ def test_the_plan_is_shown_and_nothing_runs(dump: Path, capsys: pytest.CaptureFi
 def test_plans_are_those_that_a_replay_follows(dump: Path) -> None:
     for scale in ("64K", LIMIT, "1024=7", "never"):
         [plan] = hlotool.show_scale(str(dump), scale=scale).rows
-        [row] = hlotool.replay(str(dump), scale=scale, cache=False).rows
+        [row] = rows(dump, scale=scale)
         assert plan.scaled == row.scaled
         assert (plan.in_place is None) is (row.in_place is None)
         if plan.in_place is not None:
