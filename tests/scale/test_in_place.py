@@ -24,16 +24,17 @@ from hlotool.values.on_disk import NoRoomOnDisk
 TEXT = """HloModule big
 
 ENTRY e {
-  x = f32[1024,1024] parameter(0)
-  y = f32[1024,1024] parameter(1)
-  a = f32[1024,1024] OPERATION(x)
-  b = f32[1024,1024] multiply(a, y)
-  c = f32[1024,1024] add(b, x)
-  ROOT r = f32[1024,1024] reverse(c), dimensions={0}
+  x = f32[512,512] parameter(0)
+  y = f32[512,512] parameter(1)
+  a = f32[512,512] OPERATION(x)
+  b = f32[512,512] multiply(a, y)
+  c = f32[512,512] add(b, x)
+  ROOT r = f32[512,512] reverse(c), dimensions={0}
 }
 """
-#: Two arguments and a result: 12 MiB; a comparison takes 48 MiB, one execution without arguments 4 MiB.
-LIMIT = "20M"
+#: Two arguments and a result: 3 MiB; a comparison takes 12 MiB, one execution without arguments 1 MiB,
+#: and drawing an argument 3 MiB.
+LIMIT = "5M"
 GOOD = (Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING)
 
 
@@ -62,11 +63,11 @@ def test_it_runs_at_full_size_and_says_how(dump: Path) -> None:
     assert row.verdict is Verdict.IDENTICAL
     assert row.scaled is None
     assert row.in_place is not None
-    assert row.in_place.on_disk == 3 << 22
-    assert row.in_place.limit == 20 << 20
-    assert row.leaves[0].total == 1 << 20
+    assert row.in_place.on_disk == 3 << 20
+    assert row.in_place.limit == 5 << 20
+    assert row.leaves[0].total == 1 << 18
     assert row.inputs.sets == []
-    assert "ran within  20 MiB: 12 MiB of arguments and results on disk, no further inputs" in str(found)
+    assert "ran within  5 MiB: 3 MiB of arguments and results on disk, no further inputs" in str(found)
 
 
 def test_a_fault_is_found_there(dump: Path) -> None:
@@ -95,7 +96,7 @@ def test_given_arguments_are_held_on_disk_and_results_of_the_hardware_compared(
     dump: Path, tmp_path: Path
 ) -> None:
     rng = np.random.default_rng(3)
-    x, y = (rng.standard_normal((1024, 1024)).astype(np.float32) for _ in range(2))
+    x, y = (rng.standard_normal((512, 512)).astype(np.float32) for _ in range(2))
     np.savez(tmp_path / "input.npz", x=x, y=y)
     real = (np.tanh(x.astype(np.float64)) * y + x)[::-1].astype(np.float32)
     np.savez(tmp_path / "output.npz", real)
@@ -103,7 +104,7 @@ def test_given_arguments_are_held_on_disk_and_results_of_the_hardware_compared(
     found = hlotool.replay(str(dump), scale=LIMIT, **given, cache=False).rows
     assert [row.verdict in GOOD for row in found] == [True, True]
     assert all(row.in_place is not None and row.scaled is None for row in found)
-    assert found[-1].in_place.on_disk >= 4 << 22
+    assert found[-1].in_place.on_disk >= 4 << 20
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_what_does_not_run_that_way_gets_smaller_sizes(
 
 
 def test_never_means_not_even_then(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "memory_left", lambda: 20 << 20)
+    monkeypatch.setattr(scaling, "memory_left", lambda: 5 << 20)
     [row] = rows(dump, scale="never")
     assert row.in_place is not None
     assert row.verdict is Verdict.IDENTICAL
@@ -140,10 +141,10 @@ def test_never_means_not_even_then(dump: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("memory", "seconds", "room", "runs"),
     [
-        (20 << 20, 300.0, 1 << 40, True),
-        (3 << 20, 300.0, 1 << 40, False),  # one execution does not fit
-        (20 << 20, 1e-3, 1 << 40, False),  # it would take too long
-        (20 << 20, 300.0, 11 << 20, False),  # no room on the disk
+        (5 << 20, 300.0, 1 << 40, True),
+        (2 << 20, 300.0, 1 << 40, False),  # one execution does not fit
+        (5 << 20, 1e-3, 1 << 40, False),  # it would take too long
+        (5 << 20, 300.0, 2 << 20, False),  # no room on the disk
     ],
 )
 def test_where_it_is_possible(
@@ -165,7 +166,7 @@ def test_the_plan_is_shown_and_nothing_runs(dump: Path, capsys: pytest.CaptureFi
     plan, broken = record["plans"]
     assert record["schema"] == "hlotool.scale/1"
     assert record["memory"] == 64 << 10
-    assert {size["old"] for size in plan["scaled"]["sizes"]} == {1024}
+    assert {size["old"] for size in plan["scaled"]["sizes"]} == {512}
     assert plan["scaled"]["scaled_memory"] < plan["scaled"]["memory"] == plan["memory"]
     assert plan["in_place"] is None
     assert plan["unseen"]
@@ -174,7 +175,7 @@ def test_the_plan_is_shown_and_nothing_runs(dump: Path, capsys: pytest.CaptureFi
 
 
 def test_plans_are_those_that_a_replay_follows(dump: Path) -> None:
-    for scale in ("64K", LIMIT, "1024=7", "never"):
+    for scale in ("64K", LIMIT, "512=7", "never"):
         [plan] = hlotool.show_scale(str(dump), scale=scale).rows
         [row] = rows(dump, scale=scale)
         assert plan.scaled == row.scaled
@@ -186,12 +187,12 @@ def test_plans_are_those_that_a_replay_follows(dump: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (["run", "{dump}", "--scale", LIMIT], "runs within  20 MiB: 12 MiB of arguments and results on disk"),
+        (["run", "{dump}", "--scale", LIMIT], "runs within  5 MiB: 3 MiB of arguments and results on disk"),
         (["run", "{dump}"], "runs   as it is"),
-        (["bisect", "{dump}", "--scale", LIMIT], "scaled      1024 → "),
-        (["prove", "{dump}", "--scale", LIMIT], "scaled      1024 → "),
-        (["prove", "{before}", "{after}", "--scale", LIMIT], "scaled      1024 → "),
-        (["reduce", "{before}", "--scale", LIMIT], "scaled      1024 → "),
+        (["bisect", "{dump}", "--scale", LIMIT], "scaled      512 → "),
+        (["prove", "{dump}", "--scale", LIMIT], "scaled      512 → "),
+        (["prove", "{before}", "{after}", "--scale", LIMIT], "scaled      512 → "),
+        (["reduce", "{before}", "--scale", LIMIT], "scaled      512 → "),
     ],
 )
 def test_every_command_with_scale_shows_it(
