@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hlotool.api.replay import replay
     from hlotool.api.repro import verify
     from hlotool.api.results import Result
+    from hlotool.api.show_scale import show_scale
     from hlotool.ir.module import Module
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "reduce",
     "replay",
     "run",
+    "show_scale",
     "update_baseline",
     "verify",
 ]

@@ -109,7 +109,7 @@ def prove(
     from hlotool.report.records import versions
 
     notes: list[str] = []
-    pairing = _pairing(paths, options_from(given), notes)
+    pairing = pairing_of(paths, options_from(given), notes)
     record = ProveRecord(
         versions=versions(),
         left=paths[0],
@@ -123,8 +123,8 @@ def prove(
     return ProveResult(msgspec.structs.replace(record, exit_code=int(prove_exit_code(record))))
 
 
-def _pairing(paths: Sequence[str], options: RunOptions, notes: list[str]) -> Pairing:
-    """What is compared with what; notes get what was passed over."""
+def pairing_of(paths: Sequence[str], options: RunOptions, notes: list[str]) -> Pairing:
+    """What of one dump, or of two, is compared with what; notes get what was passed over."""
     from hlotool.diff.programs import Pairing, StagePair, pair_dumps
     from hlotool.dump.directory import open_dump
     from hlotool.dump.records import modules_matching

@@ -72,6 +72,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    if arguments.show_scale:
+        from hlotool.cli.scale import show
+
+        return show(arguments, arguments.paths)
     from hlotool.api.bisect import bisect
 
     course = TerminalCourse(arguments)

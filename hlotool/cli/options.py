@@ -208,6 +208,9 @@ def add_scale_option(group: argparse._ArgumentGroup) -> None:
         default="auto",
         help="programs that do not fit run with smaller sizes; PLAN: sizes (4096=7,512=3) or a memory (8G)",
     )
+    group.add_argument(
+        "--show-scale", action="store_true", help="run nothing; show which sizes programs would get, and why"
+    )
 
 
 def add_baseline_option(group: argparse._ArgumentGroup) -> None:

@@ -63,6 +63,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    if arguments.show_scale:
+        from hlotool.cli.scale import show
+
+        return show(arguments, [arguments.left], arguments.right)
     from hlotool.api.prove import prove
 
     found = prove(arguments.left, arguments.right, **keywords(prove, arguments))

@@ -64,6 +64,10 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    if arguments.show_scale:
+        from hlotool.cli.scale import show
+
+        return show(arguments, [arguments.path])
     from hlotool.api.reduce import reduce
     from hlotool.search.reduction.files import default_output
 

@@ -138,6 +138,10 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> argparse._Argumen
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    if arguments.show_scale:
+        from hlotool.cli.scale import show
+
+        return show(arguments, arguments.paths, in_place=True)
     from hlotool.api.replay import replay
 
     course = TerminalCourse(arguments)

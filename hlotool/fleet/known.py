@@ -114,9 +114,9 @@ class Known:
             self.journal.add(identity.exact, msgspec.to_builtins(entry))
         # A saved set of inputs is a file that others remove; a process that died may live the next time.
         lasts = identity.lasts and is_as_here
-        # Whether sizes were made smaller depends on the memory that was free.
-        fits = all(row.scaled is None for row in rows)
-        if lasts and fits and not verdicts & FAILED and not any(_file(row) for row in rows):
+        # Whether programs ran as they are, and with which sizes if not, may depend on the free memory.
+        settled = all(row.in_place is None and (row.scaled is None or row.scaled.settled) for row in rows)
+        if lasts and settled and not verdicts & FAILED and not any(_file(row) for row in rows):
             self._store(identity.exact, entry)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.locate.records import DivergenceRecord, ElementRecord, NonFiniteRecord
-from hlotool.scale.records import ScaleRecord
+from hlotool.scale.records import InPlaceRecord, ScaleRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
@@ -208,6 +208,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         reason: the verdict in one line.
         inputs: what both sides ran on.
         scaled: that both ran with smaller sizes than they have; None where they are as they are.
+        in_place: that they ran as they are in less memory than that takes; None where there was enough.
         leaves: comparisons, in tuple order.
         outputs: summaries, when there was nothing to compare with.
         unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
@@ -240,6 +241,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
     inputs: InputsRecord | None = None
     scaled: ScaleRecord | None = None
+    in_place: InPlaceRecord | None = None
     leaves: list[LeafRecord] = []
     outputs: list[OutputRecord] = []
     unexplained: int = 0

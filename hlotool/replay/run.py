@@ -28,11 +28,13 @@ from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
-from hlotool.replay.scaling import fitting
+from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
-from hlotool.scale.plan import Scaled
+from hlotool.scale.wish import NEVER
+from hlotool.values.keeping import Keep
+from hlotool.values.on_disk import NoRoomOnDisk
 from hlotool.workers.work_limit import work_done
 
 
@@ -72,12 +74,26 @@ def _warm_up(options: ReplayOptions) -> None:
 
 def _rows(task: Task) -> Iterator[ModuleRecord]:
     selection = select_stages(task.module, task.options.stages)
-    fitted = fitting(task, [stage for stage in (selection.reference, *selection.tested) if stage is not None])
-    for row in _rows_of(fitted.task, selection, fitted.scaled):
-        yield fitted.noted(row)
+    stages = [stage for stage in (selection.reference, *selection.tested) if stage is not None]
+    fitted = fitting(task, stages, may_be_in_place=True)
+    count, failure = 0, ""
+    try:
+        for row in _rows_of(fitted, selection):
+            yield fitted.noted(row)
+            count += 1
+    except (MemoryError, BackendOutOfMemory, NoRoomOnDisk) as error:
+        if fitted.in_place is None or count or task.options.scale == NEVER:
+            raise
+        failure = str(error) or "out of memory"
+    if failure:
+        # Only now, when the frames of what failed have let go of what they held.
+        fitted = replace(fitting(task, stages), note=f"as it is, it did not run: {failure}")
+        for row in _rows_of(fitted, selection):
+            yield fitted.noted(row)
 
 
-def _rows_of(task: Task, selection: Selection, scaled: Scaled | None) -> Iterator[ModuleRecord]:
+def _rows_of(fitted: Fitted, selection: Selection) -> Iterator[ModuleRecord]:
+    task = fitted.task
     before = work_done()
     reference = _reference(task, selection.reference)
     origin = _origin(task, selection.reference, reference)
@@ -92,9 +108,12 @@ def _rows_of(task: Task, selection: Selection, scaled: Scaled | None) -> Iterato
             yield _failed(task, reference, stage.label, str(stage.source), error)
     loading = (work_done() - before) // max(1, len(programs))
     aside = Aside(reference, task.options)
-    for trial in trials(task.module, origin.module, task.options, origin.runner.copies, scaled):
+    own = origin.runner.copies, fitted.scaled, fitted.keep
+    for trial in trials(task.module, origin.module, task.options, *own):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
-        rows = _trial_rows(task, reference, programs, trial, whole, aside, loading, is_alone=not stages)
+        rows = _trial_rows(
+            *(task, reference, programs, trial, whole, aside, loading), not stages, fitted.keep
+        )
         if task.options.save_values is not None:
             rows = _saving(rows, task, reference, programs, trial)
         yield from map(aside.noted, rows)
@@ -133,14 +152,15 @@ def _trial_rows(
     aside: Aside,
     loading: int,
     is_alone: bool,
+    keep: Keep,
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
     `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of
-    runs; `loading` is the work of reading a program.
+    runs; `loading` is the work of reading a program; `keep` is given the expected result.
     """
     began, before = time.perf_counter(), work_done()
-    expected = reference.runner.run(trial.arguments, whole).value
+    expected = keep(reference.runner.run(trial.arguments, whole).value)
     work = work_done() - before
     aside.ran(Ran(reference, trial, expected, work))
     last: tuple[Program, Value, ModuleRecord] | None = None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
-from hlotool.errors import HlotoolError
+from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
-from hlotool.scale.plan import Limits, Scaled, scaled
-from hlotool.scale.wish import AUTO, NEVER
+from hlotool.scale.in_place import InPlace, in_place
+from hlotool.scale.plan import Limits, Scaled, need_of, scaled
+from hlotool.scale.records import ScaleRecord
+from hlotool.scale.wish import AUTO, NEVER, wish_of
 from hlotool.workers.memory import memory_left
 
 #: Seconds for a comparison where nobody says: those of `hlotool run`.
@@ -30,25 +33,39 @@ class Fitted:
         task: to be done.
         scaled: its programs with smaller sizes; None where they are as they are.
         note: why they are, though they do not fit; empty where they fit.
+        in_place: how they run as they are in less memory than that takes by itself; None otherwise.
     """
 
     task: Task
     scaled: Scaled | None = None
     note: str = ""
+    in_place: InPlace | None = None
+
+    def keep(self, value: Any) -> Any:
+        """The same value, an array or tuples of them, where there is room for it; raises NoRoomOnDisk."""
+        return value if self.in_place is None else self.in_place.keep(value)
 
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """A row of the task that says what became of the sizes."""
-        if self.note:
-            return msgspec.structs.replace(row, notes=[*row.notes, self.note])
-        if self.scaled is None:
-            return row
-        notes = list(row.notes)
-        if self.task.module.captures or self.task.options.outputs:
+        notes = [*row.notes, self.note] if self.note else list(row.notes)
+        if self.scaled is not None and (self.task.module.captures or self.task.options.outputs):
             notes.append("what the hardware returned is of the full sizes: it is compared with nothing")
-        return msgspec.structs.replace(row, scaled=self.scaled.record, notes=notes)
+        return msgspec.structs.replace(
+            row,
+            notes=notes,
+            scaled=self._scaled_record(),
+            in_place=None if self.in_place is None else self.in_place.record,
+        )
+
+    def _scaled_record(self) -> ScaleRecord | None:
+        """What became of the sizes; the next time they may run as they are, where that was tried."""
+        if self.scaled is None:
+            return None
+        settled = self.scaled.record.settled and not self.note
+        return msgspec.structs.replace(self.scaled.record, settled=settled)
 
 
-def fitting(task: Task, stages: Sequence[Stage]) -> Fitted:
+def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) -> Fitted:
     """The task with its programs read, and with smaller sizes where a comparison would not fit.
 
     What cannot be read is left to whoever needs it, and can say what that means for the module.
@@ -56,13 +73,15 @@ def fitting(task: Task, stages: Sequence[Stage]) -> Fitted:
     Args:
         task: a module.
         stages: of it, that are compared; the reference first.
+        may_be_in_place: whoever asks holds values only as `Fitted.keep` returns them, so that programs need
+            not fit as often as a comparison has them.
 
     Raises:
         Unsupported: no dimension has a size that the user wants another one of.
         UsageError: the user wants something that is no scale.
     """
     options, programs = task.options, dict[str, Module]()
-    if options.scale == NEVER:
+    if options.scale == NEVER and not may_be_in_place:
         return Fitted(task)
     for stage in stages:
         try:
@@ -71,13 +90,50 @@ def fitting(task: Task, stages: Sequence[Stage]) -> Fitted:
             continue
     if not programs:
         return Fitted(task)
+    limits = limits_of(options)
+    if may_be_in_place and (place := how_in_place(programs, options, limits)) is not None:
+        # Further sets of inputs would lie in memory, one after the other.
+        own = replace(_with(task, dict(place.programs)), options=without_sets(options))
+        return Fitted(own, in_place=place)
+    if options.scale == NEVER:
+        return Fitted(_with(task, programs))
     try:
-        found = scaled(programs, options.scale, limits_of(options))
+        found = scaled(programs, options.scale, limits)
     except HlotoolError as error:
         if options.scale != AUTO:
             raise
-        return Fitted(_with(task, programs), note=f"not scaled: {error}")
+        why = error.reason if isinstance(error, Unsupported) else str(error)
+        return Fitted(_with(task, programs), note=f"not scaled: {why}")
     return Fitted(_with(task, programs if found is None else dict(found.programs)), found)
+
+
+def how_in_place(programs: Mapping[str, Module], options: ReplayOptions, limits: Limits) -> InPlace | None:
+    """How programs run as they are in the memory there is; None where they fit anyhow, or nothing helps.
+
+    Backends in processes of their own get copies of their arguments there, and several devices have one each.
+
+    Args:
+        programs: that are compared, the reference first.
+        options: of the comparison.
+        limits: of it, where the user names no other memory.
+    """
+    is_here = {name.partition(":")[0] for name in options.backends} == {"numpy"}
+    is_for_one = all(m.replica_count * m.num_partitions == 1 for m in programs.values())
+    if not is_here or not is_for_one:
+        return None
+    if options.scale != NEVER:
+        wish = wish_of(options.scale)
+        if wish.sizes:
+            return None
+        limits = limits.within(wish)
+    if limits.has_memory_for(need_of(*programs.values())):
+        return None
+    return in_place(programs, limits)
+
+
+def without_sets(options: ReplayOptions) -> ReplayOptions:
+    """The options with the plain set of inputs alone."""
+    return msgspec.structs.replace(options, further_sets=False)
 
 
 def _with(task: Task, programs: dict[str, Module]) -> Task:

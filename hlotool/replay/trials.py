@@ -19,6 +19,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
 from hlotool.stores.paths import is_folder
 from hlotool.values.captured import values_file
+from hlotool.values.keeping import Keep, as_it_is
 
 if TYPE_CHECKING:
     from hlotool.scale.plan import Scaled
@@ -54,6 +55,7 @@ def trials(
     options: ReplayOptions,
     copies: int = 1,
     scaled: Scaled | None = None,
+    keep: Keep = as_it_is,
 ) -> Iterator[Trial]:
     """The runs of a module: one on given or generated inputs, or one per captured execution.
 
@@ -64,6 +66,7 @@ def trials(
         copies: number of devices that take arguments of their own; the arguments are then one tuple each.
         scaled: what `module` was made of, where it has smaller sizes: arguments for the program as it was are
             cut, and what that returned is no result of this one.
+        keep: what becomes of large arrays.
 
     Raises:
         InputDataError: values do not fit the program, or `--outputs` come without their inputs.
@@ -76,15 +79,16 @@ def trials(
             yield _cut(trial, module, scaled, copies)
     elif options.inputs is not None or owner.arguments:
         inputs = _own_file(options.inputs or owner.arguments, owner)
-        yield _with_outputs(_given(inputs, module, copies), owner, module, options, copies)
+        yield _with_outputs(_given(inputs, module, copies, keep), owner, module, options, copies, keep)
     elif owner.captures:
         for number, capture in enumerate(owner.captures, start=1):
             name = f"execution_{number}" if len(owner.captures) > 1 else ""
-            yield _with_outputs(_captured(capture, name, module, copies), owner, module, options, copies)
+            trial = _captured(capture, name, module, copies, keep)
+            yield _with_outputs(trial, owner, module, options, copies, keep)
     else:
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
-        yield _with_outputs(_generated(module, options, copies), owner, module, options, copies)
+        yield _with_outputs(_generated(module, options, copies, keep), owner, module, options, copies, keep)
 
 
 def _cut(trial: Trial, module: Module, scaled: Scaled, copies: int) -> Trial:
@@ -118,13 +122,12 @@ def _own_file(source: str, owner: DumpModule) -> str:
     return source
 
 
-def _given(source: str, module: Module, copies: int) -> Trial:
-    return Trial(
-        load_arguments(source, module, copies), InputsRecord(origin="given", description=f"from {source}")
-    )
+def _given(source: str, module: Module, copies: int, keep: Keep) -> Trial:
+    arguments = keep(load_arguments(source, module, copies, keep))
+    return Trial(arguments, InputsRecord(origin="given", description=f"from {source}"))
 
 
-def load_arguments(source: str, module: Module, copies: int) -> tuple[Any, ...]:
+def load_arguments(source: str, module: Module, copies: int, keep: Keep = as_it_is) -> tuple[Any, ...]:
     """The arguments in a file, those of each device where `copies` of them have their own.
 
     Raises:
@@ -136,17 +139,17 @@ def load_arguments(source: str, module: Module, copies: int) -> tuple[Any, ...]:
         return load_device_inputs(source, module, copies)
     from hlotool.values.captured import load_inputs
 
-    return load_inputs(source, module)
+    return load_inputs(source, module, keep)
 
 
-def _captured(capture: Capture, name: str, module: Module, copies: int) -> Trial:
+def _captured(capture: Capture, name: str, module: Module, copies: int, keep: Keep) -> Trial:
     from hlotool.values.flatten import from_literal
 
     execution = read_execution(capture)
-    devices = [tuple(map(from_literal, literals)) for literals in execution.arguments]
+    devices = [tuple(keep(from_literal(one)) for one in literals) for literals in execution.arguments]
     arguments = _for_devices(devices, module, copies, Location(str(capture.source)))
     record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
-    result = from_literal(execution.result) if execution.result is not None else None
+    result = keep(from_literal(execution.result)) if execution.result is not None else None
     origin = f"captured on {execution.platform}" if execution.platform else "captured"
     return Trial(arguments, record, name, result, origin)
 
@@ -167,10 +170,10 @@ def _for_devices(
     return tuple(devices)
 
 
-def _generated(module: Module, options: ReplayOptions, copies: int) -> Trial:
+def _generated(module: Module, options: ReplayOptions, copies: int, keep: Keep) -> Trial:
     from hlotool.values.generate import generate_inputs
 
-    made = generate_inputs(module, options.seed, options.input_range)
+    made = generate_inputs(module, options.seed, options.input_range, keep)
     rules = [text for leaf in made.descriptions if (text := _rule(leaf))]
     bounds = options.input_range
     within = f" within [{bounds[0]:g}, {bounds[1]:g}]" if bounds else ""
@@ -203,17 +206,17 @@ def _rule(leaf: LeafDescription) -> str:
 
 
 def _with_outputs(
-    trial: Trial, owner: DumpModule, module: Module, options: ReplayOptions, copies: int
+    trial: Trial, owner: DumpModule, module: Module, options: ReplayOptions, copies: int, keep: Keep
 ) -> Trial:
     """The trial with the result that the user gave, if any."""
     if options.outputs is None:
         return trial
     source = _own_file(options.outputs, owner)
-    result = load_result(source, module, copies)
+    result = keep(load_result(source, module, copies, keep))
     return Trial(trial.arguments, trial.inputs, trial.name, result, f"from {source}")
 
 
-def load_result(source: str, module: Module, copies: int) -> Any:
+def load_result(source: str, module: Module, copies: int, keep: Keep = as_it_is) -> Any:
     """The result in a file, of each device where `copies` return their own; raises as `load_arguments`."""
     if copies > 1:
         from hlotool.values.captured_devices import load_device_outputs
@@ -221,4 +224,4 @@ def load_result(source: str, module: Module, copies: int) -> Any:
         return load_device_outputs(source, module, copies)
     from hlotool.values.captured import load_outputs
 
-    return load_outputs(source, module)
+    return load_outputs(source, module, keep)

@@ -28,6 +28,7 @@ from hlotool.report.opt_records import OptRecord, PassesRecord
 from hlotool.report.prove_records import ProveRecord
 from hlotool.report.records import BackendsRecord, CheckRecord, ExplainRecord, RulesRecord, RunRecord
 from hlotool.report.reduce_records import ExtractRecord, ReduceRecord
+from hlotool.report.scale_records import ScalePlansRecord
 
 FOLDER = Path(__file__).parent / "schema"
 
@@ -53,6 +54,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,
+    "scale-1.json": ScalePlansRecord,
 }
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)

@@ -123,6 +123,8 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
                 yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if module.in_place is not None:
+        yield "ran within", module.in_place.text
     if module.scaled is not None:
         yield from scale_facts(module.scaled, verbose)
     if module.generated_constants:

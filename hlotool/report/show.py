@@ -29,6 +29,7 @@ _REPORTS = {
     "passes": ("opt", "PassList"),
     "explain": ("explain", "Explanation"),
     "backends": ("backends", "BackendTable"),
+    "scale": ("scale", "ScalePlansReport"),
     "cache": ("cache", "CacheReport"),
 }
 

@@ -26,6 +26,9 @@ from hlotool.scale.wish import Wish, wish_of
 COPIES: Final = 4
 #: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
 RUNS: Final = 20
+#: How often one does that runs programs as they are with values on disk: both sides once, on one set of
+#: inputs. Where these differ, the judge ends with its share of the time.
+RUNS_IN_PLACE: Final = 4
 #: Of what a program that is scaled may need: it is small anyhow, and judging it takes its time.
 _MEMORY_GOAL: Final = 1 << 30
 _WORK_GOAL: Final = 300_000_000
@@ -63,19 +66,36 @@ class Limits:
     memory: float
     seconds: float
 
+    def within(self, wish: Wish) -> Limits:
+        """With the memory that somebody wants instead, where they name one."""
+        return Limits(wish.memory, self.seconds) if wish.memory else self
+
     def hold(self, need: Need) -> bool:
         """Whether a comparison of programs of which one execution needs that fits."""
         return self.lacks(need) == ""
 
     def lacks(self, need: Need) -> str:
         """What it would take too much of, in words; empty where it fits."""
-        if COPIES * need.memory > self.memory:
+        if not self.has_memory_for(need):
             taken, there = size_text(COPIES * need.memory), size_text(self.memory)
             return f"a comparison needs about {taken}, and there is {there}"
-        if RUNS * need.work > self.seconds * _UNITS_PER_SECOND:
+        if not self.has_time_for(need):
             seconds = need.work / _UNITS_PER_SECOND
             return f"one execution takes about {seconds:,.0f} s, and a comparison many"
         return ""
+
+    def has_memory_for(self, need: Need) -> bool:
+        """Whether all copies of what a comparison holds fit at once."""
+        return COPIES * need.memory <= self.memory
+
+    def settles(self, need: Need) -> bool:
+        """Whether other memory changes nothing: executions take too long, and sizes are of the goal."""
+        enough = self.memory >= COPIES * _MEMORY_GOAL
+        return enough and not self.has_time_for(need, RUNS_IN_PLACE)
+
+    def has_time_for(self, need: Need, runs: int = RUNS) -> bool:
+        """Whether so many executions fit into the seconds."""
+        return runs * need.work <= self.seconds * _UNITS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +147,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
         UsageError: `text` is none of what it may be.
     """
     wish = wish_of(text)
-    if wish.memory:
-        limits = Limits(wish.memory, limits.seconds)
+    limits = limits.within(wish)
     need = need_of(*programs.values())
     why = limits.lacks(need)
     if not why and not wish.sizes:
@@ -141,16 +160,16 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
         goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
         last = Unsupported(f"{limits.lacks(found) or why}, even with the smallest sizes that could be told")
         if wish.sizes or goal.hold(found):
-            return Scaled(
-                made, _record(classes, chosen, why or "asked for", need, found), classes, chosen, [*made]
-            )
+            settled = bool(wish.sizes) or limits.settles(need)
+            record = _record(classes, chosen, why or "asked for", need, found, settled)
+            return Scaled(made, record, classes, chosen, [*made])
         best = made, chosen, found
     if last is None:
         raise Unsupported(f"{why}, and no dimension could be told to be of any size")
     if not limits.hold(best[2]):
         raise last
     made, chosen, found = best
-    return Scaled(made, _record(classes, chosen, why, need, found), classes, chosen, [*made])
+    return Scaled(made, _record(classes, chosen, why, need, found, settled=False), classes, chosen, [*made])
 
 
 def _candidates(classes: Classes, wish: Wish) -> Iterator[Mapping[Size, int]]:
@@ -166,7 +185,9 @@ def _candidates(classes: Classes, wish: Wish) -> Iterator[Mapping[Size, int]]:
     yield chosen
 
 
-def _record(classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, found: Need) -> ScaleRecord:
+def _record(
+    classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, found: Need, settled: bool
+) -> ScaleRecord:
     names = _names(classes)
     changed: dict[tuple[int, int], list[Size]] = {}
     for atom, new in chosen.items():
@@ -197,6 +218,7 @@ def _record(classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, 
         work=need.work,
         scaled_memory=found.memory,
         scaled_work=found.work,
+        settled=settled,
     )
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from hlotool.amounts import size_text
 from hlotool.findings.records import Record
 
 #: Sizes that one line names: loops, and the largest others.
 _NAMED: Final = 6
 
+
+#: What smaller sizes cannot show.
+UNSEEN: Final = (
+    "a fault that only the full sizes show: the remainder of a tile, an index beyond 32 bits, a long sum",
+    "what the hardware returned: it is of the full sizes, and compared with nothing",
+    "a number that a compiler computed from a size and hid in another one",
+)
 
 #: Name of a size that a loop walks along.
 LOOP: Final = "loop"
@@ -45,6 +53,35 @@ class StayingRecord(Record, frozen=True, kw_only=True):
     dimensions: int
 
 
+class InPlaceRecord(Record, frozen=True, kw_only=True):
+    """That programs ran at full size in less memory than a comparison takes by itself.
+
+    Attributes:
+        limit: bytes of memory that there were.
+        memory: bytes that a comparison would have taken, estimated.
+        needed: bytes of memory that one execution needs this way, estimated.
+        on_disk: bytes of arguments and results that were read from temporary files.
+        reordered: programs whose instructions ran in another order, in which less is alive at once.
+    """
+
+    limit: int
+    memory: int
+    needed: int
+    on_disk: int = 0
+    reordered: int = 0
+
+    @property
+    def text(self) -> str:
+        """In one line: `8 GiB: 3.1 GiB of arguments and results on disk, 2 programs in a lighter order`."""
+        parts = []
+        if self.on_disk:
+            parts.append(f"{size_text(self.on_disk)} of arguments and results on disk")
+        if self.reordered:
+            parts.append(f"{self.reordered} program{'s' * (self.reordered > 1)} in a lighter order")
+        parts.append("no further inputs")
+        return f"{size_text(self.limit)}: {', '.join(parts)}"
+
+
 class ScaleRecord(Record, frozen=True, kw_only=True):
     """That programs ran with smaller sizes than they have.
 
@@ -57,6 +94,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         work: units of work, about a nanosecond each, of one execution as the program is, estimated.
         scaled_memory: likewise of the one that ran.
         scaled_work: likewise.
+        settled: more memory, or less, would have led to the same sizes: the user gave them, or time decides.
     """
 
     why: str
@@ -67,6 +105,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
     work: int = 0
     scaled_memory: int = 0
     scaled_work: int = 0
+    settled: bool = False
 
     @property
     def text(self) -> str:
@@ -81,3 +120,29 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         if count := len({stay.size for stay in self.stay}):
             text += f"; {count} size{'s' * (count > 1)} could not be told and stay{'s' * (count == 1)}"
         return text
+
+
+class PlanRecord(Record, frozen=True, kw_only=True):
+    """What would become of one module.
+
+    Attributes:
+        path: of the file that speaks for it.
+        name: of the module.
+        memory: bytes that one execution needs as the programs are, estimated.
+        work: units of work, about a nanosecond each, of one execution, estimated.
+        why: they do not fit, or are to get other sizes; empty where they run as they are.
+        in_place: how they would run as they are all the same.
+        scaled: the sizes that they would get.
+        unseen: what a comparison of the smaller programs cannot show.
+        note: why nothing can be said or done; empty otherwise.
+    """
+
+    path: str
+    name: str
+    memory: int = 0
+    work: int = 0
+    why: str = ""
+    in_place: InPlaceRecord | None = None
+    scaled: ScaleRecord | None = None
+    unseen: list[str] = []
+    note: str = ""

@@ -20,6 +20,7 @@ import numpy as np
 from hlotool.errors import DumpError, InputDataError
 from hlotool.stores.paths import here, open_bytes
 from hlotool.stores.urls import is_url
+from hlotool.values.keeping import Keep, as_it_is
 
 
 @contextmanager
@@ -43,8 +44,10 @@ def _readable(path: Path | str) -> Iterator[None]:
         raise InputDataError(f"{path}: cannot be read as .npz or .npy: {reason}") from error
 
 
-def read_all(path: str) -> dict[str, Any]:
+def read_all(path: str, keep: Keep = as_it_is) -> dict[str, Any]:
     """All arrays of a file, or of a URL, by key; the array of an `.npy` has the key `0`.
+
+    Each goes through `keep` before the next one is read.
 
     Raises:
         InputDataError: there is no such file, or nothing that NumPy can read.
@@ -53,7 +56,9 @@ def read_all(path: str) -> dict[str, Any]:
         raise InputDataError(f"{path}: not a file")
     with _readable(path), open_bytes(path) as file:
         loaded = np.load(file, allow_pickle=False)
-        return {"0": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+        if isinstance(loaded, np.ndarray):
+            return {"0": keep(loaded)}
+        return {key: keep(loaded[key]) for key in loaded.files}
 
 
 def read_keys(path: Path) -> list[str]:

@@ -28,15 +28,17 @@ from hlotool.stores.paths import inside, is_file, is_folder
 from hlotool.values.array_files import read_all
 from hlotool.values.fit import fit, fit_value
 from hlotool.values.flatten import Value, unflatten
+from hlotool.values.keeping import Keep, as_it_is
 from hlotool.values.scripts import load_function
 
 
-def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
+def load_inputs(source: str, module: Module, keep: Keep = as_it_is) -> tuple[Value, ...]:
     """One value per entry parameter.
 
     Args:
         source: what `--inputs` was given; see the module's description.
         module: the program to run.
+        keep: see `values.array_files.read_all`.
 
     Raises:
         InputDataError: nothing there, or it does not fit the parameters.
@@ -44,7 +46,7 @@ def load_inputs(source: str, module: Module) -> tuple[Value, ...]:
     if (script := split_script(source)) is not None:
         path, function = script
         return fit_arguments(call_script(path, function, module), module, f"{path}:{function}")
-    return read_arguments(read_arrays(source, module), module, source)
+    return read_arguments(read_arrays(source, module, keep), module, source)
 
 
 def read_arguments(given: Mapping[str, Any], module: Module, source: str) -> tuple[Value, ...]:
@@ -59,13 +61,13 @@ def read_arguments(given: Mapping[str, Any], module: Module, source: str) -> tup
     return tuple(values)
 
 
-def load_outputs(source: str, module: Module) -> Value:
+def load_outputs(source: str, module: Module, keep: Keep = as_it_is) -> Value:
     """The result that the real program returned, nested as the result's shape.
 
     Raises:
         InputDataError: as `load_inputs`.
     """
-    return read_result(read_arrays(source, module), module, source)
+    return read_result(read_arrays(source, module, keep), module, source)
 
 
 def read_result(given: Mapping[str, Any], module: Module, source: str) -> Value:
@@ -179,13 +181,13 @@ def fit_arguments(made: Sequence[Any], module: Module, label: str) -> tuple[Valu
     )
 
 
-def read_arrays(path: str, module: Module) -> dict[str, Any]:
+def read_arrays(path: str, module: Module, keep: Keep = as_it_is) -> dict[str, Any]:
     """The arrays of a file, or of the module's file in a directory, by key.
 
     Raises:
         InputDataError: nothing there that NumPy can read.
     """
-    return read_all(_in_directory(path, module) if is_folder(path) else path)
+    return read_all(_in_directory(path, module) if is_folder(path) else path, keep)
 
 
 def _in_directory(directory: str, module: Module) -> str:

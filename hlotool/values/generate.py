@@ -23,6 +23,7 @@ from hlotool.values.demand_flow import parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import holds, integer_range
+from hlotool.values.keeping import Keep, as_it_is
 from hlotool.workers.work_limit import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
@@ -84,12 +85,12 @@ class InputGenerator:
         self.module = module
         self._range = value_range
 
-    def draw(self, seed: int = 0) -> GeneratedInputs:
+    def draw(self, seed: int = 0, keep: Keep = as_it_is) -> GeneratedInputs:
         """Arguments that make sense to the program; see `generate_inputs`."""
         descriptions: list[LeafDescription] = []
         values = []
         for parameter in self.module.entry.parameters:
-            arrays = _parameter_leaves(parameter, self._constraints, seed, self._range, descriptions)
+            arrays = _parameter_leaves(parameter, self._constraints, seed, self._range, keep, descriptions)
             values.append(unflatten(parameter.shape, arrays))
         return GeneratedInputs(tuple(values), tuple(descriptions), seed)
 
@@ -101,7 +102,10 @@ class InputGenerator:
 
 
 def generate_inputs(
-    module: Module, seed: int = 0, value_range: tuple[float, float] | None = None
+    module: Module,
+    seed: int = 0,
+    value_range: tuple[float, float] | None = None,
+    keep: Keep = as_it_is,
 ) -> GeneratedInputs:
     """Arguments for `module` that make sense to it.
 
@@ -112,12 +116,13 @@ def generate_inputs(
         module: the program.
         seed: any integer from 0.
         value_range: `(low, high)` for floats, instead of normal numbers; what uses demand still holds.
+        keep: told of every array as soon as it is made; what it returns, of the same values, stands for it.
 
     Raises:
         InputDataError: a parameter is of a type that has no values (`opaque[]`, a buffer), or the range is
             empty.
     """
-    return InputGenerator(module, value_range).draw(seed)
+    return InputGenerator(module, value_range).draw(seed, keep)
 
 
 def _parameter_leaves(
@@ -125,6 +130,7 @@ def _parameter_leaves(
     constraints: dict[tuple[int, ShapeIndex], Constraint],
     seed: int,
     value_range: tuple[float, float] | None,
+    keep: Keep,
     descriptions: list[LeafDescription],
 ) -> list[Array | None]:
     """Values of the leaves of one parameter; adds what they are to `descriptions`."""
@@ -147,7 +153,7 @@ def _parameter_leaves(
             shape.element_type.real_part is ElementType.F64,
         )
         spend(of_drawing(prod(dims)))
-        arrays.append(generate(shape.element_type, dims, constraint, draw))
+        arrays.append(keep(generate(shape.element_type, dims, constraint, draw)))
         actual = ArrayShape(shape.element_type, dims)
         descriptions.append(_describe(parameter, index, actual, constraint))
     return arrays

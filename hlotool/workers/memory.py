@@ -46,10 +46,31 @@ def limit_address_space(limit: int) -> list[str]:
     except ImportError:
         return ["--memory-limit has no effect on this platform"]
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        # The hard limit stays where it was: files that are mapped get addresses beside (`allow_mapping`).
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(
+            resource.RLIMIT_AS, (limit, most if most == resource.RLIM_INFINITY else max(limit, most))
+        )
     except (ValueError, OSError, OverflowError) as error:
         return [f"--memory-limit has no effect here: {error}"]
     return []
+
+
+def allow_mapping(size: int) -> None:
+    """Let this process's address space grow by a file of `size` bytes that it maps: that is no memory.
+
+    A limit that others have set on the process (`ulimit -v`) stands; then there may be no addresses for it.
+    """
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit, most = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return
+        wanted = limit + size
+        if most != resource.RLIM_INFINITY:
+            wanted = min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
 def address_space_limit() -> int:
@@ -80,6 +101,11 @@ def memory_left() -> float:
     free = free_memory()
     known = [*_growth_left(), float("inf") if free is None else SHARE * free]
     return min(known) if not limit else min(*known, limit - _number_after(_STATUS, "VmSize"))
+
+
+def left_within(limit: int) -> float:
+    """Bytes that a process like this one may take under a limit of `limit` bytes on its address space."""
+    return min(memory_left(), limit - _number_after(_STATUS, "VmSize"))
 
 
 def _growth_left() -> Iterator[float]:

@@ -94,6 +94,7 @@ def main(options_json: str) -> None:
         limit_growth(call.memory_share)
         answer = execute(call)
         limit_growth(0)
+        limit_address_space(options.memory_limit)
         write_message(answers, answer)
 
 
