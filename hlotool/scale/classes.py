@@ -27,6 +27,7 @@ from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its
     pointwise,
 )
 from hlotool.scale.rules.base import RULES, Relations, place
+from hlotool.scale.shards import ShardConstant, relate_shards
 from hlotool.scale.sizes import Size
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
@@ -49,7 +50,7 @@ class Classes:
 
     modules: Sequence[Module]
     known: Relations
-    constants: Mapping[Instruction, SizeConstant | CountConstant] = field(default_factory=dict)
+    constants: Mapping[Instruction, SizeConstant | ShardConstant | CountConstant] = field(default_factory=dict)
     loops: list[Size] = field(default_factory=list)
     sides: dict[Size, set[int]] = field(default_factory=dict)
     uses: Counter[Size] = field(default_factory=Counter)
@@ -77,10 +78,14 @@ def classes_of(modules: Sequence[Module]) -> Classes:
     for other in others:
         _tie(known, first, other)
     loops = relate_loops(known, modules)
+    shards = {constant: held for module in modules for constant, held in relate_shards(known, module).items()}
+    for constant in loops.keys() & shards.keys():
+        known.sizes.freeze(loops[constant].size, f"{place(constant)}: a length of a loop, and a place of shards")
+        known.sizes.freeze(shards[constant].size, f"{place(constant)}: a length of a loop, and a place of shards")
     freeze_literals(known, modules)
     if len(modules) > 1:
-        freeze_counted(known, modules, set(loops))
-    found = Classes(modules, known, {**loops, **relate_means(known, modules)})
+        freeze_counted(known, modules, {*loops, *shards})
+    found = Classes(modules, known, {**loops, **shards, **relate_means(known, modules)})
     found.loops.extend(constant.size for constant in loops.values())
     _count(found)
     for atom, sides in found.sides.items():
