@@ -93,7 +93,9 @@ class Spread:
         opcode = instruction.opcode
         if opcode == "constant":
             value = uniform(instruction)
-            return (int(value),) * self.count if value is not None and float(value.real).is_integer() else None
+            return (
+                (int(value),) * self.count if value is not None and float(value.real).is_integer() else None
+            )
         if opcode in ("partition-id", "replica-id"):
             self._spread[instruction] = True
             return tuple(
