@@ -174,7 +174,7 @@ class Sizes:
             self._match(a.parts, b.parts, Form.PRODUCT, depth + 1)
         elif a.form is Form.SUM and b.form is Form.SUM:
             self._match(a.parts, b.parts, Form.SUM, depth + 1)
-        elif b.form is Form.SUM:
+        elif b.form is Form.SUM and not (self._is_fixed(a) and self._is_fixed(b)):
             self._match([a], b.parts, Form.SUM, depth + 1)
         # The relation between the parts may have found them equal.
         a, b = self.root(a), self.root(b)
@@ -204,6 +204,10 @@ class Sizes:
         if left or right:
             raise _Unlike
 
+    def _is_fixed(self, size: Size) -> bool:
+        """Whether all that a size is made of keeps its number, so that it need not be taken apart alike."""
+        return all(atom.why for atom in self.atoms(size))
+
     def _parts(self, sizes: Iterable[Size], form: Form) -> list[Size]:
         """Factors or summands that are no products or sums themselves, without ones or zeros."""
         neutral = 1 if form is Form.PRODUCT else 0
@@ -230,6 +234,8 @@ class Sizes:
         """The rest by which `major` is multiplied to give `whole`, which is no product yet."""
         if depth > _DEEPEST:
             raise _Unlike
+        if whole.form is Form.SUM and self._is_fixed(whole) and self._is_fixed(major):
+            return self.fixed(whole.value // major.value, "a factor of a number that stays")
         rest = self.new(whole.value // major.value)
         if whole.form is Form.SUM:
             product = Size(whole.value, Form.PRODUCT, [major, rest])
