@@ -18,6 +18,8 @@ from hlotool.scale.integers import freeze_counted
 from hlotool.scale.literals import freeze_literals
 from hlotool.scale.loops import SizeConstant, relate_loops
 from hlotool.scale.means import CountConstant, relate_means
+from hlotool.scale.places import PlaceConstant
+from hlotool.scale.relate_places import relate_places
 from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its rules
     contraction,
     control,
@@ -28,10 +30,11 @@ from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its
 )
 from hlotool.scale.rules.base import RULES, Relations, place
 from hlotool.scale.sizes import Size
+from hlotool.scale.twins import unify_twins
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
 #: that grows with both, and what it ties beyond the signature is little.
-MOST_ALIGNED = 20_000
+MOST_ALIGNED = 60_000
 
 
 @dataclass
@@ -49,7 +52,9 @@ class Classes:
 
     modules: Sequence[Module]
     known: Relations
-    constants: Mapping[Instruction, SizeConstant | CountConstant] = field(default_factory=dict)
+    constants: Mapping[Instruction, SizeConstant | PlaceConstant | CountConstant] = field(
+        default_factory=dict
+    )
     loops: list[Size] = field(default_factory=list)
     sides: dict[Size, set[int]] = field(default_factory=dict)
     uses: Counter[Size] = field(default_factory=Counter)
@@ -76,17 +81,43 @@ def classes_of(modules: Sequence[Module]) -> Classes:
     first, *others = modules
     for other in others:
         _tie(known, first, other)
+    known.sizes.settle()
     loops = relate_loops(known, modules)
+    places = relate_places(known, modules, loops)
     freeze_literals(known, modules)
     if len(modules) > 1:
-        freeze_counted(known, modules, set(loops))
-    found = Classes(modules, known, {**loops, **relate_means(known, modules)})
+        freeze_counted(known, modules, {*loops, *places})
+    found = Classes(modules, known, {**loops, **places, **relate_means(known, modules)})
     found.loops.extend(constant.size for constant in loops.values())
     _count(found)
-    for atom, sides in found.sides.items():
-        if len(sides) < len(modules):
-            known.sizes.freeze(atom, "in one of the programs only")
+    alone = _alone(found)
+    if alone:
+        for module in modules:
+            unify_twins(known, module, alone)
+        _count(found)
+        if _match_numbers(found):
+            _count(found)
+    for atom in _alone(found):
+        known.sizes.freeze(atom, "in one of the programs only")
     return found
+
+
+def _alone(classes: Classes) -> set[Size]:
+    """Atoms that may change and are in one of the programs only."""
+    return {atom for atom in classes.free if len(classes.sides[atom]) < len(classes.modules)}
+
+
+def _match_numbers(classes: Classes) -> bool:
+    """Unify a size in one of the programs only with the one other size that is the same number, if any is."""
+    groups: dict[int, list[Size]] = {}
+    for atom in classes.free:
+        groups.setdefault(atom.value, []).append(atom)
+    alone, matched = _alone(classes), False
+    for atoms in groups.values():
+        if len(atoms) == 2 and any(atom in alone for atom in atoms):
+            classes.known.sizes.unify(*atoms)
+            matched = True
+    return matched
 
 
 def _relate(known: Relations, module: Module) -> None:
@@ -137,6 +168,8 @@ def _tie_shard(known: Relations, whole: Size, part: Size) -> None:
 def _count(classes: Classes) -> None:
     """In which programs, and how often, every atom occurs."""
     sizes = classes.known.sizes
+    classes.sides.clear()
+    classes.uses.clear()
     for number, module in enumerate(classes.modules):
         seen = Counter(map(sizes.root, _all_sizes(classes.known, module)))
         for root, count in seen.items():

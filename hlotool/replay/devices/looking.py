@@ -12,8 +12,9 @@ from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.types import ShapeIndex
+from hlotool.ir.types import Shape, ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
+from hlotool.numerics.retyping import retyped_value
 from hlotool.parse.sdy import module_meshes
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.program import Program
@@ -76,6 +77,7 @@ class Probing:
         self._watch = watch
         self._engine = engine or get_devices_backend(_BACKEND)
         self._executable: DevicesExecutable | None = None
+        self._types: list[Shape | None] = []
 
     def compile(self, module: Module) -> Any:
         """See `Backend`; this one is for several devices."""
@@ -83,12 +85,18 @@ class Probing:
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """See `DevicesBackend`."""
+        parameters = zip(module.entry.parameters, self._copy.entry.parameters)
+        self._types = [None if one.shape == other.shape else other.shape for one, other in parameters]
         self._executable = self._engine.compile_devices(self._copy, grid)
         return self
 
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
-        """See `DevicesExecutable`."""
+        """See `DevicesExecutable`; floats are given in the types of the copy where these are others."""
         assert self._executable is not None
-        return self._executable.run_devices(arguments, self._watch(arguments))
+        values = [
+            [retyped_value(value, shape) if shape is not None else value for value, shape in zip(row, self._types)]
+            for row in arguments
+        ]
+        return self._executable.run_devices(values, self._watch(values))

@@ -1,0 +1,82 @@
+"""Constants that hold places, in all programs of a comparison, and what stays because of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlotool.analysis.constants import integer_constant
+from hlotool.ir.module import Instruction, Module
+from hlotool.scale.indices import relate_indices
+from hlotool.scale.loops import SizeConstant
+from hlotool.scale.places import PlaceConstant, Places
+from hlotool.scale.rules.base import Relations, place
+from hlotool.scale.shards import relate_shards
+from hlotool.scale.sizes import Size
+from hlotool.scale.spread import Spread
+
+
+def relate_places(
+    known: Relations, modules: Sequence[Module], loops: Mapping[Instruction, SizeConstant]
+) -> dict[Instruction, PlaceConstant]:
+    """Find the constants that follow sizes as places of shards, or are added to negative indices.
+
+    Args:
+        known: sizes and relations; sizes of shards become related to those that they are cut from.
+        modules: the programs.
+        loops: constants that follow the length of a loop.
+    """
+    found: dict[Instruction, PlaceConstant] = {}
+    from_the_end: set[Instruction] = set()
+    doubtful: set[Instruction] = set()
+    for module in modules:
+        places = Places(known, Spread(module))
+        relate_shards(places)
+        relate_indices(places)
+        agreed, unsure = places.agreed()
+        found |= agreed
+        from_the_end |= places.from_the_end
+        doubtful |= unsure
+    for constant, held in list(found.items()):
+        if constant in loops:
+            _reconcile(known, constant, loops[constant], held)
+            del found[constant]
+        elif constant in doubtful and constant not in from_the_end:
+            known.sizes.freeze(held.size, f"{place(constant)}: a place of shards, and more than that")
+    return _on_both_sides(known, modules, {*loops}, found, from_the_end, doubtful)
+
+
+def _reconcile(known: Relations, constant: Instruction, loop: SizeConstant, held: PlaceConstant) -> None:
+    """A length of a loop that is a place, too."""
+    if held.factors.item() == 1 and held.offsets.item() == loop.offset:
+        known.sizes.unify(loop.size, held.size)
+    else:
+        known.sizes.freeze_all((loop.size, held.size), f"{place(constant)}: a length of a loop, and a place")
+
+
+def _on_both_sides(
+    known: Relations,
+    modules: Sequence[Module],
+    loops: set[Instruction],
+    found: dict[Instruction, PlaceConstant],
+    from_the_end: set[Instruction],
+    doubtful: set[Instruction],
+) -> dict[Instruction, PlaceConstant]:
+    """Without what is added to negative indices where the same number is somewhere else, too.
+
+    A number that both programs have means the same in both if it changes nowhere, or everywhere.
+    """
+    values = {constant: integer_constant(constant) for constant in from_the_end & found.keys()}
+    others = {
+        integer_constant(instruction)
+        for module in modules
+        for instruction in module.instructions()
+        if instruction.opcode == "constant"
+        and instruction not in loops
+        and (instruction not in found or instruction in doubtful)
+    }
+    left: set[Size] = {known.sizes.root(found[c].size) for c, value in values.items() if value in others}
+    return {
+        constant: held
+        for constant, held in found.items()
+        if constant not in values or known.sizes.root(held.size) not in left
+    }

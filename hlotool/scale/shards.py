@@ -1,0 +1,161 @@
+"""Places that a partitioner counts out: where the shard of a device begins, as a multiple of its size.
+
+A device takes its shard of a dimension at its number times the size of a shard, or at a place that a table
+has for it; it looks up indices less the first one that it holds; it numbers its elements from there. The
+constants in such places are sizes of shards, times what does not depend on sizes, and follow them. What a
+device's number goes into and no rule here understands keeps the sizes that may stand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+from hlotool.scale.places import Places
+from hlotool.scale.rules.base import place
+from hlotool.scale.sizes import Size
+
+#: Smaller numbers count devices, neighbours and sizes that stay as they are.
+_LEAST: Final = 9
+
+
+def relate_shards(places: Places) -> None:
+    """Relate sizes of shards in one program to those that they are cut from, and find what places are
+    made of."""
+    if places.spread.count > 1:
+        _Shards(places).relate()
+
+
+class _Shards:
+    """The shards in one program."""
+
+    def __init__(self, places: Places) -> None:
+        self._places, self._known, self._spread = places, places.known, places.spread
+
+    def relate(self) -> None:
+        """See `relate_shards`."""
+        for instruction in self._spread.calls.home:
+            if instruction.opcode in ("dynamic-slice", "dynamic-update-slice"):
+                self._window(instruction)
+            elif instruction.opcode in ("gather", "scatter"):
+                self._lookup(instruction)
+            elif instruction.opcode == "add":
+                self._numbered(instruction)
+        for instruction, number in self._spread.readers():
+            if (instruction, number) not in self._places.found.ends:
+                self._freeze_made(instruction, instruction.operands[number])
+
+    def _window(self, instruction: Instruction) -> None:
+        """A shard is cut out, or put back, at a place that follows from the number of the device."""
+        is_slice = instruction.opcode == "dynamic-slice"
+        first = 1 if is_slice else 2
+        part = instruction if is_slice else instruction.operands[1]
+        places = instruction.operands[first:]
+        wholes, parts = self._known.of(instruction.operands[0]), self._known.of(part)
+        if len(places) != len(wholes):
+            return
+        for number, (whole, size, where) in enumerate(zip(wholes, parts, places)):
+            if not self._spread.is_spread(where):
+                continue
+            end = instruction, first + number
+            if size.value == 1:
+                self._known.sizes.freeze(whole, f"{place(instruction)}: an element for each device")
+                self._places.found.ends.add(end)
+            elif whole.value % size.value == 0 and self._places.is_multiple(where, size, end):
+                self._divide(whole, size, instruction)
+            else:
+                self._known.sizes.freeze_all((whole, size), _untold(instruction))
+
+    def _lookup(self, instruction: Instruction) -> None:
+        """Indices less the first one that the device holds."""
+        is_gather = instruction.opcode == "gather"
+        name = "start_index_map" if is_gather else "scatter_dims_to_operand_dims"
+        mapped = instruction.integers(name)
+        count = len(instruction.operands) // 2
+        indices = instruction.operands[1 if is_gather else count]
+        moved = self._places.stripped(indices)
+        if len(mapped) != 1 or moved is None or moved.opcode != "subtract":
+            return
+        index, first = moved.operands
+        if not self._spread.is_spread(first):
+            return
+        size = self._known.of(instruction.operands[0])[mapped[0]]
+        if not self._places.is_multiple(first, size, (moved, 1)):
+            self._known.sizes.freeze(size, _untold(instruction))
+            return
+        self._bounds(index, size)
+
+    def _bounds(self, index: Instruction, size: Size) -> None:
+        """What else is said of an index that devices share: whether it is theirs, and that it is one at all."""
+        source = self._places.stripped(index)
+        for user in self._spread.calls.home:
+            if user.opcode != "compare":
+                continue
+            for number, operand in enumerate(user.operands):
+                if (
+                    self._spread.is_spread(operand)
+                    and self._places.stripped(user.operands[1 - number]) is source
+                ):
+                    self._places.is_multiple(operand, size, (user, number))
+        if source is not None and source.opcode == "clamp":
+            last = self._spread.of(source.operands[2])
+            if last is not None and (last[0] + 1) % size.value == 0:
+                self._places.is_multiple(source.operands[2], size, (source, 2))
+
+    def _numbered(self, instruction: Instruction) -> None:
+        """Elements are numbered from the first one that the device has."""
+        for number, operand in enumerate(instruction.operands):
+            source = self._places.stripped(instruction.operands[1 - number])
+            if source is None or source.opcode != "iota" or not self._spread.is_spread(operand):
+                continue
+            size = self._known.of(source)[source.integer("iota_dimension")]
+            if size.value == 1 or not self._places.is_multiple(operand, size, (instruction, number)):
+                self._known.sizes.freeze(size, _untold(instruction))
+
+    def _divide(self, whole: Size, part: Size, instruction: Instruction) -> None:
+        count = self._known.sizes.fixed(whole.value // part.value, "devices")
+        self._known.sizes.same_product([whole], [count, part], _untold(instruction))
+
+    def _freeze_made(self, reader: Instruction, value: Instruction) -> None:
+        """What is made of the number of a device and nobody understands keeps the sizes that are in it."""
+        numbers = {n for constant in self._constants(value) for n in _elements(constant)}
+        doubtful = {n + d for n in map(abs, numbers) for d in (0, 1) if n + d >= _LEAST}
+        if len(numbers) > 1:
+            doubtful |= {g for g in (int(np.gcd.reduce([*numbers])),) if g > 1}
+        if not doubtful:
+            return
+        why = f"{place(reader)}: of the number of a device, in a way that is not understood"
+        for instruction in self._spread.calls.home:
+            for dims in self._known.dims[instruction].values():
+                for size in dims:
+                    if size.value in doubtful and not self._known.sizes.root(size).why:
+                        self._known.sizes.freeze(size, why)
+
+    def _constants(self, value: Instruction) -> Iterator[Instruction]:
+        pending, seen = [value], {value}
+        while pending:
+            source = self._spread.origin(pending.pop())
+            if source is None:
+                continue
+            if source.opcode == "constant":
+                yield source
+            for operand in source.operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+
+
+def _elements(constant: Instruction) -> Sequence[int]:
+    literal = constant.literal
+    if literal is None or literal.elided or not isinstance(constant.shape, ArrayShape):
+        return ()
+    array = literal.array
+    return [int(element) for element in array.reshape(-1) if float(element).is_integer()]
+
+
+def _untold(instruction: Instruction) -> str:
+    return f"{place(instruction)}: a place that follows from the number of a device cannot be told"
