@@ -25,6 +25,7 @@ from hlotool.search.mutation.integer_laws import (
     sums,
     zero,
 )
+from hlotool.search.mutation.low_bits import narrowed
 from hlotool.search.mutation.predicates import Predicate
 from hlotool.search.mutation.terms import Law, Term, elementwise, of_predicate
 
@@ -101,10 +102,16 @@ def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 
 
 def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """The larger of two integers whose ranges do not overlap."""
-    if instruction.opcode not in ("maximum", "minimum") or not is_integer(instruction):
+    """The larger of two integers whose ranges do not overlap; floats beside an infinity. NaN stays NaN."""
+    if instruction.opcode not in ("maximum", "minimum"):
         return None
     a, b = operands
+    if not is_integer(instruction):
+        end = -math.inf if instruction.opcode == "maximum" else math.inf
+        for value, bound in ((a, b), (b, a)):
+            if is_number(bound, end) and value.symbols.shape == instruction.dims:
+                return value
+        return None
     if instruction.opcode == "minimum":
         a, b = b, a
     if a.bounds.low >= b.bounds.high:
@@ -295,5 +302,6 @@ def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
 
 
 LAWS: Final[tuple[Law, ...]] = (
-    logic, select, clamp, extremum, limited, convert, shifted_out, sums, quotients, neutral, negate,
+    logic, select, clamp, extremum, limited, convert, narrowed, shifted_out, sums, quotients, neutral,
+    negate,
 )  # fmt: skip
