@@ -27,7 +27,7 @@ from hlotool.search.mutation.integer_laws import (
 )
 from hlotool.search.mutation.low_bits import narrowed
 from hlotool.search.mutation.predicates import Predicate
-from hlotool.search.mutation.terms import Law, Term, elementwise, of_predicate
+from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -171,7 +171,20 @@ def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if source.is_floating or target.is_floating or target is ElementType.PRED:
         return value if source is target else None
     limits = of_type(target)
-    return value if value.bounds.within(limits.low, limits.high) else None
+    return _retyped(value, source, target) if value.bounds.within(limits.low, limits.high) else None
+
+
+def _retyped(value: Term, source: ElementType, target: ElementType) -> Term:
+    """The same integers in another type, of which sums that wrapped in the former one are no sums."""
+    if source.bits == target.bits:
+        return value
+    if target.bits < source.bits:
+        return replace(value, sum_of=None, word=Word("convert", (value,), source.bits))
+    if value.sum_of is None:
+        return replace(value, word=None)
+    (base, step), limits = value.sum_of, of_type(source)
+    is_exact = limits.low <= base.bounds.low + step and base.bounds.high + step <= limits.high
+    return replace(value, sum_of=(replace(base, word=None), step) if is_exact else None, word=None)
 
 
 def _nan_to_integer(instruction: Instruction, value: Term) -> Term | None:

@@ -32,7 +32,8 @@ def remembered(instruction: Instruction, operands: Sequence[Term], term: Term) -
         term: its result.
     """
     shape = instruction.shape
-    if term.known is not None or any(term is operand for operand in operands) or term.word is not None:
+    is_handed_on = any(np.array_equal(term.symbols, operand.symbols) for operand in operands)
+    if term.known is not None or is_handed_on or term.word is not None:
         return term.word
     if instruction.opcode not in _MADE_OF_LOW_BITS or not isinstance(shape, ArrayShape):
         return None
@@ -94,9 +95,9 @@ def _of_word(word: Word, bits: int, depth: int) -> Symbols | None:
     parts = [low_bits(operand, bits, depth + 1) for operand in word.operands]
     if word.opcode in ("or", "xor"):
         zeros = of_values(np.zeros(parts[0].shape, np.int64))
-        for one, other in (parts, parts[::-1]):
-            if np.array_equal(other, zeros):
-                return one
+        for part, rest in (parts, parts[::-1]):
+            if np.array_equal(rest, zeros):
+                return part
     return unordered(key, *parts) if word.opcode in _COMMUTATIVE else combined(key, *parts)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_type, rounded
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
+from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
@@ -232,9 +233,9 @@ class _Reader:
             if (found := law(instruction, operands)) is not None:
                 return found
         bounds = range_of(instruction, [o.bounds for o in operands])
-        if instruction.opcode == "subtract" and _is_one_of(*operands, self._maxima):
+        if instruction.opcode == "subtract" and _is_one_of(operands, self._maxima):
             bounds = replace(bounds, high=min(bounds.high, 0.0))
-        if instruction.opcode == "divide" and _is_one_of(*operands, self._sums):
+        if instruction.opcode == "divide" and _is_one_of(operands, self._sums):
             # No sum of numbers without signs, however rounded, is less than one of them.
             bounds = bounds.intersection(
                 replace(bounds, low=0.0, high=rounded(0, 1, instruction.element_type, _ULPS)[1])
@@ -305,8 +306,10 @@ class _Reader:
             found = combined(key, together(operands[0].symbols, axes), operands[1].symbols)
             if opcode == "maximum":
                 _note(found, operands[0].symbols, axes, self._maxima)
-            is_float = instruction.element_type.is_floating
-            if opcode == "add" and is_float and operands[0].bounds.low >= 0 and operands[1].bounds.low >= 0:
+            is_sum = (
+                reducing_opcode(next(instruction.called)) == "add" and instruction.element_type.is_floating
+            )
+            if is_sum and operands[0].bounds.low >= 0 and operands[1].bounds.low >= 0:
                 _note(found, operands[0].symbols, axes, self._sums)
             return found
         if is_elementwise(instruction, operands):
@@ -408,8 +411,9 @@ def _note(results: Symbols, values: Symbols, axes: tuple[int, ...], into: dict[i
         into[int(one)] = frozenset(map(int, row))
 
 
-def _is_one_of(values: Term, results: Term, known: Mapping[int, frozenset[int]]) -> bool:
+def _is_one_of(operands: Sequence[Term], known: Mapping[int, frozenset[int]]) -> bool:
     """Whether each number is one of those that its counterpart was reduced from, as in a softmax."""
+    values, results = operands
     if not known or values.symbols.size > _MOST_COMPARED:
         return False
     pairs = np.broadcast_arrays(values.symbols, results.symbols)

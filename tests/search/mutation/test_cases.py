@@ -444,6 +444,25 @@ ENTRY e {{
   ROOT r = f32[4] copy(d)
 }}"""
 
+# A sum that wraps in its own type is no sum in a wider one.
+WIDENED = """HloModule widened
+ENTRY e {{
+  x = s8[4] parameter(0)
+  n = s8[] constant({number})
+  w = s8[4] broadcast(n), dimensions={{}}
+  y = s8[4] {opcode}(x, w)
+  z = {kind}[4] convert(y)
+  u = {kind}[4] convert(x)
+  m = {kind}[] constant({number})
+  v = {kind}[4] broadcast(m), dimensions={{}}
+  o = {kind}[4] {opcode}(u, v)
+  {rest}
+}}"""
+_BACK = "a = s32[4] subtract({z}, v) ROOT r = s32[4] copy(a)"
+_BITS = "a = s16[4] convert({z}) ROOT r = s16[4] copy(a)"
+_FEW = "a = s8[4] convert({z}) ROOT r = s8[4] copy(a)"
+_FEWER = "k = s16[4] convert({z}) f = s32[4] convert(k) a = s8[4] convert(f) ROOT r = s8[4] copy(a)"
+
 # Random numbers: bits that are made floats from 1 to 2.
 RANDOM = """HloModule random
 ENTRY e {{
@@ -568,6 +587,19 @@ CASES = [
     (UNLIMITED.format(end="inf", result="x"), UNLIMITED.format(end="inf", result="m"), False),
     (NOWHERE.format(number=1, result="s"), NOWHERE.format(number=1, result="t"), True),
     (NOWHERE.format(number="-0", result="s"), NOWHERE.format(number="-0", result="t"), False),
+    *(
+        (
+            WIDENED.format(number=100, opcode=opcode, kind="s32", rest=one),
+            WIDENED.format(number=100, opcode=opcode, kind="s32", rest=other),
+            equal,
+        )
+        for opcode in ("add", "multiply")
+        for one, other, equal in (
+            (_BACK.format(z="z"), _BACK.format(z="o"), False),
+            (_BITS.format(z="z"), _BITS.format(z="o"), False),
+            (_FEW.format(z="o"), _FEWER.format(z="o"), True),
+        )
+    ),
     (RANDOM.format(shift=9, result="f"), RANDOM.format(shift=9, result="c"), True),
     (RANDOM.format(shift=1, result="f"), RANDOM.format(shift=1, result="c"), False),
     *(
