@@ -178,13 +178,16 @@ def _retyped(value: Term, source: ElementType, target: ElementType) -> Term:
     """The same integers in another type, of which sums that wrapped in the former one are no sums."""
     if source.bits == target.bits:
         return value
-    if target.bits < source.bits:
-        return replace(value, sum_of=None, word=Word("convert", (value,), source.bits))
-    if value.sum_of is None:
-        return replace(value, word=None)
-    (base, step), limits = value.sum_of, of_type(source)
-    is_exact = limits.low <= base.bounds.low + step and base.bounds.high + step <= limits.high
-    return replace(value, sum_of=(replace(base, word=None), step) if is_exact else None, word=None)
+    if value.sum_of is not None and target.bits > source.bits:
+        (base, step), limits = value.sum_of, of_type(source)
+        if limits.low <= base.bounds.low + step and base.bounds.high + step <= limits.high:
+            return replace(value, sum_of=(_of_few_bits(base, source), step), word=None)
+    return _of_few_bits(value, source)
+
+
+def _of_few_bits(value: Term, kind: ElementType) -> Term:
+    """A number of which only as many low bits as a type has are what the operations on it make them."""
+    return replace(value, sum_of=None, word=Word("convert", (value,), kind.bits))
 
 
 def _nan_to_integer(instruction: Instruction, value: Term) -> Term | None:

@@ -460,8 +460,11 @@ ENTRY e {{
 }}"""
 _BACK = "a = s32[4] subtract({z}, v) ROOT r = s32[4] copy(a)"
 _BITS = "a = s16[4] convert({z}) ROOT r = s16[4] copy(a)"
-_FEW = "a = s8[4] convert({z}) ROOT r = s8[4] copy(a)"
-_FEWER = "k = s16[4] convert({z}) f = s32[4] convert(k) a = s8[4] convert(f) ROOT r = s8[4] copy(a)"
+_FEW = "p = s32[4] multiply({z}, {z}) a = s8[4] convert(p) ROOT r = s8[4] copy(a)"
+_FEWER = (
+    "p = s32[4] multiply({z}, {z}) k = s16[4] convert(p) f = s32[4] convert(k) a = s8[4] convert(f) "
+    "ROOT r = s8[4] copy(a)"
+)
 
 # Random numbers: bits that are made floats from 1 to 2.
 RANDOM = """HloModule random
