@@ -280,6 +280,12 @@ def _log(end: float) -> float:
     return math.log(end) if end > 0 else -INFINITY
 
 
+def _angle(instruction: Instruction, operands: Operands) -> MachineRange:
+    """Of a point in the plane."""
+    low, high = rounded(-math.pi, math.pi, instruction.element_type, _FUNCTION_ULPS)
+    return MachineRange(low, high, any(o.nan for o in operands))
+
+
 def _between(low: float, high: float, periodic: bool = False) -> Rule:
     """What never leaves a range; periodic functions make NaN of infinities."""
 
@@ -343,6 +349,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "abs": absolute,
     "add": add,
     "and": bits_and,
+    "atan2": _angle,
     "bitcast": _bitcast,
     "bitcast-convert": bits_as_float,
     "ceil": _whole(math.ceil),

@@ -249,7 +249,7 @@ class _Loop:
         """See `counter_limits`; `last` states are left out."""
         ends = (comparison.first_failure() for comparison in self.test().comparisons)
         trips = min((end for end in ends if end is not None), default=None)
-        counted_to_a_limit = {leaf for leaf, _ in self._below_something(self._condition.root)}
+        counted_to_a_limit = {leaf for leaf, _ in self._below_something()}
         for leaf, (start, step) in self._counters.items():
             shape = subshape(self._shape, leaf)
             assert isinstance(shape, ArrayShape)
@@ -265,24 +265,30 @@ class _Loop:
 
     def ceilings(self) -> Iterator[tuple[ShapeIndex, int]]:
         """See the function."""
-        for leaf, larger in self._below_something(self._condition.root):
-            term = self._read(larger)
+        for leaf, term in self._below_something():
             if isinstance(term, _Term) and term.leaf is None:
                 yield leaf, term.offset
 
-    def _below_something(self, test: Instruction) -> Iterator[tuple[ShapeIndex, Instruction]]:
+    def _below_something(self) -> Iterator[tuple[ShapeIndex, _Known]]:
         """Leaves of the state that must be less than something for the loop to go on."""
-        if test.opcode == "and":
-            yield from (found for operand in test.operands for found in self._below_something(operand))
-        elif test.opcode == "compare" and test.text("direction") in ("LT", "GT"):
-            smaller, larger = test.operands if test.text("direction") == "LT" else reversed(test.operands)
-            term = self._read(smaller)
-            if isinstance(term, _Term) and term.leaf is not None and term.offset == 0:
-                yield term.leaf, larger
+        return _below(self._condition.root, _Reader((self._state,), self._counters))
 
-    def _read(self, instruction: Instruction) -> _Known:
-        """What is known of an instruction of the condition."""
-        return _Reader((self._state,), self._counters).read(instruction)
+
+def _below(test: Instruction, reader: _Reader, depth: int = 0) -> Iterator[tuple[ShapeIndex, _Known]]:
+    """Leaves of the state that are less than something wherever a predicate holds."""
+    if depth > _DEEPEST:
+        return
+    if test.opcode == "and":
+        for operand in test.operands:
+            yield from _below(operand, reader, depth + 1)
+    elif test.opcode in ("call", "fusion"):
+        inside = _Reader([reader.read(operand) for operand in test.operands], reader.counters)
+        yield from _below(next(test.called).root, inside, depth + _CALL_DEPTH)
+    elif test.opcode == "compare" and test.text("direction") in ("LT", "GT"):
+        smaller, larger = test.operands if test.text("direction") == "LT" else reversed(test.operands)
+        term = reader.read(smaller)
+        if isinstance(term, _Term) and term.leaf is not None and term.offset == 0:
+            yield term.leaf, reader.read(larger)
 
 
 def _state(shape: Shape, index: ShapeIndex = ()) -> _Known:
@@ -315,7 +321,7 @@ class _Reader:
 
     def __init__(self, arguments: Sequence[_Known], counters: Mapping[ShapeIndex, tuple[int, int]]) -> None:
         self._arguments = arguments
-        self._counters = counters
+        self.counters = counters
         self._known: dict[Instruction, _Known] = {}
 
     def read(self, instruction: Instruction, depth: int = 0) -> _Known:
@@ -352,14 +358,14 @@ class _Reader:
                 return _both(left, right)
             case "call" | "fusion", _:
                 root = next(instruction.called).root
-                return _Reader(known, self._counters).read(root, depth + _CALL_DEPTH)
+                return _Reader(known, self.counters).read(root, depth + _CALL_DEPTH)
         return None
 
     def _constant(self, term: _Term) -> int | None:
         """Its value where it is the same in every iteration."""
         if term.leaf is None:
             return term.offset
-        start, step = self._counters.get(term.leaf, (0, 1))
+        start, step = self.counters.get(term.leaf, (0, 1))
         return start + term.offset if step == 0 else None
 
     def _sum(self, left: _Term, right: _Term) -> _Term | None:
@@ -378,9 +384,9 @@ class _Reader:
     def _counter(self, term: _Term, element_type: ElementType) -> _Counter | None:
         if term.leaf is None:
             return _Counter(term.offset, 0, element_type)
-        if term.leaf not in self._counters:
+        if term.leaf not in self.counters:
             return None
-        start, step = self._counters[term.leaf]
+        start, step = self.counters[term.leaf]
         return _Counter(start + term.offset, step, element_type)
 
 

@@ -33,6 +33,8 @@ _WHOLE: Final = 3
 _UNITS: Final = (1.0, 1.0, 1.0, 0.5, 2.0)
 #: Shares of further zeros in `coincident`: sums of long rows of mostly zeros are small numbers again.
 _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
+#: Of an array, and again of its elements: as multiples of the size of `comparable`, which few arrays share.
+_COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
 #: Share of the positions out of range that are next to the range.
@@ -150,6 +152,24 @@ def one_sided(rng: Rng, sign: int) -> Chooser:
         if leaf.element_type.is_integer:
             return _kept(leaf, sign * rng.integers(1, 30, leaf.plain.shape))
         return _kept(leaf, sign * 10 ** rng.uniform(-1, 1.5, leaf.plain.shape))
+
+    return choose
+
+
+def comparable(rng: Rng, size: float, of_integers: bool) -> Chooser:
+    """Numbers of one sign and of about one size in all arrays, so that each may be larger than any other.
+
+    Where one array alone is negative, or large, a limit that is not is always on the other side of it.
+    Integers change only where `of_integers` says so: counts and positions are seldom negative.
+    """
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
+            return None
+        if leaf.element_type.is_integer and not of_integers:
+            return None
+        drawn = size * rng.uniform(*_COMPARABLE) * rng.uniform(*_COMPARABLE, leaf.plain.shape)
+        return _kept(leaf, np.rint(drawn) if leaf.element_type.is_integer else drawn)
 
     return choose
 
@@ -279,11 +299,12 @@ def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
         held = np.asarray(value).astype(dtype)
         if not np.isfinite(value) and np.isfinite(held.astype(np.float64)):
             return None
-        mask = rng.random(leaf.plain.shape) < share
-        mask.reshape(-1)[int(rng.integers(mask.size))] = True
-        result = np.array(leaf.plain)
+        # A scalar has no elements to assign to, and what is drawn for it is no array.
+        mask = np.asarray(rng.random(leaf.plain.shape) < share).reshape(-1)
+        mask[int(rng.integers(mask.size))] = True
+        result = np.array(leaf.plain).reshape(-1)
         result[mask] = held
-        return result
+        return result.reshape(leaf.plain.shape)
 
     return choose
 

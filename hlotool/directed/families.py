@@ -108,6 +108,12 @@ _QUICK = (
     _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
 )
 
+#: All of about one size, beyond what f16 holds but for the first.
+_COMPARABLE = {"all negative": -12.0, "all large": 2e5, "all far below": -2e5}
+
+#: The last of the sets of one size, in which integers are so, too.
+_WITH_INTEGERS = 3
+
 #: What one kind of value shows by itself.
 _PLAIN_TO_SEE = (
     _Family("all magnitudes", corners.wide, is_hard=True),
@@ -128,6 +134,7 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
         _Family("ties", lambda rng: corners.ties(rng, constants)),
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("positive numbers", lambda rng: corners.one_sided(rng, 1), is_hard=True),
+        *_of_one_size(1),
         _Family("zeros", lambda _: corners.constant(0), is_hard=True),
         _Family("ones", lambda _: corners.constant(1), is_hard=True),
         _Family("minus ones", lambda _: corners.constant(-1), is_hard=True),
@@ -135,5 +142,14 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
         _Family("descending", lambda _: corners.descending, is_hard=True),
         _Family("more ties", lambda rng: corners.ties(rng, constants)),
         _Family("more signs", corners.signed),
+        *(family for number in range(2, _WITH_INTEGERS + 1) for family in _of_one_size(number)),
         *(_Family(f"largest at {n}", lambda _, n=n: corners.peak(n)) for n in range(_PLACES)),  # type: ignore[misc]
     ]
+
+
+def _of_one_size(number: int) -> Iterator[_Family]:
+    def family(name: str, size: float) -> _Family:
+        whole = number == _WITH_INTEGERS
+        return _Family(f"{name} {number}", lambda rng: corners.comparable(rng, size, whole), is_hard=True)
+
+    return (family(name, size) for name, size in _COMPARABLE.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Class
 
@@ -18,7 +19,10 @@ def left_open(module: Module, is_bounded: bool = False) -> frozenset[str]:
     if is_bounded:
         return _NO_NUMBERS | {"negative zeros"}
     for instruction in module.instructions():
-        if instruction.opcode == "custom-call" or instruction.row.opcode_class is Class.LIBRARY:
+        is_call = instruction.opcode == "custom-call"
+        if is_call and instruction.custom_call_target in TRANSPARENT:
+            continue
+        if is_call or instruction.row.opcode_class is Class.LIBRARY:
             return _NO_NUMBERS
     has_convolution = any(i.opcode == "convolution" for i in module.instructions())
     return _NO_NUMBERS - {"NaN"} if has_convolution else frozenset()

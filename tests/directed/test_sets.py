@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.coverage.observer import Instrumented
 from hlotool.directed.families import odd_sets, quick_sets
 from hlotool.directed.mixed import mixed_sets
@@ -390,3 +391,34 @@ def test_complex_scalars_have_extreme_parts() -> None:
     changed = [one.values[0] for one in directed_sets(module, (plain,), 0) if "NaN" in one.odd]
     assert changed
     assert all(np.shape(value) == () and np.isnan(value) for value in changed)
+
+
+MAXIMUM = """HloModule maximum
+max { p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] maximum(p, q) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  limit = f32[] parameter(1)
+  low = f32[] constant(INIT)
+  m = f32[] reduce(x, low), dimensions={0}, to_apply=max
+  ROOT p = pred[] compare(m, limit), direction=GT
+}"""
+
+
+def test_a_maximum_of_negative_numbers_meets_a_limit_below_zero() -> None:
+    """Else it does not show that it starts at 0."""
+    right, wrong = (parse_module(MAXIMUM.replace("INIT", init)) for init in ("-inf", "0"))
+    plain: tuple[Any, ...] = tuple(generate_inputs(right, 0).values)
+    runs = [NumpyBackend().compile(module) for module in (right, wrong)]
+    shown = [
+        one.name
+        for one in directed_sets(right, plain, 0)
+        if not np.array_equal(*(np.asarray(run.run(one.values)) for run in runs))
+    ]
+    assert any(name.startswith("all negative") for name in shown)
+
+
+def test_a_scalar_may_be_nan() -> None:
+    module = parse_module("HloModule m ENTRY e { x = f32[] parameter(0) ROOT r = f32[] negate(x) }")
+    plain: tuple[Any, ...] = tuple(generate_inputs(module, 0).values)
+    marked = [one for one in directed_sets(module, plain, 0) if one.name == "NaN in %x"]
+    assert [bool(np.isnan(one.values[0])) for one in marked] == [True]  # type: ignore[arg-type, call-overload]

@@ -7,7 +7,7 @@ way, and a select takes of each side the case in which it reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +24,7 @@ from hlotool.search.mutation import predicates
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, whole
 from hlotool.search.mutation.integer_laws import narrowed, zero
 from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
-from hlotool.search.mutation.terms import Case, Term, of_predicate
+from hlotool.search.mutation.terms import Case, Term, constant, of_predicate
 
 #: Masks that a term remembers, besides its own: each costs two more terms.
 _MOST_MASKS: Final = 6
@@ -117,9 +117,25 @@ def with_cases(instruction: Instruction, operands: Sequence[Term], apply: Apply)
             return _restricted(_chosen(instruction, parts, apply), mask, holds)
 
         cases[key] = Case(case.mask, side(True), side(False), case.is_asked)
+    if term.known is None and (always := _always(term, cases.values())) is not None:
+        return always
     if instruction.opcode == "is-finite":
         return replace(term, cases=cases, finite=operands[0].symbols)
     return replace(term, cases=cases)
+
+
+def _always(term: Term, cases: Iterable[Case]) -> Term | None:
+    """What a pred is where a mask holds and where it does not: one constant in both cases."""
+    for case in cases:
+        sides = [side.known for side in (case.holds, case.fails) if side.predicate is None]
+        held = [
+            side
+            for side in sides
+            if side is not None and side.dtype == bool and side.shape == term.symbols.shape
+        ]
+        if len(held) == 2 and np.array_equal(held[0], held[1]):
+            return constant(held[0])
+    return None
 
 
 def _chosen(instruction: Instruction, operands: Sequence[Term], apply: Apply) -> Term:
@@ -134,6 +150,9 @@ def _choice(instruction: Instruction, operands: Sequence[Term]) -> Iterator[tupl
     if instruction.opcode == "select":
         mask, *sides = operands
         says = mask.as_predicate
+        if says.constant is not None:
+            # One side is never taken. What the other one is in the cases of further masks stays known.
+            return
         holds, fails = (_broadcast(side, instruction.dims) for side in sides)
         yield int(whole(says.symbols(mask.symbols.shape))), Case(says, holds, fails)
 
@@ -163,7 +182,11 @@ def nan_source(instruction: Instruction, operands: Sequence[Term]) -> Symbols | 
 
 def _without_nan(mask: Term, chosen: Term) -> Term:
     """What is NaN only where something is not finite is not NaN where that is."""
-    if mask.finite is None or chosen.nan_of is None or not np.array_equal(mask.finite, chosen.nan_of):
+    if mask.finite is None:
+        return chosen
+    if np.array_equal(mask.finite, chosen.symbols):
+        return replace(chosen, bounds=replace(chosen.bounds, nan=False))
+    if chosen.nan_of is None or not np.array_equal(mask.finite, chosen.nan_of):
         return chosen
     return replace(chosen, bounds=replace(chosen.bounds, nan=False))
 

@@ -22,7 +22,7 @@ def is_integer(instruction: Instruction) -> bool:
     )
 
 
-def is_number(term: Term, number: int) -> bool:
+def is_number(term: Term, number: float) -> bool:
     """Whether all elements are this number."""
     return term.bounds.is_point and term.bounds.low == number
 

@@ -25,8 +25,9 @@ from hlotool.search.mutation.integer_laws import (
     sums,
     zero,
 )
+from hlotool.search.mutation.low_bits import narrowed
 from hlotool.search.mutation.predicates import Predicate
-from hlotool.search.mutation.terms import Law, Term, elementwise, of_predicate
+from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -101,10 +102,16 @@ def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 
 
 def extremum(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """The larger of two integers whose ranges do not overlap."""
-    if instruction.opcode not in ("maximum", "minimum") or not is_integer(instruction):
+    """The larger of two integers whose ranges do not overlap; floats beside an infinity. NaN stays NaN."""
+    if instruction.opcode not in ("maximum", "minimum"):
         return None
     a, b = operands
+    if not is_integer(instruction):
+        end = -math.inf if instruction.opcode == "maximum" else math.inf
+        for value, bound in ((a, b), (b, a)):
+            if is_number(bound, end) and value.symbols.shape == instruction.dims:
+                return value
+        return None
     if instruction.opcode == "minimum":
         a, b = b, a
     if a.bounds.low >= b.bounds.high:
@@ -164,7 +171,23 @@ def convert(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if source.is_floating or target.is_floating or target is ElementType.PRED:
         return value if source is target else None
     limits = of_type(target)
-    return value if value.bounds.within(limits.low, limits.high) else None
+    return _retyped(value, source, target) if value.bounds.within(limits.low, limits.high) else None
+
+
+def _retyped(value: Term, source: ElementType, target: ElementType) -> Term:
+    """The same integers in another type, of which sums that wrapped in the former one are no sums."""
+    if source.bits == target.bits:
+        return value
+    if value.sum_of is not None and target.bits > source.bits:
+        (base, step), limits = value.sum_of, of_type(source)
+        if limits.low <= base.bounds.low + step and base.bounds.high + step <= limits.high:
+            return replace(value, sum_of=(_of_few_bits(base, source), step), word=None)
+    return _of_few_bits(value, source)
+
+
+def _of_few_bits(value: Term, kind: ElementType) -> Term:
+    """A number of which only as many low bits as a type has are what the operations on it make them."""
+    return replace(value, sum_of=None, word=Word("convert", (value,), kind.bits))
 
 
 def _nan_to_integer(instruction: Instruction, value: Term) -> Term | None:
@@ -295,5 +318,6 @@ def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
 
 
 LAWS: Final[tuple[Law, ...]] = (
-    logic, select, clamp, extremum, limited, convert, shifted_out, sums, quotients, neutral, negate,
+    logic, select, clamp, extremum, limited, convert, narrowed, shifted_out, sums, quotients, neutral,
+    negate,
 )  # fmt: skip

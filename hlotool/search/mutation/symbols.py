@@ -10,15 +10,16 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.machine_range import MachineRange, of_type
+from hlotool.analysis.machine_range import MachineRange, of_type, rounded
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
+from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
@@ -38,6 +39,7 @@ from hlotool.search.mutation.hashing import (
     set_along,
     whole,
 )
+from hlotool.search.mutation.low_bits import remembered
 from hlotool.search.mutation.reducers import Bounds, bounded
 from hlotool.search.mutation.sorting import order_of_rows
 from hlotool.search.mutation.split import Split, settled
@@ -48,6 +50,9 @@ from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 _MOST_ELEMENTS: Final = 16_000_000
 #: Elements that are looked up one by one among those of which others are the largest.
 _MOST_COMPARED: Final = 4096
+
+#: How far a quotient may be off, in units in the last place: further than any division is.
+_ULPS: Final = 4.0
 
 #: What never depends on constants alone, whatever its operands.
 _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
@@ -87,6 +92,7 @@ class _Reader:
         self._evaluator = OnReference()
         self._arrays = Arrays(self._evaluator)
         self._maxima: dict[int, frozenset[int]] = {}
+        self._sums: dict[int, frozenset[int]] = {}
         self._meanings: dict[tuple[Computation, Bounds | None, tuple[int, ...]], Symbols] = {}
         self._elements = 0
 
@@ -214,7 +220,9 @@ class _Reader:
     def _operation(self, instruction: Instruction, operands: Sequence[Term]) -> tuple[Term, Sequence[Term]]:
         """Its term, and the operands as they are where it reads them."""
         operands = assumed(instruction, operands, self._reads_signs)
-        return self._simplified(instruction, operands), operands
+        term = self._simplified(instruction, operands)
+        word = remembered(instruction, operands, term)
+        return term if word is term.word else replace(term, word=word), operands
 
     def _simplified(self, instruction: Instruction, operands: Sequence[Term]) -> Term:
         self._count(instruction.array_shape)
@@ -225,8 +233,13 @@ class _Reader:
             if (found := law(instruction, operands)) is not None:
                 return found
         bounds = range_of(instruction, [o.bounds for o in operands])
-        if instruction.opcode == "subtract" and self._is_below(*operands):
+        if instruction.opcode == "subtract" and _is_one_of(operands, self._maxima):
             bounds = replace(bounds, high=min(bounds.high, 0.0))
+        if instruction.opcode == "divide" and _is_one_of(operands, self._sums):
+            # No sum of numbers without signs, however rounded, is less than one of them.
+            bounds = bounds.intersection(
+                replace(bounds, low=0.0, high=rounded(0, 1, instruction.element_type, _ULPS)[1])
+            )
         symbols = self._symbols(instruction, operands)
         if symbols is None:
             opaque = self._opaque(instruction, operands)
@@ -237,23 +250,6 @@ class _Reader:
         said = self._said(instruction) if instruction.opcode == "gather" else ()
         nan_of = nan_source(instruction, operands)
         return Term(symbols, bounds, nan_of=nan_of, gathered=gathered(instruction, operands, said))
-
-    def _note_maxima(self, maxima: Symbols, values: Symbols, axes: tuple[int, ...]) -> None:
-        """Remember of which numbers each is the largest."""
-        if values.size > _MOST_COMPARED:
-            return
-        kept = [d for d in range(values.ndim) if d not in axes]
-        rows = values.transpose(*kept, *axes).reshape(maxima.size, -1)
-        for maximum, row in zip(maxima.reshape(-1), rows):
-            self._maxima[int(maximum)] = frozenset(map(int, row))
-
-    def _is_below(self, values: Term, maxima: Term) -> bool:
-        """Whether numbers are compared with the largest of several, each one of them: as in a softmax."""
-        if not self._maxima or values.symbols.size > _MOST_COMPARED:
-            return False
-        pairs = np.broadcast_arrays(values.symbols, maxima.symbols)
-        one_by_one = zip(*(pair.reshape(-1).tolist() for pair in pairs))
-        return all(value in self._maxima.get(most, ()) for value, most in one_by_one)
 
     def _moved_predicate(self, instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         """What a pred says does not depend on its place."""
@@ -309,7 +305,12 @@ class _Reader:
             axes = instruction.integers("dimensions")
             found = combined(key, together(operands[0].symbols, axes), operands[1].symbols)
             if opcode == "maximum":
-                self._note_maxima(found, operands[0].symbols, axes)
+                _note(found, operands[0].symbols, axes, self._maxima)
+            is_sum = (
+                reducing_opcode(next(instruction.called)) == "add" and instruction.element_type.is_floating
+            )
+            if is_sum and operands[0].bounds.low >= 0 and operands[1].bounds.low >= 0:
+                _note(found, operands[0].symbols, axes, self._sums)
             return found
         if is_elementwise(instruction, operands):
             said = self._said(instruction)
@@ -398,6 +399,26 @@ class _Reader:
 
 def _is_dynamic(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, ArrayShape) and instruction.shape.is_dynamic
+
+
+def _note(results: Symbols, values: Symbols, axes: tuple[int, ...], into: dict[int, frozenset[int]]) -> None:
+    """Remember of which numbers each result of a reduction is the largest, or the sum."""
+    if values.size > _MOST_COMPARED:
+        return
+    kept = [d for d in range(values.ndim) if d not in axes]
+    rows = values.transpose(*kept, *axes).reshape(results.size, -1)
+    for one, row in zip(results.reshape(-1), rows):
+        into[int(one)] = frozenset(map(int, row))
+
+
+def _is_one_of(operands: Sequence[Term], known: Mapping[int, frozenset[int]]) -> bool:
+    """Whether each number is one of those that its counterpart was reduced from, as in a softmax."""
+    values, results = operands
+    if not known or values.symbols.size > _MOST_COMPARED:
+        return False
+    pairs = np.broadcast_arrays(values.symbols, results.symbols)
+    one_by_one = zip(*(pair.reshape(-1).tolist() for pair in pairs))
+    return all(value in known.get(result, ()) for value, result in one_by_one)
 
 
 def _packed(shape: Shape, terms: Sequence[Term]) -> Terms:

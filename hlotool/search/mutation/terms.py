@@ -42,6 +42,7 @@ class Term:
         truncated: of a product with a constant: what was divided by it before.
         at_most: symbols of an array that no element exceeds.
         gathered: of a gather: what it reads, and where.
+        word: how an integer was computed, where its low bits depend on the low bits of something only.
     """
 
     symbols: Symbols
@@ -62,6 +63,7 @@ class Term:
     truncated: Truncated | None = None
     at_most: Symbols | None = None
     gathered: Gathered | None = None
+    word: Word | None = None
 
     @property
     def side(self) -> predicates.Side:
@@ -91,6 +93,21 @@ class Case:
     holds: Term
     fails: Term
     is_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Word:
+    """An operation on integers whose low bits are made of low bits.
+
+    Attributes:
+        opcode: of the operation.
+        operands: of it.
+        bits: of the type that the operands have; what is converted may have other ones than the result.
+    """
+
+    opcode: str
+    operands: Sequence[Term]
+    bits: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

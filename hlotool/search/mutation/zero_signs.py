@@ -8,18 +8,23 @@ from typing import Final
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, ElementType
 
 #: What tells -0 from 0, by the operands in which it does so; None for all of them.
 _READS: Final[Mapping[str, tuple[int, ...] | None]] = {
     "atan2": None,
     "bitcast-convert": None,
+    "cholesky": None,
     "custom-call": None,
     "divide": (1,),
     "power": (0,),
     "rsqrt": None,
     "topk": None,
+    "triangular-solve": (0,),
 }
+
+#: What is the same of both zeros.
+_FORGETS: Final = frozenset({"abs", "cosine", "exponential", "log", "logistic"})
 
 
 def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool]) -> bool:
@@ -34,7 +39,7 @@ def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool
     """
     calls = CallGraph(module)
     ranges = MachineRanges(calls)
-    marked = _Marks(module, starts_at).marked
+    marked = _Marks(module, starts_at, ranges).marked
     return any(_reads(instruction, marked, ranges) for instruction in module.instructions())
 
 
@@ -56,7 +61,10 @@ def _reads(instruction: Instruction, marked: set[Instruction], ranges: MachineRa
 class _Marks:
     """The instructions that the values of some others reach, whichever part of a tuple they are in."""
 
-    def __init__(self, module: Module, starts_at: Callable[[Instruction], bool]) -> None:
+    def __init__(
+        self, module: Module, starts_at: Callable[[Instruction], bool], ranges: MachineRanges
+    ) -> None:
+        self._ranges = ranges
         self.marked = {i for i in module.instructions() if starts_at(i)}
         size = -1
         while size != len(self.marked):
@@ -66,12 +74,26 @@ class _Marks:
                     self._visit(instruction)
 
     def _visit(self, instruction: Instruction) -> None:
-        if any(operand in self.marked for operand in instruction.operands):
+        if any(operand in self.marked for operand in instruction.operands) and not self._forgets(instruction):
             self.marked.add(instruction)
         for called in instruction.called:
             self._enter(instruction, called)
             if called.root in self.marked:
                 self.marked.add(instruction)
+
+    def _forgets(self, instruction: Instruction) -> bool:
+        """Whether a result is the same to the bit, whatever the signs of zeros among the operands are.
+
+        What makes integers or preds of such signs is among what reads them, or does not see them.
+        """
+        shape = instruction.shape
+        if not isinstance(shape, ArrayShape) or any(instruction.called):
+            return False
+        if instruction.opcode in ("add", "subtract"):
+            # A zero of either sign leaves any other number as it is.
+            return any(not self._ranges.of(operand).holds_zero for operand in instruction.operands)
+        is_whole = shape.element_type.is_integer or shape.element_type is ElementType.PRED
+        return is_whole or instruction.opcode in _FORGETS
 
     def _enter(self, caller: Instruction, called: Computation) -> None:
         """The parameters of a computation, of which those of loops and reducers stand for many values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -61,9 +61,35 @@ def result(module: Module, values: tuple[np.ndarray, ...]) -> np.ndarray:
     return found
 
 
-def proved(seed: int) -> Iterator[tuple[Module, Module]]:
+def narrowing_program(seed: int, dims: str) -> str:
+    """A random program on two arrays of bytes in words of two, of which the end keeps some bits."""
+    rng = np.random.default_rng(seed)
+    lines = [f"{n}8 = s8[{dims}] parameter({k}) {n} = s16[{dims}] convert({n}8)" for k, n in enumerate("xy")]
+    numbers = ["x", "y"]
+    for _ in range(_STEPS):
+        at = len(lines)
+        lines.append(
+            f"c{at}s = s16[] constant({int(rng.choice([-256, -1, 0, 1, 3, 15, 255, 256, 300, 4096]))})"
+        )
+        lines.append(f"c{at} = s16[{dims}] broadcast(c{at}s), dimensions={{}}")
+        other = f"c{at}" if rng.random() < 0.5 else str(rng.choice(numbers))
+        opcode = str(
+            rng.choice(["add", "subtract", "multiply", "and", "or", "xor", "negate", "not", "maximum"])
+        )
+        operands = str(rng.choice(numbers)) + ("" if opcode in ("negate", "not") else f", {other}")
+        lines.append(f"v{at} = s16[{dims}] {opcode}({operands})")
+        lines.append(f"m{at} = pred[{dims}] compare({rng.choice(numbers)}, {other}), direction=LT")
+        lines.append(f"w{at} = s16[{dims}] select(m{at}, v{at}, {rng.choice(numbers)})")
+        kind = rng.choice(["s8", "u8", "s4", "u16", "s16"])
+        lines.append(f"k{at} = {kind}[{dims}] convert(w{at}) z{at} = s16[{dims}] convert(k{at})")
+        numbers += [f"v{at}", f"w{at}", f"z{at}"]
+    lines.append(f"ROOT r = {rng.choice(['s8', 'u8', 's4', 'u16'])}[{dims}] convert({numbers[-2]})")
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+
+
+def proved(seed: int, written: Callable[[int, str], str] = program) -> Iterator[tuple[Module, Module]]:
     """Programs and mutants of them that are called equivalent, both for all pairs of bytes."""
-    small, large = (parse_module(program(seed, dims)) for dims in ("2", "65536"))
+    small, large = (parse_module(written(seed, dims)) for dims in ("2", "65536"))
     for mutant in draw(small, 25, seed, _KINDS):
         if same_to_the_bit(mutant):
             yield large, mutant.kind.plant(large, mutant.site, mutant.seed)
@@ -79,3 +105,14 @@ def test_no_pair_of_bytes_shows_what_is_proved_equivalent(part: int) -> None:
             np.testing.assert_array_equal(result(mutant, values), result(right, values))
             count += 1
     assert count > 10
+
+
+def test_what_a_narrower_type_keeps_is_the_same_for_all_pairs_of_bytes() -> None:
+    every = np.arange(-128, 128, dtype=np.int8)
+    values = np.repeat(every, 256), np.tile(every, 256)
+    count = 0
+    for seed in range(7016, 7022):
+        for right, mutant in proved(seed, narrowing_program):
+            np.testing.assert_array_equal(result(mutant, values), result(right, values))
+            count += 1
+    assert count > 5

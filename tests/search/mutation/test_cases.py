@@ -398,6 +398,74 @@ ENTRY e {{
   ROOT r = f32[] copy({result})
 }}"""
 
+# Shares of a whole, none of which is more than 1, and what is no share of it.
+SHARES = """HloModule shares
+add {{ p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }}
+ENTRY e {{
+  x = f32[6] parameter(0)
+  y = f32[6] parameter(1)
+  a = f32[6] {sign}(x)
+  b = f32[6] {sign}(y)
+  zero = f32[] constant(0)
+  t = f32[] reduce(a, zero), dimensions={{0}}, to_apply=add
+  w = f32[6] broadcast(t), dimensions={{}}
+  s = f32[6] divide({part}, w)
+  least = f32[] constant(-6e4)
+  most = f32[] constant(6e4)
+  l = f32[6] broadcast(least), dimensions={{}}
+  h = f32[6] broadcast(most), dimensions={{}}
+  c = f32[6] clamp(l, s, h)
+  ROOT r = f32[6] copy({result})
+}}"""
+
+# Infinity is no limit.
+UNLIMITED = """HloModule unlimited
+ENTRY e {{
+  x = f32[4] parameter(0)
+  end = f32[] constant({end})
+  w = f32[4] broadcast(end), dimensions={{}}
+  m = f32[4] maximum(x, w)
+  ROOT r = f32[4] copy({result})
+}}"""
+
+# A number that is 0 nowhere, as in a division that is safe.
+NOWHERE = """HloModule nowhere
+ENTRY e {{
+  x = f32[4] parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[4] broadcast(zero), dimensions={{}}
+  number = f32[] constant({number})
+  n = f32[4] broadcast(number), dimensions={{}}
+  p = pred[4] compare(x, zeros), direction=EQ
+  s = f32[4] select(p, n, x)
+  q = pred[4] compare(s, zeros), direction=EQ
+  t = f32[4] select(q, zeros, s)
+  d = f32[4] divide(n, {result})
+  ROOT r = f32[4] copy(d)
+}}"""
+
+# A sum that wraps in its own type is no sum in a wider one.
+WIDENED = """HloModule widened
+ENTRY e {{
+  x = s8[4] parameter(0)
+  n = s8[] constant({number})
+  w = s8[4] broadcast(n), dimensions={{}}
+  y = s8[4] {opcode}(x, w)
+  z = {kind}[4] convert(y)
+  u = {kind}[4] convert(x)
+  m = {kind}[] constant({number})
+  v = {kind}[4] broadcast(m), dimensions={{}}
+  o = {kind}[4] {opcode}(u, v)
+  {rest}
+}}"""
+_BACK = "a = s32[4] subtract({z}, v) ROOT r = s32[4] copy(a)"
+_BITS = "a = s16[4] convert({z}) ROOT r = s16[4] copy(a)"
+_FEW = "p = s32[4] multiply({z}, {z}) a = s8[4] convert(p) ROOT r = s8[4] copy(a)"
+_FEWER = (
+    "p = s32[4] multiply({z}, {z}) k = s16[4] convert(p) f = s32[4] convert(k) a = s8[4] convert(f) "
+    "ROOT r = s8[4] copy(a)"
+)
+
 # Random numbers: bits that are made floats from 1 to 2.
 RANDOM = """HloModule random
 ENTRY e {{
@@ -510,6 +578,31 @@ CASES = [
     (WHOLE.format(number=1, value="x"), WHOLE.format(number=1, value="s"), False),
     (SOFTMAX.format(maximum_of="x", result="t"), SOFTMAX.format(maximum_of="x", result="c"), True),
     (SOFTMAX.format(maximum_of="y", result="t"), SOFTMAX.format(maximum_of="y", result="c"), False),
+    *(
+        (
+            SHARES.format(sign=sign, part=part, result="s"),
+            SHARES.format(sign=sign, part=part, result="c"),
+            equal,
+        )
+        for sign, part, equal in (("abs", "a", True), ("abs", "b", False), ("negate", "a", False))
+    ),
+    (UNLIMITED.format(end="-inf", result="x"), UNLIMITED.format(end="-inf", result="m"), True),
+    (UNLIMITED.format(end="inf", result="x"), UNLIMITED.format(end="inf", result="m"), False),
+    (NOWHERE.format(number=1, result="s"), NOWHERE.format(number=1, result="t"), True),
+    (NOWHERE.format(number="-0", result="s"), NOWHERE.format(number="-0", result="t"), False),
+    *(
+        (
+            WIDENED.format(number=100, opcode=opcode, kind="s32", rest=one),
+            WIDENED.format(number=100, opcode=opcode, kind="s32", rest=other),
+            equal,
+        )
+        for opcode in ("add", "multiply")
+        for one, other, equal in (
+            (_BACK.format(z="z"), _BACK.format(z="o"), False),
+            (_BITS.format(z="z"), _BITS.format(z="o"), False),
+            (_FEW.format(z="o"), _FEWER.format(z="o"), True),
+        )
+    ),
     (RANDOM.format(shift=9, result="f"), RANDOM.format(shift=9, result="c"), True),
     (RANDOM.format(shift=1, result="f"), RANDOM.format(shift=1, result="c"), False),
     *(
@@ -563,7 +656,12 @@ def test_a_tie_at_which_both_ways_lead_to_the_same(number: int, equal: bool) -> 
         ("ROOT r = f32[2] add(y, x)", False),
         ("ROOT r = f32[2] divide(y, x)", False),
         ("ROOT r = f32[2] divide(x, y)", True),
-        ("e = f32[2] exponential(y) o = f32[2] add(e, e) ROOT r = f32[2] rsqrt(o)", True),
+        ("e = f32[2] exponential(y) o = f32[2] add(e, e) ROOT r = f32[2] rsqrt(o)", False),
+        ("e = f32[2] sine(y) o = f32[2] add(e, e) ROOT r = f32[2] rsqrt(o)", True),
+        ("a = f32[2] abs(y) ROOT r = f32[2] divide(x, a)", False),
+        ("two = f32[2] constant({2, 2}) s = f32[2] add(y, two) ROOT r = f32[2] divide(x, s)", False),
+        ("two = f32[2] constant({2, 0}) s = f32[2] add(y, two) ROOT r = f32[2] divide(x, s)", True),
+        ("n = s32[2] convert(y) f = f32[2] convert(n) ROOT r = f32[2] divide(x, f)", False),
         ("one = f32[2] constant({1, 1}) m = f32[2] maximum(y, one) ROOT r = f32[2] divide(x, m)", False),
         ("ROOT r = u32[2] bitcast-convert(y)", True),
         ("ROOT r = pred[2] compare(y, x), direction=LT", False),
