@@ -14,13 +14,13 @@ from typing import Any
 from hlotool.analysis.light_order import lightened
 from hlotool.analysis.memory import INTERPRETER, memory_of
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import array_shapes
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.scale.plan import COPIES, RUNS_IN_PLACE, Limits, need_of
 from hlotool.scale.records import InPlaceRecord
 from hlotool.values.on_disk import LEAST, OnDisk, room_on_disk
 
-#: An argument of a narrow type is drawn in f32, and converted, before it goes to its file.
-_DRAWN = 3
+#: How many times its size drawing an argument takes: f32 and f64 are drawn in place, others are converted.
+_IN_PLACE, _CONVERTED = 1.25, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +94,14 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
 def _needed(module: Module) -> int:
     """Bytes of memory of one execution with large arguments on disk, and of drawing the largest of these."""
     parameters = module.entry.parameters
-    leaves = (shape.byte_size for parameter in parameters for shape in array_shapes(parameter.shape))
+    shapes = (shape for parameter in parameters for shape in array_shapes(parameter.shape))
     peak = memory_of(module, INTERPRETER).peak
-    return max(peak - _large(*parameters), _DRAWN * max(leaves, default=0))
+    return max(peak - _large(*parameters), *map(_drawing, shapes), 0)
+
+
+def _drawing(shape: ArrayShape) -> int:
+    plain = shape.element_type in (ElementType.F32, ElementType.F64)
+    return int(shape.byte_size * (_IN_PLACE if plain else _CONVERTED))
 
 
 def _large(*instructions: Instruction) -> int:

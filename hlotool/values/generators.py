@@ -82,7 +82,7 @@ def generate(element_type: ElementType, dims: Sequence[int], constraint: Constra
         return _matrices(dims, constraint.matrix, element_type.is_complex, draw.rng).astype(dtype)
     if element_type.is_complex:
         return (_normal(dims, constraint, draw) + 1j * _normal(dims, constraint, draw)).astype(dtype)
-    return _floats(dims, constraint, draw).astype(dtype)
+    return _floats(dims, constraint, draw).astype(dtype, copy=False)
 
 
 def _identity(element_type: ElementType, identity: Identity) -> Any:
