@@ -30,6 +30,7 @@ from verdicts_records import DECODER, LegalRecord
 from verdicts_report import is_alarm
 from verdicts_runs import Leaves, Runs
 
+from hlotool.directed.sets import PLAIN as PLAIN_SET
 from hlotool.faults import CATALOGUE
 from hlotool.ir.module import Module
 from hlotool.numerics import thresholds
@@ -85,12 +86,12 @@ def legal_questions(folder: Path, other_python: str) -> Iterator[Question]:
         (subject,) = subjects(f"^{re.escape(name)}$")
         seen: set[bytes] = set()
         for pair in legal_pairs(subject, runs, other_python):
-            if isinstance(pair, Pair) and (name, pair.way, pair.detail, pair.seed) in wanted:
+            if isinstance(pair, Pair) and (name, pair.way, pair.detail, pair.case.seed) in wanted:
                 bits = b"|".join(leaf.tobytes() for leaf in pair.actual)
                 if pair.tested is not None or bits not in seen:
                     seen.add(bits)
                     sides = pair.expected, pair.actual, pair.tested
-                    yield Question(False, None, pair.module, pair.arguments, *sides)
+                    yield Question(False, None, pair.module, pair.case.arguments, *sides)
 
 
 def fault_questions(folder: Path, per_kind: int) -> Iterator[Question]:
@@ -112,7 +113,7 @@ def _open_pairs(path: Path) -> Iterator[tuple[str, str, str, int]]:
     """Legal pairs that took an ensemble, and one of each program that agrees."""
     agreeing: set[str] = set()
     for record in read_records(path, DECODER):
-        if isinstance(record, LegalRecord) and record.judgement is not None:
+        if isinstance(record, LegalRecord) and record.judgement is not None and record.set == PLAIN_SET:
             is_first = record.judgement.verdict == "agree" and record.unit not in agreeing
             if record.judgement.members or is_first:
                 agreeing.add(record.unit)

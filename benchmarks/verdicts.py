@@ -1,11 +1,14 @@
 """Can the verdicts be trusted? Legal executions that must not be accused, planted faults that must be found.
 
     python benchmarks/verdicts.py [legal] [faults] [captured] [--only REGEX] [--limit N] [--seed N]
-                                  [--other-python PATH] [--again]
+                                  [--other-python PATH] [--sets N] [--odd-sets N] [--again]
 
 **Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
 lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
-program before optimisation against the one after it and after every pass, on numpy; two ways of XLA.
+program before optimisation against the one after it and after every pass, on numpy; two ways of XLA. Each
+of them once more on further sets of inputs (`verdicts_inputs`). Those with values on which backends may
+differ a replay gives to programs on one backend alone: what is said of two backends there stands in a table
+of its own, and is no false alarm.
 
 **Planted faults**: every kind of the catalogue in `faults/`, in the programs of the corpus before
 optimisation and, a third of them, after it. `verdicts_truth` says which of them count: those that change a
@@ -23,6 +26,7 @@ XLA's results and the verdicts are kept in `--folder`; what is done is not done 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 import sys
 import tempfile
@@ -32,14 +36,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from units import measured
 from verdicts_captured import captured_pairs
 from verdicts_faults import PlantedFault, Planter, fault_subjects
+from verdicts_inputs import Case
 from verdicts_judge import PairVerdict, judged
 from verdicts_legal import Failure, Pair, legal_pairs
 from verdicts_programs import subjects
 from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
-from verdicts_report import is_alarm, report
+from verdicts_report import is_alarm, is_false_alarm, report
 from verdicts_runs import Leaves, Runs
 
 from hlotool.backends.numpy import NumpyBackend
@@ -49,33 +55,58 @@ from hlotool.ir.module import Module
 #: Faults per kind that count, and the most that are tried to get them.
 WANTED, TRIED = 44, 140
 
+#: Further sets for each legal pair, and as many of those that a replay runs on one backend alone: with them
+#: the whole takes an hour of one core.
+SETS = 16, 8
 
-def legal_records(name: str, folder: Path, other_python: str, seed: int = 0) -> list[Record]:
-    """All pairs of one program, judged."""
+
+def legal_records(
+    name: str, folder: Path, other_python: str, seed: int = 0, sets: tuple[int, int] = (0, 0)
+) -> list[Record]:
+    """All pairs of one program, judged; results that are the same bit by bit are judged once."""
     (subject,) = (s for s in subjects(f"^{re.escape(name)}$"))
     found: list[Record] = []
     cost: tuple[float, float] | None = None
-    judgements: dict[tuple[int, bytes], PairVerdict] = {}
-    for pair in legal_pairs(subject, Runs(folder / "runs"), other_python, seed):
-        if isinstance(pair, Failure):
-            found.append(LegalRecord(name, pair.way, pair.detail, 0, None, pair.reason))
-            continue
-        cost = cost or _cost(pair.module, pair.arguments)
-        key = (pair.seed, _bytes(pair))
-        if key not in judgements:
-            judgements[key] = _judge_pair(pair, cost)
-        found.append(LegalRecord(name, pair.way, pair.detail, pair.seed, judgements[key]))
+    judgements: dict[tuple[Case, bytes], PairVerdict] = {}
+    for pair in legal_pairs(subject, Runs(folder / "runs"), other_python, seed, sets):
+        record = _record(name, pair, seed)
+        if isinstance(pair, Pair):
+            cost = cost or _cost(pair.module, pair.case.arguments)
+            key = (pair.case, _digest(pair))
+            if key not in judgements:
+                judgements[key] = _judge_pair(pair, cost)
+            record = msgspec.structs.replace(record, judgement=judgements[key])
+        found.append(record)
     return found
 
 
-def _bytes(pair: Pair) -> bytes:
-    """The same for pairs that are the same to the judge."""
-    sides = b"|".join(leaf.tobytes() for side in (pair.expected, pair.actual) for leaf in side)
-    return sides + (pair.detail.encode() + b" program" if pair.tested is not None else b"")
+def _record(name: str, pair: Pair | Failure, seed: int) -> LegalRecord:
+    """The record of a pair that is not judged yet, or could not be had."""
+    reason = pair.reason if isinstance(pair, Failure) else ""
+    record = LegalRecord(name, pair.way, pair.detail, seed, None, reason)
+    case = pair.case
+    if case is None:
+        return record
+    return msgspec.structs.replace(
+        record,
+        seed=case.seed,
+        set=case.set,
+        kind=case.kind,
+        suits_other_backends=case.suits_other_backends,
+        is_same_program=isinstance(pair, Pair) and pair.tested is None,
+    )
+
+
+def _digest(pair: Pair) -> bytes:
+    """The same for pairs that are the same to the judge: of a program, equal results settle it."""
+    sides = [b"|".join(leaf.tobytes() for leaf in side) for side in (pair.expected, pair.actual)]
+    is_program = pair.tested is not None and sides[0] != sides[1]
+    detail = f"{pair.way} {pair.detail}" if is_program else ""
+    return hashlib.sha256(b"|".join([*sides, detail.encode()])).digest()
 
 
 def _judge_pair(pair: Pair, cost: tuple[float, float]) -> PairVerdict:
-    return judged(pair.module, pair.arguments, pair.expected, pair.actual, pair.tested, cost)
+    return judged(pair.module, pair.case.arguments, pair.expected, pair.actual, pair.tested, cost)
 
 
 def _cost(module: Module, arguments: list[Any]) -> tuple[float, float]:
@@ -147,6 +178,8 @@ _PARTS: dict[str, Callable[..., list[Record]]] = {
 def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[Record]:
     """Judge what is not judged yet; yields all records of the named units."""
     how = {"folder": arguments.folder, "seed": arguments.seed}
+    if part == "legal":
+        how["sets"] = (arguments.sets, arguments.odd_sets)
     yield from measured(
         arguments.folder / f"{part}{arguments.seed or ''}.jsonl",
         DECODER,
@@ -159,7 +192,7 @@ def run(part: str, names: list[str], arguments: argparse.Namespace) -> Iterator[
 
 
 def _said(records: list[Record]) -> str:
-    alarms = sum(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
+    alarms = sum(map(is_false_alarm, records))
     missed = sum(isinstance(r, FaultRecord) and r.counts and not is_alarm(r.as_program) for r in records)
     return f", {alarms} false alarms" * (alarms > 0) + f", {missed} missed" * (missed > 0)
 
@@ -174,6 +207,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-verdicts")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0, help="first one of the inputs, and that of the faults")
+    parser.add_argument("--sets", type=int, default=SETS[0], help="further sets for each legal pair")
+    parser.add_argument("--odd-sets", type=int, default=SETS[1], help="those that suit one backend alone")
     parser.add_argument("--again", action="store_true", help="judge anew; XLA's results are kept")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +216,7 @@ def main() -> int:
     for part in arguments.parts or ("legal", "faults"):
         records += run(part, _units(part, arguments.only, arguments.limit), arguments)
     print("\n".join(report(records)))
-    alarms = any(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
+    alarms = any(map(is_false_alarm, records))
     misses = any(isinstance(r, FaultRecord) and r.counts and not is_alarm(r.as_program) for r in records)
     return int(alarms or misses)
 

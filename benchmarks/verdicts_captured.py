@@ -36,14 +36,14 @@ def captured_pairs(subject: Subject, runs: Runs, other_python: str, seed: int) -
         for pair in legal_pairs(subject, runs, other_python, seed):
             if isinstance(pair, Pair) and pair.tested is None and pair.way != "xla vs xla":
                 verdict = _judged(folder, pair)
-                yield LegalRecord(subject.name, f"captured: {pair.way}", pair.detail, pair.seed, verdict)
+                yield LegalRecord(subject.name, f"captured: {pair.way}", pair.detail, pair.case.seed, verdict)
             elif isinstance(pair, Failure):
                 yield LegalRecord(subject.name, f"captured: {pair.way}", pair.detail, 0, None, pair.reason)
 
 
 def _judged(folder: Path, pair: Pair) -> PairVerdict:
     inputs, outputs = folder / "inputs.npz", folder / "outputs.npz"
-    inputs.write_bytes(npz_bytes(pair.arguments))
+    inputs.write_bytes(npz_bytes(pair.case.arguments))
     outputs.write_bytes(npz_bytes(pair.actual))
     (module,) = open_dump(folder).modules
     options = ReplayOptions(inputs=str(inputs), outputs=str(outputs), first_divergence=False)

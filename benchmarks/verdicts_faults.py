@@ -161,8 +161,8 @@ class Planter:
         on_xla: Leaves | str = ""
         if ratio > FACTOR and self._compiled[kind.name] < self._on_xla:
             self._compiled[kind.name] += 1
-            results = self._runs.results(planted, planted.to_text(), spec, [arguments])
-            on_xla = results if isinstance(results, str) else _shown(cut(results[0], actual), spread)
+            result = self._runs.result(planted, planted.to_text(), spec, arguments)
+            on_xla = result if isinstance(result, str) else _shown(cut(result, actual), spread)
         return PlantedFault(
             kind,
             subject,
@@ -199,10 +199,10 @@ class Planter:
     def _seen(self, subject: Subject, arguments: list[Any]) -> list[Leaves]:
         """What XLA returns for the right program, for inputs that it was run on for the legal pairs."""
         found = [
-            self._runs.results(subject.module, subject.text, spec, [arguments])
+            self._runs.result(subject.module, subject.text, spec, arguments)
             for spec in (PLAIN, f"{PLAIN},opt=0")
         ]
-        return [one[0] for one in found if not isinstance(one, str)]
+        return [one for one in found if not isinstance(one, str)]
 
 
 def _shown(result: Leaves, spread: list[LeafSpread]) -> Leaves | str:

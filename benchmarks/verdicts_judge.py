@@ -12,10 +12,11 @@ from verdicts_runs import Leaves, nested
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
+from hlotool.replay.exact.result import ExactResult
 from hlotool.replay.exact.task import programs
 from hlotool.replay.exact.within import comparing
 from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.replay.judge.judgement import CompareExactly, judgement_of
 from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: What accuses the tested side.
@@ -75,7 +76,7 @@ def judged(
     began = time.perf_counter()
     try:
         with time_limit(_SECONDS):
-            exactly = None if tested is None else comparing(*programs(module, tested), arguments=arguments)
+            exactly = None if tested is None else _comparing(module, tested, arguments)
             comparison = judge(
                 judgement_of(module, arguments, got, expected=wanted, tested=tested, compare_exactly=exactly)
             )
@@ -98,3 +99,12 @@ def judged(
         ratio=max(ratios, default=None),
         peers=[name for name, bounds in BOUNDS.items() if passes(expected, actual, bounds)],
     )
+
+
+def _comparing(module: Module, tested: Module, arguments: Sequence[Any]) -> CompareExactly:
+    """As `run` compares programs exactly; they are read when it is asked, for most results are the same."""
+
+    def compare_exactly(seconds: float, trials: int) -> ExactResult:
+        return comparing(*programs(module, tested), arguments=arguments)(seconds, trials)
+
+    return compare_exactly

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from verdicts_inputs import Case, further_cases, plain_cases
 from verdicts_programs import NEEDED_PASSES, Subject
 from verdicts_runs import PLAIN, Leaves, Runs, cut, leaves_of
 
@@ -15,13 +15,17 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.parse.reader import parse_module
+from hlotool.workers.time_limit import TooSlow, time_limit
 
-#: Inputs per program; fewer where every pair costs a compilation.
+#: Plain inputs per program; fewer where there are many programs to compare it with.
 SEEDS = 5
 SEEDS_PER_PASS = 2
 
 #: Passes disabled per program.
 PASSES = 8
+
+#: Seconds for a run of another stage on inputs on which the reference comes to an end.
+_SECONDS = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +35,17 @@ class Pair:
     Attributes:
         way: what differs, such as `numpy vs xla`.
         detail: of the way, such as the pass that was disabled.
-        seed: of the inputs.
+        case: the inputs of both.
         module: the reference.
-        arguments: of both.
-        expected: result of the reference.
+        expected: result of the reference, or of the first of two others.
         actual: result of the other one.
         tested: the other program, where it is one.
     """
 
     way: str
     detail: str
-    seed: int
+    case: Case
     module: Module
-    arguments: list[Any]
     expected: Leaves
     actual: Leaves
     tested: Module | None = None
@@ -51,15 +53,16 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An execution that could not be had, with the reason."""
+    """An execution that could not be had, with the reason; on one set of inputs, or on all of them."""
 
     way: str
     detail: str
     reason: str
+    case: Case | None = None
 
 
 def legal_pairs(
-    subject: Subject, runs: Runs, other_python: str, first_seed: int = 0
+    subject: Subject, runs: Runs, other_python: str, first_seed: int = 0, sets: tuple[int, int] = (0, 0)
 ) -> Iterator[Pair | Failure]:
     """All pairs of a program.
 
@@ -68,32 +71,37 @@ def legal_pairs(
         runs: where executions come from.
         other_python: interpreter that has another version of jaxlib; empty for none.
         first_seed: of the inputs; those after it follow.
+        sets: how many further sets every pair is run on: of those that suit other backends, and of others.
     """
-    arguments = [subject.arguments(first_seed + number) for number in range(SEEDS)]
     try:
         executable = NumpyBackend().compile(subject.module)
-        reference = [leaves_of(subject.module, executable.run(a)) for a in arguments]
+        plain = list(plain_cases(subject, executable, range(first_seed, first_seed + SEEDS)))
+        further = further_cases(subject, executable, first_seed, *sets) if any(sets) else []
     except HlotoolError as error:
         yield Failure("numpy", "", str(error))
         return
-    plain: Sequence[Leaves] = ()
+    first: dict[Case, Leaves] = {}
     for way, detail, spec, count in _variants(subject, runs, other_python):
-        actual = runs.results(subject.module, subject.text, spec, arguments[:count])
+        cases = [*plain[:count], *further]
+        actual = runs.results(subject.module, subject.text, spec, [case.arguments for case in cases])
         if isinstance(actual, str):
             yield Failure(way, detail, actual)
             continue
-        results = [cut(a, r) for a, r in zip(actual, reference)]
-        for seed, result in enumerate(results):
-            yield Pair(way, detail, seed, subject.module, arguments[seed], reference[seed], result)
-        if spec == PLAIN:
-            plain = results
-        elif plain:
-            yield Pair("xla vs xla", spec, 0, subject.module, arguments[0], plain[0], results[0])
+        for case, found in zip(cases, actual):
+            if isinstance(found, str):
+                yield Failure(way, detail, found, case)
+                continue
+            result = cut(found, case.expected)
+            yield Pair(way, detail, case, subject.module, case.expected, result)
+            if spec == PLAIN:
+                first[case] = result
+            elif case in first and case in (plain[0], *further):
+                yield Pair("xla vs xla", spec, case, subject.module, first[case], result)
     if subject.optimized_module is not None:
-        yield from _stages(subject, "before vs after", "", subject.optimized_module, arguments, reference)
+        yield from _stages(subject, "before vs after", "", subject.optimized_module, [*plain, *further])
     for path in subject.passes:
         tested = parse_module(path.read_text(encoding="utf-8"), path.name)
-        yield from _stages(subject, "before vs every pass", path.name, tested, arguments[:1], reference[:1])
+        yield from _stages(subject, "before vs every pass", path.name, tested, [*plain[:1], *further])
 
 
 def _variants(subject: Subject, runs: Runs, other_python: str) -> Iterator[tuple[str, str, str, int]]:
@@ -114,12 +122,7 @@ def _some_passes(subject: Subject, runs: Runs) -> list[str]:
 
 
 def _stages(
-    subject: Subject,
-    way: str,
-    detail: str,
-    tested: Module,
-    arguments: list[list[Any]],
-    reference: list[Leaves],
+    subject: Subject, way: str, detail: str, tested: Module, cases: Sequence[Case]
 ) -> Iterator[Pair | Failure]:
     """Another stage of the program in the same dump, on the numpy backend."""
     shapes = [[strip_layouts(p.shape) for p in m.entry.parameters] for m in (subject.module, tested)]
@@ -128,9 +131,14 @@ def _stages(
         return
     try:
         executable = NumpyBackend().compile(tested)
-        results = [leaves_of(tested, executable.run(a)) for a in arguments]
     except HlotoolError as error:
         yield Failure(way, detail, str(error))
         return
-    for seed, (values, expected, actual) in enumerate(zip(arguments, reference, results)):
-        yield Pair(way, detail, seed, subject.module, values, expected, actual, tested)
+    for case in cases:
+        try:
+            with time_limit(_SECONDS):
+                result = leaves_of(tested, executable.run(case.arguments))
+        except (HlotoolError, TooSlow) as error:
+            yield Failure(way, detail, str(error), case)
+            continue
+        yield Pair(way, detail, case, subject.module, case.expected, result, tested)

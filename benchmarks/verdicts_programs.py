@@ -76,10 +76,14 @@ class Subject:
         """The optimised program."""
         return parse_module(self.optimized, f"{self.name} optimised") if self.optimized else None
 
+    @property
+    def input_range(self) -> tuple[float, float] | None:
+        """Bounds of its floats, where it needs some."""
+        return INPUT_RANGES.get(self.name.split("/")[0])
+
     def arguments(self, seed: int) -> list[Any]:
         """Inputs that make sense to the program."""
-        stem = self.name.split("/")[0]
-        return list(generate_inputs(self.module, seed, INPUT_RANGES.get(stem)).values)
+        return list(generate_inputs(self.module, seed, self.input_range).values)
 
 
 def subjects(only: str = "") -> Iterator[Subject]:

@@ -6,9 +6,24 @@ import msgspec
 from units import UnitDone
 from verdicts_judge import PairVerdict
 
+from hlotool.directed.sets import PLAIN
 
-class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
-    """A pair of legal executions; `judgement` is None where one of them could not be had, for `reason`."""
+
+class LegalRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="legal"):
+    """A pair of legal executions.
+
+    Attributes:
+        unit: the program.
+        way: what differs between the two.
+        detail: of the way.
+        seed: of the inputs.
+        judgement: None where one of them could not be had.
+        reason: why.
+        set: name of the set of inputs.
+        kind: of set.
+        suits_other_backends: whether a replay compares different backends on it.
+        is_same_program: both are executions of one text, by different backends.
+    """
 
     unit: str
     way: str
@@ -16,6 +31,15 @@ class LegalRecord(msgspec.Struct, frozen=True, tag="legal"):
     seed: int
     judgement: PairVerdict | None
     reason: str = ""
+    set: str = PLAIN
+    kind: str = PLAIN
+    suits_other_backends: bool = True
+    is_same_program: bool = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a replay would have judged it."""
+        return self.suits_other_backends or not self.is_same_program
 
 
 class FaultRecord(msgspec.Struct, frozen=True, tag="fault"):

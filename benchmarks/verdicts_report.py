@@ -11,6 +11,8 @@ from verdicts_judge import ACCUSING, PairVerdict
 from verdicts_peers import BOUNDS
 from verdicts_records import FaultRecord, LegalRecord, Record
 
+from hlotool.directed.sets import PLAIN
+
 #: A kind's pattern counts as named when it is right for at least this share of its faults at an output.
 _NAMED = 0.5
 
@@ -20,12 +22,15 @@ _T = TypeVar("_T")
 def report(records: Iterable[Record]) -> Iterator[str]:
     """Lines of Markdown."""
     known = list(records)
-    legal = [r for r in known if isinstance(r, LegalRecord)]
+    everything = [r for r in known if isinstance(r, LegalRecord)]
+    legal = [r for r in everything if r.set == PLAIN]
     faults = [r for r in known if isinstance(r, FaultRecord)]
     yield from _margins(known)
     if legal:
         yield from _legal(legal)
         yield from _cost([r.judgement for r in legal if r.judgement is not None])
+    if len(legal) < len(everything):
+        yield from _on_sets([r for r in everything if r.set != PLAIN])
     if faults:
         yield from _faults([f for f in faults if f.counts])
         yield from _small_faults([f for f in faults if not f.counts])
@@ -34,6 +39,11 @@ def report(records: Iterable[Record]) -> Iterator[str]:
 def is_alarm(judgement: PairVerdict | None) -> bool:
     """Whether the tested side is accused."""
     return judgement is not None and judgement.verdict in ACCUSING
+
+
+def is_false_alarm(record: Record) -> bool:
+    """Whether a legal pair that a replay would judge is accused."""
+    return isinstance(record, LegalRecord) and record.is_asked and is_alarm(record.judgement)
 
 
 def _margins(records: list[Record]) -> Iterator[str]:
@@ -74,6 +84,52 @@ def _legal_row(name: str, records: list[LegalRecord]) -> Callable[[list[str]], l
         return [name, *map(str, columns)]
 
     return row
+
+
+def _on_sets(records: list[LegalRecord]) -> Iterator[str]:
+    """The pairs on further sets: by way and by kind, then what no replay judges, and what is accused."""
+    asked = [r for r in records if r.is_asked and r.judgement is not None]
+    sets = {(r.unit, r.seed, r.set) for r in asked}
+    pairs = {(r.unit, r.way, r.detail) for r in asked}
+    yield (
+        f"On further sets: {len(asked)} runs of {len(pairs)} pairs of programs and ways, on {len(sets)} sets"
+        f" of {len({r.unit for r in asked})} programs."
+    )
+    yield ""
+    yield from _verdicts("way", _grouped(asked, lambda r: r.way), asked)
+    yield from _verdicts("kind of set", _by_kind(asked), asked)
+    left = [r for r in records if not r.is_asked and r.judgement is not None]
+    if left:
+        yield "Sets that a replay runs on one backend alone, here between backends:"
+        yield ""
+        yield from _verdicts("kind of set", _by_kind(left), left)
+    missing = Counter((r.way, r.reason.split(":")[0][:60]) for r in records if r.judgement is None)
+    for (way, reason), count in missing.most_common():
+        yield f"- not had: {way}, {count}: {reason}"
+    for record in records:
+        if is_alarm(record.judgement):
+            scope = "" if record.is_asked else " (not judged by a replay)"
+            yield f"- accused: {record.unit}, {record.way} {record.detail}, set {record.set}{scope}"
+    yield ""
+
+
+def _by_kind(records: list[LegalRecord]) -> Iterator[tuple[str, list[LegalRecord]]]:
+    yield from sorted(_grouped(records, lambda r: r.kind), key=lambda group: -len(group[1]))
+
+
+def _verdicts(
+    first: str, groups: Iterable[tuple[str, list[LegalRecord]]], everything: list[LegalRecord]
+) -> Iterator[str]:
+    """A row for each group and one for all."""
+    names = sorted({r.judgement.verdict for r in everything if r.judgement})
+
+    def row(name: str, records: list[LegalRecord]) -> list[str]:
+        counts = Counter(r.judgement.verdict for r in records if r.judgement)
+        columns = [len(records), len({r.unit for r in records}), *(counts[n] for n in names)]
+        return [name, *map(str, columns)]
+
+    rows = [row(name, records) for name, records in groups]
+    yield from _table([first, "runs", "programs", *names], [*rows, row("all", everything)])
 
 
 def _cost(judgements: list[PairVerdict]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import TOKEN
+from hlotool.backends.base import TOKEN, Executable
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
@@ -44,8 +44,10 @@ class Runs:
 
     def results(
         self, module: Module, text: str, spec: str, arguments: Sequence[list[Any]]
-    ) -> list[Leaves] | str:
-        """The leaves that `module` returns for each of several lists of arguments; why it cannot run.
+    ) -> list[Leaves | str] | str:
+        """The leaves that `module` returns for each of several lists of arguments, or why there are none.
+
+        A program that cannot be compiled has one reason for all of them.
 
         Args:
             module: the program.
@@ -63,6 +65,11 @@ class Runs:
             known |= self._compute(module, spec, {keys[n]: arguments[n] for n in missing})
             self._save(path, known)
         return str(known["error"]) if "error" in known else [known[key] for key in keys]
+
+    def result(self, module: Module, text: str, spec: str, arguments: list[Any]) -> Leaves | str:
+        """The same for one list of arguments."""
+        found = self.results(module, text, spec, [arguments])
+        return found if isinstance(found, str) else found[0]
 
     def effective_passes(self, module: Module, text: str) -> list[str]:
         """Names of the passes that change the program when XLA compiles it."""
@@ -83,9 +90,9 @@ class Runs:
         try:
             # Older versions of XLA cannot read the tables of source positions.
             executable = get_backend(limited).compile(replace(module, stack_frames=None))
-            return {key: leaves_of(module, executable.run(values)) for key, values in arguments.items()}
         except HlotoolError as error:
-            return {"error": f"{type(error).__name__}: {error}"[:500]}
+            return {"error": _in_words(error)}
+        return {key: _result(module, executable, values) for key, values in arguments.items()}
 
     @staticmethod
     def _load(path: Path) -> dict[str, Any]:
@@ -101,6 +108,17 @@ class Runs:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(pickle.dumps(known))
         os.replace(file.name, path)
+
+
+def _result(module: Module, executable: Executable, arguments: list[Any]) -> Leaves | str:
+    try:
+        return leaves_of(module, executable.run(arguments))
+    except HlotoolError as error:
+        return _in_words(error)
+
+
+def _in_words(error: HlotoolError) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def leaves_of(module: Module, value: Any) -> Leaves:

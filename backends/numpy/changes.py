@@ -39,6 +39,28 @@ class Perturb:
         return flushed(changed, self.tiny) if self.tiny and self.noise.member.flushes else changed
 
 
+@dataclass(frozen=True, slots=True)
+class PerturbSaturating:
+    """Random errors of a function that comes as close to ±1 as its type can tell, and never gets there.
+
+    A result of ±1 looks exact, yet it was rounded, and other code returns the number before it; none returns
+    one beyond it.
+
+    Attributes:
+        perturb: the errors of all other results.
+    """
+
+    perturb: Perturb
+
+    def __call__(self, value: Any) -> Any:
+        changed = self.perturb(value)
+        limit = np.abs(value) == 1
+        if self.perturb.noise.member.seed is None or not np.any(limit):
+            return changed
+        off = self.perturb.noise.perturbed(value, self.perturb.error.relative, 0)
+        return np.where(limit, np.clip(off, -1, 1), changed).astype(value.dtype)[()]
+
+
 def flushed(value: Any, tiny: float) -> Any:
     """Zeros of the same sign in place of magnitudes below `tiny`, part by part for complex numbers."""
     if value.dtype.kind == "c":

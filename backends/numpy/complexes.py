@@ -49,13 +49,22 @@ def _scaled_quotient(a: Array, b: Array, scale: float) -> Array:
 
 
 def power(base: Array, exponent: Array) -> Array:
-    """exp(exponent · log(base)), with x^0 = 1^x = 1, and powers of 0 and +inf to a real exponent exact."""
-    result = np.exp(np.multiply(exponent, np.log(base)))
-    real, positive = exponent.imag == 0, exponent.real > 0
+    """|x|^c · exp(-dφ) · (cos q + i sin q), q = cφ + d log|x|, where φ = arg x and the exponent is c + di.
+
+    x^0 = 1^x = 1, and 0 and +inf to a real exponent are 0 or +inf, or 1 or 0. Where a factor is infinite and
+    another 0, or q is infinite, the result is NaN, as in XLA's CPU code (`EmitComplexPower`); C99 leaves it
+    open.
+    """
+    size, angle = np.abs(base), np.angle(base)
+    c, d = exponent.real, exponent.imag
+    factor = np.power(size, c) * np.exp(-d * angle)
+    turn = c * angle + d * np.log(size)
+    result = compose(factor * np.cos(turn), factor * np.sin(turn))
+    real, positive = d == 0, c > 0
     infinite = (base.real == np.inf) & (base.imag == 0) & real
-    zero = (base == 0) & real & positive
+    zero = (size == 0) & real & positive
     one = (base == 1) | (exponent == 0)
-    result = np.where(zero | (infinite & (exponent.real < 0)), result.dtype.type(0), result)
+    result = np.where(zero | (infinite & (c < 0)), result.dtype.type(0), result)
     result = np.where(infinite & positive, result.dtype.type(np.inf), result)
     return np.where(one, result.dtype.type(1), result)
 

@@ -189,6 +189,31 @@ def _all_unknown(instruction: Instruction, kernel: _Function, _: Lowering) -> _F
     return solve
 
 
+def _padding_skipped(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
+    def convolve(lhs: Array, rhs: Array) -> Any:
+        def count(one: Array, other: Array) -> Any:
+            """Elements with a term of these two that is no padding."""
+            return kernel(one.astype(lhs.dtype), other.astype(rhs.dtype)) > 0
+
+        def made_of(ones: Array, others: Array, *, negative: bool) -> Any:
+            signs = [(ones > 0, others > 0), (ones < 0, others < 0)]
+            if negative:
+                signs = [(ones > 0, others < 0), (ones < 0, others > 0)]
+            found = [count(a & np.isinf(ones), b) | count(a, b & np.isinf(others)) for a, b in signs]
+            return found[0] | found[1]
+
+        if np.isfinite(lhs).all() and np.isfinite(rhs).all():
+            return kernel(lhs, rhs)
+        unknown = count(np.isnan(lhs), np.ones_like(rhs)) | count(np.ones_like(lhs), np.isnan(rhs))
+        unknown |= count(np.isinf(lhs), rhs == 0) | count(lhs == 0, np.isinf(rhs))
+        above, below = (made_of(lhs, rhs, negative=negative) for negative in (False, True))
+        finite = kernel(*(_where(np.isfinite(x), x, 0, x) for x in (lhs, rhs)))
+        infinite = _where(above, np.inf, _where(below, -np.inf, finite, finite), finite)
+        return _where(unknown | (above & below), np.nan, infinite, finite)
+
+    return convolve
+
+
 def _positive_zeros(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
     def function(*operands: Any) -> Any:
         return kernel(*((x + 0).astype(x.dtype) for x in operands))
@@ -258,6 +283,13 @@ DEPARTURES = (
         "convolution",
         _kinds(ElementType.S8),
         _saturated,
+    ),
+    Departure(
+        "convolution-skips-padding",
+        "leaves padding out of convolutions where it folds constants, and in loops of its own",
+        "convolution",
+        _kinds(ElementType.BF16, ElementType.F16, ElementType.F32, ElementType.F64),
+        _padding_skipped,
     ),
     Departure(
         "evaluator-nan-without-mantissa",

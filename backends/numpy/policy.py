@@ -18,10 +18,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
-from hlotool.backends.numpy.changes import Change, Perturb, PerturbTransform, RoundToNarrow
+from hlotool.backends.numpy.changes import Change, Perturb, PerturbSaturating, PerturbTransform, RoundToNarrow
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
-from hlotool.backends.numpy.rounding_errors import EXACT, ZEROS, Error, declared_error, sum_error, wide_error
+from hlotool.backends.numpy.rounding_errors import (
+    EXACT,
+    SATURATING,
+    Error,
+    declared_error,
+    power_error,
+    sum_error,
+    wide_error,
+    zeros_of_terms,
+)
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes, leaves
@@ -121,7 +130,9 @@ class KernelPolicy:
     def _perturb(self, origin: Instruction, error: Error, tiny: float = 0.0) -> Change:
         if origin.opcode == "fft":
             return PerturbTransform(self._noise, error, len(origin.integers("fft_length")))
-        return Perturb(self._noise, error, tiny)
+        perturb = Perturb(self._noise, error, tiny)
+        is_real = isinstance(origin.shape, ArrayShape) and not origin.shape.element_type.is_complex
+        return PerturbSaturating(perturb) if origin.opcode in SATURATING and is_real else perturb
 
     def _wide_error(self, origin: Instruction, part: ArrayShape) -> Error:
         is_uncertain = origin in self._policy.uncertain
@@ -130,11 +141,10 @@ class KernelPolicy:
         return wide_error(origin, part, is_uncertain)
 
     def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Changes:
-        """What happens to the operands that are summed, in their declared types or in f64."""
-        size = sum_error(origin, part, self._policy.product_unit)
-        if not size:
+        """What happens to the operands that are summed or raised, in their declared types or in f64."""
+        error = self._term_error(origin, part)
+        if not error.relative:
             return {}
-        error = Error(size, ZEROS[ElementType.F32])
         if is_wide:
             error = wide_error(origin, part, is_uncertain=False)
         return {
@@ -144,11 +154,18 @@ class KernelPolicy:
             and shape.element_type.is_inexact
         }
 
+    def _term_error(self, origin: Instruction, part: ArrayShape) -> Error:
+        if origin.opcode == "power":
+            return power_error(part)
+        return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+
 
 def _summed_operands(instruction: Instruction) -> range:
-    """The operands whose elements are the terms of sums, or factors of such terms."""
+    """The operands whose elements are the terms of sums, or factors of such terms; also those of a power."""
     operands = len(instruction.operands)
     match instruction.row.opcode_class, instruction.opcode:
+        case _, "power":
+            return range(operands)
         case _, "scatter":
             return range(operands // 2 + 1, operands)
         case _, "select-and-scatter":

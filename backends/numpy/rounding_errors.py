@@ -75,6 +75,14 @@ ROWS: dict[str, Row] = {
     "tanh": Row(5, "XLA's rational approximation is 4.3 off in f32, 5.5 in f64"),
 }
 
+#: Opcodes whose results are exact for whole numbers, squares and the like.
+_EXACT_FOR_MANY = frozenset(
+    {"add", "cbrt", "divide", "multiply", "power", "remainder", "rsqrt", "sqrt", "subtract"}
+)
+
+#: They come as close to ±1 as their type can tell, and never get there.
+SATURATING = frozenset({"erf", "logistic", "tanh"})
+
 #: Everything else that computes: sums and library routines, whose length decides (`sums`).
 DEFAULT = Row(1, "the last operation of several")
 
@@ -108,11 +116,14 @@ EXACT = Error(0.0, 0)
 
 #: No backend adds more terms than this into one accumulator.
 _LONGEST_SUM = 4096
-#: XLA's CPU code sums f16 in blocks of 32, and blocks of those.
-_LONGEST_F16_SUM = 64
+#: XLA's CPU code makes sums in a narrow type in blocks of 32, and blocks of those.
+_LONGEST_NARROW_SUM = 64
 
 #: Zero bits of numbers that look exact, by the type that holds them.
 ZEROS = {ElementType.F32: 4, ElementType.F64: 20}
+#: The same of functions that are exact at a place or two, where they are 0, ½ or 1: 1 - tanh(x) is made of
+#: the last bits of numbers close to 1, of which every sixteenth has four zeros.
+_ZEROS_OF_FUNCTIONS = {ElementType.F32: 20, ElementType.F64: 48}
 
 
 def declared_error(instruction: Instruction, part: ArrayShape, product_unit: float = 0.0) -> Error:
@@ -120,8 +131,9 @@ def declared_error(instruction: Instruction, part: ArrayShape, product_unit: flo
     kind = part.element_type.real_part
     computed = ElementType.F32 if kind.is_narrow_float else kind
     own = row_of(instruction.opcode).relative(computed) + sum_error(instruction, part, product_unit)
-    zeros = 0 if _is_reciprocal(instruction) else ZEROS[computed]
-    return Error(epsilon(kind) + own, zeros)
+    is_function = instruction.opcode in ROWS.keys() - _EXACT_FOR_MANY
+    zeros = (_ZEROS_OF_FUNCTIONS if is_function else ZEROS)[computed]
+    return Error(epsilon(kind) + own, 0 if _is_reciprocal(instruction) else zeros)
 
 
 def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -> Error:
@@ -153,8 +165,8 @@ def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 
             ask for more (`operand_precision`); 0 for f32 itself.
     """
     kind = part.element_type.real_part
-    accumulator = _accumulator(kind)
-    longest = _LONGEST_SUM if accumulator is not ElementType.F16 else _LONGEST_F16_SUM
+    accumulator = _accumulator(instruction, kind)
+    longest = _LONGEST_NARROW_SUM if accumulator.is_narrow_float else _LONGEST_SUM
     length = min(sum_length(instruction, part), longest)
     own = sqrt(length) * epsilon(accumulator) if length > 1 else 0.0
     if instruction.row.opcode_class is Class.CONTRACTION:
@@ -172,9 +184,39 @@ def _has_default_precision(instruction: Instruction) -> bool:
     return all(asked.lower() == "default" for asked in instruction.listed("operand_precision", str, ()))
 
 
-def _accumulator(kind: ElementType) -> ElementType:
-    """The type that sums of `kind` are made in: of the narrow types only f16 adds in itself."""
-    return ElementType.F32 if kind.is_narrow_float and kind is not ElementType.F16 else kind
+def zeros_of_terms(instruction: Instruction, part: ArrayShape) -> int:
+    """Zero bits of terms of a sum that look exact: a sum in a narrow type keeps few of the others exact."""
+    accumulator = _accumulator(instruction, part.element_type.real_part)
+    if not accumulator.is_narrow_float:
+        return ZEROS[ElementType.F32]
+    return ZEROS[ElementType.F32] + round(log2(epsilon(accumulator) / epsilon(ElementType.F32)))
+
+
+def power_error(part: ArrayShape) -> Error:
+    """What base and exponent of a power may be off by: of complex ones, whose result is not accurate.
+
+    XLA computes x^y as exp(y · log x), part by part: the logarithm and the angle of x are rounded before they
+    are multiplied by y, and the result is off by that times |y log x|.
+    """
+    if not part.element_type.is_complex:
+        return EXACT
+    inner = max(ROWS["log"].ulps, ROWS["atan2"].ulps)
+    return Error(inner * epsilon(part.element_type.real_part), 0)
+
+
+def _accumulator(instruction: Instruction, kind: ElementType) -> ElementType:
+    """The type that sums of `kind` are made in.
+
+    XLA's CPU code rounds every step of a reducer to the declared type, and so it does in products of f16;
+    products of other narrow types it makes in f32.
+    """
+    if not kind.is_narrow_float or kind is ElementType.F16:
+        return kind
+    return ElementType.F32 if instruction.row.opcode_class in _IN_F32 else kind
+
+
+#: Classes of opcodes that add up narrow types in f32.
+_IN_F32 = frozenset({Class.CONTRACTION, Class.LIBRARY})
 
 
 def _is_reciprocal(instruction: Instruction) -> bool:

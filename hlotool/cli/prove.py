@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         metavar="FILE",
         type=values_file,
-        help=".npz or SCRIPT.py:FUNCTION: integers and preds, as indices; floats are drawn all the same",
+        help=".npz (x@0, x@1, … by device) or SCRIPT.py:FUNCTION: integers and preds; floats are drawn",
     )
     group.add_argument(
         "--further-sets",

@@ -112,7 +112,7 @@ def _comparing(reference: Program, tested: Program, trial: Trial, options: Repla
             reference,
             tested,
             seed=options.seed,
-            arguments=trial.arguments if reference.runner.copies == 1 else None,
+            arguments=trial.arguments,
             is_limited=not options.exact,
         )
         return ask(seconds, trials)

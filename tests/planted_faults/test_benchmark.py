@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 import verdicts
 import verdicts_faults
+from msgspec.structs import replace
 from units import UnitDone, read_records, write_records
+from verdicts_inputs import further_cases
 from verdicts_judge import PairVerdict
 from verdicts_programs import Subject, subjects
 from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
-from verdicts_report import report
+from verdicts_report import is_false_alarm, report
 from verdicts_runs import Runs
 
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.faults import CATALOGUE
 
 DOUBLE = """HloModule m
@@ -90,6 +93,45 @@ def test_tables() -> None:
     assert "2.0 times planning and running the reference once, 5.0 times running it" in text
     assert "| sign | 3 | 1 | 0 of 0 | sign | 50% | 0 | 3 |" in text
     assert "named right: 1 of 1 (100%)" in text
+
+
+def test_tables_of_sets_tell_what_a_replay_judges() -> None:
+    asked = replace(legal("wrong"), set="ties", kind="ties", is_same_program=True)
+    left = replace(asked, set="NaN in x", kind="NaN", suits_other_backends=False)
+    of_stages = replace(left, is_same_program=False)
+    assert [is_false_alarm(r) for r in (legal("agree"), asked, left, of_stages)] == [False, True, False, True]
+    text = "\n".join(report([legal("agree"), asked, left, of_stages]))
+    assert "1 pairs of legal executions of 1 programs" in text
+    assert "On further sets: 2 runs of 1 pairs of programs and ways, on 2 sets of 1 programs." in text
+    asked_table, left_table = text.split("Sets that a replay runs on one backend alone")
+    assert "| ties | 1 | 1 | 1 |" in asked_table
+    assert "| ties |" not in left_table
+    assert "| NaN | 1 | 1 | 1 |" in left_table
+    assert text.count("- accused: program, numpy vs xla") == 3
+    assert text.count("(not judged by a replay)") == 1
+
+
+def test_kinds_of_sets_take_turns() -> None:
+    [subject] = list(subjects("^gather.points$"))
+    executable = NumpyBackend().compile(subject.module)
+    cases = further_cases(subject, executable, 3, 8, 6)
+    suiting, others = cases[:8], cases[8:]
+    assert all(c.suits_other_backends for c in suiting)
+    assert not any(c.suits_other_backends for c in others)
+    assert len({c.kind for c in suiting}) >= 4
+    assert len({c.kind for c in others}) == 6
+    assert "indices out of range" in {c.kind for c in suiting}
+    assert [c.set for c in cases] == [c.set for c in further_cases(subject, executable, 3, 8, 6)]
+    assert further_cases(subject, executable, 3, 0, 0) == []
+
+
+@pytest.mark.xla
+def test_further_sets_of_a_pair(tmp_path: Path) -> None:
+    records = verdicts.legal_records("dynamic-slice.clamped", tmp_path, "", 3, (4, 2))
+    legal_ones = [r for r in records if isinstance(r, LegalRecord) and r.way == "numpy vs xla"]
+    assert [r.seed for r in legal_ones if r.set == "plain"] == [3, 4, 5, 6, 7]
+    assert len({r.set for r in legal_ones}) == 7
+    assert not any(map(is_false_alarm, records))
 
 
 @pytest.mark.xla

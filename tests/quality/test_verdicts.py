@@ -46,9 +46,9 @@ def legal_pairs(subject: Subject, runs: Runs) -> Iterator[tuple[str, bool]]:
     arguments = subject.arguments(SEED)
     expected = leaves_of(subject.module, NumpyBackend().compile(subject.module).run(arguments))
     for spec in (PLAIN, f"{PLAIN},opt=0"):
-        found = runs.results(subject.module, subject.text, spec, [arguments])
+        found = runs.result(subject.module, subject.text, spec, arguments)
         if not isinstance(found, str):
-            actual = cut(found[0], expected)
+            actual = cut(found, expected)
             yield spec, is_alarm(judged(subject.module, arguments, expected, actual, None))
     tested = subject.optimized_module
     if tested is not None:

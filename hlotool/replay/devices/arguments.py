@@ -30,15 +30,29 @@ def device_arguments(module: Module, make: Callable[[int], Sequence[Any]]) -> tu
         module: the program; its parameters' shardings tell which partitions hold the same part.
         make: arguments of one device, different for every number.
     """
-    grid = DeviceGrid(module.replica_count, module.num_partitions)
     variant = cache(make)
+    return arguments_by_part(module, lambda _, number: variant(number))
+
+
+def arguments_by_part(
+    module: Module, make: Callable[[int, int], Sequence[Any]]
+) -> tuple[tuple[Any, ...], ...]:
+    """Arguments for each device, of which each leaf comes from those made for its device and part.
+
+    Args:
+        module: see `device_arguments`.
+        make: arguments of one device, and those of one number, as `device_arguments` numbers them: devices
+            that hold the same part of a parameter have the same number there.
+    """
+    grid = DeviceGrid(module.replica_count, module.num_partitions)
+    made = cache(make)
 
     def argument(parameter: Instruction, device: int) -> Any:
         replica, partition = grid.position(device)
         number = parameter.parameter_number or 0
         parts = []
         for leaf, tile in enumerate(_tiles(parameter, partition, grid.partitions)):
-            value = variant(replica * grid.partitions + tile)[number]
+            value = made(device, replica * grid.partitions + tile)[number]
             parts.append(list(flatten(parameter.shape, value))[leaf][2])
         return unflatten(parameter.shape, parts)
 

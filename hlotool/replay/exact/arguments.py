@@ -12,7 +12,7 @@ from hlotool.backends.base import Backend
 from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.replay.devices.arguments import device_arguments
+from hlotool.replay.devices.arguments import arguments_by_part, device_arguments
 from hlotool.replay.devices.runners import Runner
 from hlotool.values.generate import InputGenerator
 
@@ -38,7 +38,8 @@ class Options:
         seed: of the first one; the others follow.
         time_limit: for all of it, in seconds.
         most_points: that are taken for decisions of few elements; None for as many as these take.
-        given: arguments whose integers and preds are taken in place of generated ones, in the first trials.
+        given: arguments whose integers and preds are taken in place of generated ones, in the first trials;
+            where each device has its own, a tuple for each device.
     """
 
     trials: int = 2
@@ -49,22 +50,32 @@ class Options:
 
 
 def point_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """What both programs are given at one point: one value per parameter, or a tuple for each device."""
+    """What both programs are given at one point: one value per parameter, or a tuple for each device.
 
-    def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(inputs, options, number, device)
-        return with_drawn_floats(inputs.module, numbers, options.seed + number + device)
-
-    return _for_copies(inputs.module, runner, drawn)
+    Devices that hold the same part of a parameter get the same words.
+    """
+    module, seed = inputs.module, options.seed + number
+    numbers = number_arguments(inputs, runner, options, number)
+    if runner.copies == 1:
+        return with_drawn_floats(module, numbers, seed)
+    return arguments_by_part(
+        module, lambda device, part: with_drawn_floats(module, numbers[device], seed + part)
+    )
 
 
 def number_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
-    """The same before words take the place of floats: what to execute both programs on, to show numbers."""
-    return _for_copies(inputs.module, runner, lambda device: point_numbers(inputs, options, number, device))
+    """The same before words take the place of floats: what to execute both programs on, to show numbers.
 
-
-def _for_copies(module: Module, runner: Runner, make: Callable[[int], Sequence[Any]]) -> Sequence[Any]:
-    return device_arguments(module, make) if runner.copies > 1 else make(0)
+    Integers and preds repeat themselves after `trials` points, given ones are those of the first ones: what
+    they show must not vanish at further points.
+    """
+    trial = number % options.trials
+    if trial < len(options.given):
+        return options.given[trial]
+    seed = options.seed + trial
+    if runner.copies == 1:
+        return inputs.draw(seed).values
+    return device_arguments(inputs.module, lambda part: inputs.draw(seed + part).values)
 
 
 def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
@@ -72,14 +83,9 @@ def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, n
 
     Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
     """
-    others = replace(options, trials=number + 1)
+    numbers = number_arguments(inputs, runner, replace(options, trials=number + 1), number)
     factor = _FACTORS[number % len(_FACTORS)]
-
-    def drawn(device: int) -> Sequence[Any]:
-        numbers = point_numbers(inputs, others, number, device)
-        return [_scaled(value, p.shape, factor) for value, p in zip(numbers, inputs.module.entry.parameters)]
-
-    return _for_copies(inputs.module, runner, drawn)
+    return [_scaled(value, shape, factor) for value, shape in zip(numbers, runner.parameters)]
 
 
 #: By which floats are multiplied.
@@ -94,15 +100,3 @@ def _scaled(value: Any, shape: Shape, factor: float) -> Any:
         return value
     array = np.asarray(value)
     return (array * array.dtype.type(factor)).astype(array.dtype)
-
-
-def point_numbers(inputs: InputGenerator, options: Options, number: int, device: int = 0) -> Sequence[Any]:
-    """The arguments of one point, before words take the place of floats.
-
-    Integers and preds repeat themselves after `trials` points, given ones are those of the first ones: what
-    they show must not vanish at further points.
-    """
-    trial = number % options.trials
-    if trial < len(options.given):
-        return options.given[trial]
-    return inputs.draw(options.seed + trial + device).values

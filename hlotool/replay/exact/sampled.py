@@ -14,16 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlotool.directed.plan import directed_sets
 from hlotool.directed.sets import InputSet
-from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
-from hlotool.replay.exact.arguments import Options, Side
+from hlotool.replay.devices.runners import Runner
+from hlotool.replay.devices.sets import further_sets
+from hlotool.replay.exact.arguments import Options, Side, number_arguments
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.replay.program import Program
 from hlotool.replay.set_budget import Allowed, Limits
 from hlotool.values.flatten import flatten
-from hlotool.values.generate import generate_inputs
+from hlotool.values.generate import InputGenerator
 from hlotool.workers.time_limit import TooSlow
 from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork
 
@@ -54,21 +55,20 @@ class Sampled:
 
 
 def on_further_sets(
-    reference: Side, tested: Side, result: ExactResult, options: Options, work: int
+    reference: Program, tested: Side, result: ExactResult, options: Options, work: int
 ) -> Sampled:
     """The result of `compare` after the further sets; the same where these have no other integers.
 
     Args:
-        reference: a program for one device, as it should be.
+        reference: the program as it should be.
         tested: the other one.
         result: both are equal.
         options: of that comparison.
         work: units that it was.
     """
     end = time.monotonic() + options.time_limit - result.seconds
-    plain = [generate_inputs(reference.module, options.seed + n).values for n in range(max(1, result.trials))]
     limits = Limits(Allowed(_LEAST + _FACTOR * work, _SHARE * (end - time.monotonic())))
-    sets = list(_others(reference, plain, options.seed, limits))
+    sets = list(_others(reference, max(1, result.trials), options, limits))
     if not sets:
         return Sampled(result)
     together = compare(
@@ -97,13 +97,15 @@ def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: flo
     return replace(options, trials=count, most_points=count, seed=seed, time_limit=seconds, given=given)
 
 
-def _others(reference: Side, plain: Sequence[Sequence[Any]], seed: int, limits: Limits) -> Iterator[InputSet]:
-    """Sets whose integers and preds none before has."""
-    module = reference.module
-    seen = {_decisive(module, values) for values in plain}
+def _others(reference: Program, points: int, options: Options, limits: Limits) -> Iterator[InputSet]:
+    """Sets whose integers and preds none before has, nor any of so many points."""
+    runner = reference.runner
+    inputs = InputGenerator(reference.module)
+    plain = [number_arguments(inputs, runner, replace(options, trials=points), n) for n in range(points)]
+    seen = {_decisive(runner, values) for values in plain}
     if seen == {b""}:
         return
-    sets = directed_sets(module, plain[0], seed)
+    sets = further_sets(reference.module, plain[0], options.seed, copies=runner.copies)
     count = 0
     while count < _MOST and not limits.are_reached():
         try:
@@ -113,17 +115,17 @@ def _others(reference: Side, plain: Sequence[Sequence[Any]], seed: int, limits: 
             return
         if one is None:
             return
-        if (integers := _decisive(module, one.values)) not in seen:
+        if (integers := _decisive(runner, one.values)) not in seen:
             seen.add(integers)
             count += 1
             yield one
 
 
-def _decisive(module: Module, values: Sequence[Any]) -> bytes:
+def _decisive(runner: Runner, values: Sequence[Any]) -> bytes:
     """What no field draws: the arrays of integers and preds."""
     return b"".join(
         np.asarray(array).tobytes()
-        for parameter, value in zip(module.entry.parameters, values)
-        for _, shape, array in flatten(parameter.shape, value)
+        for parameter, value in zip(runner.parameters, values)
+        for _, shape, array in flatten(parameter, value)
         if isinstance(shape, ArrayShape) and not shape.element_type.is_inexact
     )

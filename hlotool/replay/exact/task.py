@@ -29,6 +29,7 @@ from hlotool.replay.exact.sampled import Sampled, on_further_sets
 from hlotool.replay.program import Program, compile_program, load_program
 from hlotool.replay.saved_inputs import save_inputs
 from hlotool.replay.scaling import fitting_pair
+from hlotool.replay.trials import load_arguments
 from hlotool.scale.wish import AUTO
 from hlotool.workers.work_limit import work_done
 
@@ -84,14 +85,15 @@ def prove(task: ProveTask) -> ProvedRecord:
         before = work_done()
         result = compare(reference, tested, options)
         sampled = Sampled(result)
-        is_sampled = task.further_sets and not options.given and reference.runner.copies == 1
+        is_sampled = task.further_sets and not options.given
         if is_sampled and result.relation is Relation.EQUAL:
             sampled = on_further_sets(reference, tested, result, options, work_done() - before)
             result, options = sampled.result, sampled.options or options
         if result.relation is Relation.UNEQUAL and (why := doubt(reference.module, tested.module)):
             raise Unsupported(why, location=Location(right))
         generated = len(reference.module.generated)
-        record = _with_sets(proved_record(task.name, left, right, result, generated), sampled)
+        record = proved_record(task.name, left, right, result, generated)
+        record = _with_sets(record, sampled, reference.runner.copies)
         record = msgspec.structs.replace(record, scaled=None if scaled is None else scaled.record)
         is_function = result.relation is Relation.UNEQUAL and not result.structural
         return _with_divergence(record, reference, tested, result, options) if is_function else record
@@ -117,31 +119,21 @@ def _with_divergence(
     return msgspec.structs.replace(record, divergence=msgspec.structs.replace(found, finding="suspected"))
 
 
-def _with_sets(record: ProvedRecord, sampled: Sampled) -> ProvedRecord:
+def _with_sets(record: ProvedRecord, sampled: Sampled, copies: int) -> ProvedRecord:
     """The record with the further sets, and the one that shows programs to be unequal, which is saved."""
     record = msgspec.structs.replace(record, further_sets=sampled.sets)
     one = sampled.shown_by
     if one is None:
         return record
-    return msgspec.structs.replace(
-        record, shown_by=in_words(one), inputs=save_inputs(record.name, one.values)
-    )
+    file = save_inputs(record.name, one.values, copies)
+    return msgspec.structs.replace(record, shown_by=in_words(one), inputs=file)
 
 
 def _given(task: ProveTask, reference: Program) -> Sequence[Sequence[Any]]:
-    """The arguments of the first point that are not drawn.
-
-    Raises:
-        InputDataError: they do not fit the program.
-        Unsupported: the program runs on several devices, with arguments of their own.
-    """
+    """The arguments of the first point that are not drawn; raises InputDataError where they do not fit."""
     if task.inputs is None:
         return ()
-    if reference.runner.copies > 1:
-        raise Unsupported("given inputs of a program on several devices")
-    from hlotool.values.captured import load_inputs
-
-    return [load_inputs(task.inputs, reference.module)]
+    return [load_arguments(task.inputs, reference.module, reference.runner.copies)]
 
 
 def failed_record(task: ProveTask, error: HlotoolError, seconds: float = 0.0) -> ProvedRecord:

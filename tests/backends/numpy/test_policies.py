@@ -203,3 +203,57 @@ def test_every_rounded_elementwise_opcode_has_a_row() -> None:
     conversions = {"convert", "map", "reduce-precision", "stochastic-convert"}
     on_integers = {"count-leading-zeros", "mulhi", "popcnt"} | {n for n in elementwise if "shift-" in n}
     assert elementwise - EXACT == set(ROWS) | conversions | on_integers
+
+
+def members(text: str, *arguments: Any, count: int = 40) -> Any:
+    """What so many legal executions return, in f64."""
+    backend = VariedBackend(Policy(varied=True), Member(0))
+    executable = backend.compile(parse_module(text))
+    results = []
+    for seed in range(count):
+        backend.noise.member = Member(seed)
+        result = np.asarray(executable.run(list(arguments)))
+        results.append(result.astype(complex if result.dtype.kind == "c" else float))
+    return np.array(results)
+
+
+@pytest.mark.parametrize("opcode", ["tanh", "erf", "logistic"])
+def test_functions_that_saturate_are_rounded_there_and_never_go_beyond(opcode: str) -> None:
+    found = members(f"ENTRY e {{ x = f32[2] parameter(0) ROOT y = f32[2] {opcode}(x) }}", np.float32([30, 0]))
+    assert found[:, 0].min() < 1
+    assert found.max() == 1
+    assert len(set(found[:, 1])) == 1, "0 and a half are exact"
+
+
+def test_the_last_bits_of_what_is_close_to_one_are_rounded() -> None:
+    """1 - tanh(x) is made of them, and every sixteenth number looks exact by chance."""
+    text = """ENTRY e { x = f32[400] parameter(0) t = f32[400] tanh(x) one = f32[] constant(1)
+      ones = f32[400] broadcast(one), dimensions={} ROOT y = f32[400] subtract(ones, t) }"""
+    found = members(text, np.linspace(5, 6, 400, dtype=np.float32))
+    assert (found.max(0) > found.min(0)).all()
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_sums_in_a_narrow_type_may_round_every_step(kind: str) -> None:
+    """XLA's CPU code adds up 40 terms in blocks of 32, and rounds to bf16 after each addition."""
+    text = f"""add {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1) ROOT c = {kind}[] add(a, b) }}
+    ENTRY e {{ x = {kind}[40] parameter(0) z = {kind}[] constant(0)
+      ROOT y = {kind}[] reduce(x, z), dimensions={{0}}, to_apply=add }}"""
+    dtype = ml_dtypes.bfloat16 if kind == "bf16" else np.float16
+    terms = np.random.default_rng(1).standard_normal(40)
+    # What the sum cancels is as large as the terms that it is made of.
+    terms -= terms.mean()
+    found = members(text, terms.astype(dtype))
+    unit = float(ml_dtypes.finfo(dtype).eps) * np.abs(np.cumsum(terms)).max()
+    assert unit / 4 < found.std() < 16 * unit
+    counts = members(text, np.ones(40, dtype))
+    assert (counts == 40).all(), "small whole numbers are exact in every execution"
+
+
+def test_complex_powers_are_off_by_what_the_logarithm_is_off_by() -> None:
+    text = "ENTRY e { x = c64[2] parameter(0) y = c64[2] parameter(1) ROOT z = c64[2] power(x, y) }"
+    found = members(text, np.complex64([-2.1 - 0.54j, 2]), np.complex64([7.5 + 15j, 2]))
+    spread = np.abs(found - found.mean(0)).max(0) / np.abs(found.mean(0))
+    # |y log x| is 44 and 1.4.
+    assert 1e-6 < spread[0] < 5e-5
+    assert spread[1] < 2e-6

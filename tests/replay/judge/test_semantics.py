@@ -70,3 +70,24 @@ def test_convolutions_of_bytes_saturate_in_the_evaluator() -> None:
     x, w = np.int8([100, 100]).reshape(1, 2, 1), np.int8([1, 1]).reshape(2, 1, 1)
     leaf = _judged(text, [x, w], np.int8([127]).reshape(1, 1, 1))
     assert leaf.evidence.rule == "evaluator-saturating-convolution"
+
+
+def test_padding_beside_infinite_weights() -> None:
+    """Infinities cancel, and meet zeros, only where both factors are there."""
+    text = (
+        "ENTRY e { x = f32[1,5,1] parameter(0) w = f32[2,1,1] parameter(1) "
+        "ROOT c = f32[1,6,1] convolution(x, w), window={size=2 pad=1_1}, dim_labels=b0f_0io->b0f }"
+    )
+    x = np.float32([1, 0, -2, 3, np.nan]).reshape(1, 5, 1)
+    w = np.float32([np.inf, np.inf]).reshape(2, 1, 1)
+    inf, nan = np.inf, np.nan
+    legal = np.float32([inf, nan, nan, nan, nan, nan]).reshape(1, 6, 1)
+    skipped = _judged(text, [x, w], legal)
+    assert (skipped.verdict, skipped.evidence.rule) == (Verdict.SEMANTICS, "convolution-skips-padding")
+    for place in (0, 2):
+        faulty = legal.copy()
+        faulty[0, place, 0] = -inf
+        assert _judged(text, [x, w], faulty).verdict is Verdict.WRONG
+    x = np.float32([2, 4, -2, -3, 1]).reshape(1, 5, 1)
+    legal = np.float32([inf, inf, nan, -inf, nan, inf]).reshape(1, 6, 1)
+    assert _judged(text, [x, w], legal).verdict is Verdict.SEMANTICS
