@@ -8,11 +8,12 @@ import pytest
 
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
 from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
 from hlotool.fuzz.tally import Tally
-from hlotool.fuzz.triage import is_same, kind_of
+from hlotool.fuzz.triage import is_same, key_of, kind_of
 from hlotool.replay.options import ReplayOptions
 from hlotool.search.reduction.case_worker import Outcome
 
@@ -34,6 +35,30 @@ def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> N
     assert not is_same(fault("slice"), fault("slice", pass_name="cse"))
     # Programs that only move values share nothing that could be told apart.
     assert not is_same(fault(), fault("slice"))
+
+
+def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
+    failure = Signature(kind="BackendCrashed", words=words)
+    level = "pass" if pass_name else "import"
+    blame = Blame(level=level, pass_name=pass_name)
+    outcome = Outcome(answer=Answer.BAD, failure=failure)
+    return FaultRecord(
+        status="new",
+        kind="crashed",
+        key=key_of("crashed", outcome, blame, opcodes),
+        signature=str(failure),
+        level=level,
+        pass_name=pass_name,
+        work=[*opcodes],
+    )
+
+
+def test_deaths_are_one_where_words_pass_and_work_are() -> None:
+    """A signal alone says nothing of what died: two of them are two faults where other work was done."""
+    assert is_same(death("SIGFPE", "remainder"), death("SIGFPE", "remainder", "add"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGFPE", "reduce-window"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGFPE", "remainder", pass_name="algsimp"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGSEGV", "remainder"))
 
 
 @pytest.mark.parametrize(

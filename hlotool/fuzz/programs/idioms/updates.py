@@ -21,7 +21,7 @@ def at_constant(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
 
 def somewhere(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
     """Start indices that are known, or values of the program."""
-    return at_constant(g, dims, sizes) if g.chance(0.6) else start_indices(g, dims)
+    return at_constant(g, dims, sizes) if g.chance() else start_indices(g, dims)
 
 
 def some_size(g: Graph, dims: Dims) -> Dims:
