@@ -52,6 +52,8 @@ from hlotool.workers.time_limit import TooSlow, time_limit
 #: What a worker calls.
 FUNCTION = "hlotool.fuzz.oracle:judge_program"
 #: What it calls when one program on given arguments is in question.
+MEANT = "hlotool.fuzz.oracle:judge_meant"
+#: What it calls when it is in question whether its runs differ.
 AGAIN = "hlotool.fuzz.oracle:judge_again"
 
 #: Seconds for a compilation, and for a run, of a small program: real ones take a hundredth.
@@ -141,9 +143,19 @@ def judge_program(question: Question) -> Judged:
     return msgspec.structs.replace(found, reference=reference.backend_spec, passes=passes)
 
 
+def judge_meant(question: CaseQuestion) -> Outcome:
+    """As `judge_case`; a program that says nothing certain, which a smaller one may be, has no answer."""
+    try:
+        if open_order := _open_order(parse_module(question.text)):
+            return Outcome(answer=Answer.UNUSABLE, reason=open_order)
+    except HlotoolError as error:
+        return Outcome(answer=Answer.UNUSABLE, reason=str(error))
+    return judge_case(question)
+
+
 def judge_again(question: CaseQuestion) -> Outcome:
-    """As `judge_case`; a program whose runs differ from each other fails, too."""
-    outcome = judge_case(question)
+    """As `judge_meant`; a program whose runs differ from each other fails, too."""
+    outcome = judge_meant(question)
     if outcome.answer is not Answer.GOOD:
         return outcome
     try:
@@ -161,18 +173,26 @@ FICKLE = Signature(kind="nondeterministic")
 _TWO_RESULTS = "two runs on the same arguments return different bits"
 
 
+#: The attribute that holds the function which combines many elements in an order that HLO leaves open.
+_OF_ANY_ORDER = {
+    "select-and-scatter": "scatter",
+    **dict.fromkeys(("reduce", "reduce-window", "all-reduce", "reduce-scatter"), "to_apply"),
+}
+
+
 def _open_order(module: Module) -> str:
     """Why nobody knows what is right: an order that HLO leaves open decides; empty where none does.
 
-    The windows of a select-and-scatter are visited in any order, so that its `scatter` has to be one of the
-    functions that do not care.
+    Elements are combined in any order, and with the initial value any number of times: the function has to
+    be one that does not care. Of several results at once (argmax) that is taken for granted.
     """
     for instruction in module.instructions():
-        if instruction.opcode != "select-and-scatter":
+        name = _OF_ANY_ORDER.get(instruction.opcode)
+        if name is None:
             continue
-        form = scalar_form(instruction.computation("scatter"))
-        if form is None or None in monoid_opcodes(form):
-            return "the order of a select-and-scatter is open, and its function depends on it"
+        form = scalar_form(instruction.computation(name))
+        if form is None or (len(form.outputs) == 1 and None in monoid_opcodes(form)):
+            return f"the order of a {instruction.opcode} is open, and its function depends on it"
     return ""
 
 

@@ -23,7 +23,7 @@ from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
 from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
 from hlotool.fuzz.limits import LimitedJudge
-from hlotool.fuzz.oracle import AGAIN, FICKLE, Kind
+from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import leaf_facts
@@ -35,7 +35,7 @@ from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
 from hlotool.search.bisection.disabling import without
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import FUNCTION, Outcome
+from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.files import write_case
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
 from hlotool.search.reduction.reducer import Reduction
@@ -343,7 +343,7 @@ def _asked_again(case: Case, options: RunOptions, kind: Kind) -> Outcome:
 
 def _function(kind: Kind) -> str:
     """What a worker calls to see whether a program fails in this way."""
-    return AGAIN if kind == "nondeterministic" else FUNCTION
+    return AGAIN if kind == "nondeterministic" else MEANT
 
 
 def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:

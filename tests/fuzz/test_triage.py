@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
-from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_program, patient
+from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
 from hlotool.fuzz.tally import Tally
 from hlotool.fuzz.triage import is_same, key_of, kind_of
 from hlotool.replay.options import ReplayOptions
-from hlotool.search.reduction.case_worker import Outcome
+from hlotool.search.reduction.case_worker import CaseQuestion, Outcome
 
 
 def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> FaultRecord:
@@ -143,3 +144,22 @@ ENTRY e {{
 }}"""
     options = ReplayOptions(backend="opt:passes=simplify")
     assert judge_program(Question(text, options)).kind == kind
+
+
+@pytest.mark.parametrize(("root", "answer"), [("r", Answer.GOOD), ("a", Answer.UNUSABLE)])
+def test_a_smaller_program_has_to_mean_something(root: str, answer: Answer) -> None:
+    """A reduction may take the operation out of a reducer: the order then decides which argument is left."""
+    text = f"""HloModule m
+or {{
+  {"ROOT " * (root == "a")}a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  {"ROOT " * (root == "r")}r = s32[] or(a, b)
+}}
+ENTRY e {{
+  x = s32[1,2] parameter(0)
+  z = s32[] constant(1)
+  ROOT r = s32[2] reduce(x, z), dimensions={{0}}, to_apply=or
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    found = judge_meant(CaseQuestion(text, (np.array([[4, 2]], np.int32),), options))
+    assert found.answer is answer

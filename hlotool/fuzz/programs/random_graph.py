@@ -64,7 +64,7 @@ def large_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
     """A short program on large arrays: patterns or parallel operations, elementwise ones between them."""
     shared = Shared(rng, taste, min(most, _MOST_OF_LARGE) - 1)
     graph = Graph("main", shared)
-    graph.fresh(taste.kind(rng), long_dims(rng, rng.choice([1, 2, 2, 3])))
+    graph.fresh(graph.kind(), long_dims(rng, rng.choice([1, 2, 2, 3])))
     for _ in range(rng.choice([1, 1, 2])):
         if graph.chance(0.4):
             graph.attempt(lambda: emit_one(graph, _PARALLEL))
