@@ -17,6 +17,7 @@ import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.departures import WINDOW, has_its_own_start
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.directed.sets import OUT_OF_RANGE
@@ -33,7 +34,8 @@ from hlotool.errors import (
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import array_shapes
 from hlotool.numerics.facts import NOTHING
 from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.sets import further_sets
@@ -123,8 +125,8 @@ def judge_program(question: Question) -> Judged:
     options = question.options
     try:
         module = parse_module(question.text)
-        if open_order := _open_order(module):
-            return Judged(kind="unjudged", reason=open_order)
+        if open_question := _open_question(module):
+            return Judged(kind="unjudged", reason=open_question)
         reference, case, arguments = _prepared(module, question)
     except TooSlow:
         return Judged(kind="unjudged", reason="the reference takes too long")
@@ -146,8 +148,8 @@ def judge_program(question: Question) -> Judged:
 def judge_meant(question: CaseQuestion) -> Outcome:
     """As `judge_case`; a program that says nothing certain, which a smaller one may be, has no answer."""
     try:
-        if open_order := _open_order(parse_module(question.text)):
-            return Outcome(answer=Answer.UNUSABLE, reason=open_order)
+        if open_question := _open_question(parse_module(question.text)):
+            return Outcome(answer=Answer.UNUSABLE, reason=open_question)
     except HlotoolError as error:
         return Outcome(answer=Answer.UNUSABLE, reason=str(error))
     return judge_case(question)
@@ -180,13 +182,22 @@ _OF_ANY_ORDER = {
 }
 
 
-def _open_order(module: Module) -> str:
-    """Why nobody knows what is right: an order that HLO leaves open decides; empty where none does.
+#: What a value may be combined with again and again.
+_IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
+
+
+def _open_question(module: Module) -> str:
+    """Why nobody knows what is right: what HLO leaves open decides; empty where it does not.
 
     Elements are combined in any order, and with the initial value any number of times: the function has to
-    be one that does not care. Of several results at once (argmax) that is taken for granted.
+    be one that does not care. Of several results at once (argmax) that is taken for granted. What lies behind
+    the end of a result whose size is known at run time is left open, too.
     """
+    if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
+        return "the size of a result is known at run time only"
     for instruction in module.instructions():
+        if instruction.opcode == "reduce" and _begins_often(instruction):
+            return "how often a reduce combines with its initial value is open, and that is no identity"
         name = _OF_ANY_ORDER.get(instruction.opcode)
         if name is None:
             continue
@@ -194,6 +205,14 @@ def _open_order(module: Module) -> str:
         if form is None or (len(form.outputs) == 1 and None in monoid_opcodes(form)):
             return f"the order of a {instruction.opcode} is open, and its function depends on it"
     return ""
+
+
+def _begins_often(instruction: Instruction) -> bool:
+    """Whether compilers cut a reduction into windows, whose initial value changes what they give."""
+    if not has_its_own_start(instruction) or instruction.computation("to_apply").root.opcode in _IDEMPOTENT:
+        return False
+    dims = instruction.operands[0].dims
+    return any(dims[d] > WINDOW for d in instruction.integers("dimensions"))
 
 
 @dataclass(frozen=True, slots=True)

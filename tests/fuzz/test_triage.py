@@ -163,3 +163,42 @@ ENTRY e {{
     options = ReplayOptions(backend="opt:passes=simplify")
     found = judge_meant(CaseQuestion(text, (np.array([[4, 2]], np.int32),), options))
     assert found.answer is answer
+
+
+@pytest.mark.parametrize(
+    ("opcode", "start", "count", "kind"),
+    [
+        ("add", 0, 40, "agree"),
+        ("add", 1, 40, "unjudged"),
+        ("add", 1, 30, "agree"),
+        ("maximum", 1, 40, "agree"),
+    ],
+)
+def test_how_often_a_reduction_begins_decides_nothing(
+    opcode: str, start: int, count: int, kind: Kind
+) -> None:
+    """XLA cuts long reductions into windows, and combines each of them with the initial value."""
+    text = f"""HloModule m
+f {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] {opcode}(a, b)
+}}
+ENTRY e {{
+  x = s32[{count}] parameter(0)
+  z = s32[] constant({start})
+  ROOT r = s32[] reduce(x, z), dimensions={{0}}, to_apply=f
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).kind == kind
+
+
+def test_what_lies_behind_the_end_of_a_result_is_no_question() -> None:
+    text = """HloModule m
+ENTRY e {
+  x = s32[4] parameter(0)
+  n = s32[] constant(2)
+  ROOT r = s32[<=4] set-dimension-size(x, n), dimensions={0}
+}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).reason == "the size of a result is known at run time only"
