@@ -9,10 +9,11 @@ function, and fails where a row does not cover both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2, sqrt
+from math import log, log2, sqrt
 
 import numpy as np
 
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
@@ -119,7 +120,7 @@ def declared_error(instruction: Instruction, part: ArrayShape, product_unit: flo
     """The error of one array of a result, in its declared type; `product_unit` as for `sum_error`."""
     kind = part.element_type.real_part
     computed = ElementType.F32 if kind.is_narrow_float else kind
-    own = row_of(instruction.opcode).relative(computed) + sum_error(instruction, part, product_unit)
+    own = _own_error(instruction, part, computed) + sum_error(instruction, part, product_unit)
     zeros = 0 if _is_reciprocal(instruction) else ZEROS[computed]
     return Error(epsilon(kind) + own, zeros)
 
@@ -137,10 +138,23 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
         return Error(error.relative, 0 if _is_reciprocal(instruction) else 52 - digits // 2)
     computed = ElementType.F32 if kind.is_narrow_float else kind
     is_exact = instruction.opcode in _EXACT_WHEN_WIDE
-    approximation = 0.0 if is_exact else row_of(instruction.opcode).relative(computed)
+    approximation = 0.0 if is_exact else _own_error(instruction, part, computed)
     terms = sqrt(min(sum_length(instruction, part), _LONGEST_SUM))
     relative = terms * epsilon(ElementType.F64) + approximation
     return Error(relative, ZEROS[ElementType.F64])
+
+
+def _own_error(instruction: Instruction, part: ArrayShape, computed: ElementType) -> float:
+    """What the operation itself may be off by.
+
+    A power of complex numbers is exp(w log z), computed in the declared type by everybody: what the exponent
+    is off by, relative to its size, the result is off by. The exponent is at most the logarithm of the
+    largest number. 200,000 random powers in c64: NumPy is 2.7 ulps off for each 1 of the exponent.
+    """
+    own = row_of(instruction.opcode).relative(computed)
+    if instruction.opcode != "power" or not part.element_type.is_complex:
+        return own
+    return own * log(float(np.finfo(dtype_of(computed)).max))
 
 
 def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 0.0) -> float:

@@ -130,6 +130,17 @@ def _cubed(x: Any) -> Any:
     return (x.astype(np.float32) ** 3).astype(ml_dtypes.bfloat16)
 
 
+@pytest.mark.parametrize(("kind", "least", "most"), [("f32", 0, 20), ("c64", 20, 800)])
+def test_powers_of_complex_numbers_lose_the_digits_of_the_exponent(kind: str, least: int, most: int) -> None:
+    """They are exp(w log z): what is off in the last place of 88 is off by as many places in the result."""
+    module = parse_module(f"ENTRY e {{\n x = {kind}[99] parameter(0)\n ROOT r = {kind}[99] power(x, x)\n}}")
+    x = np.linspace(5, 20, 99).astype(np.float32 if kind == "f32" else np.complex64)
+    exact = get_backend("numpy").compile(module).run([x])
+    off = [get_backend(f"numpy:perturbed={seed}").compile(module).run([x]) for seed in range(1, 4)]
+    ulps = max(float(np.max(np.abs((y - exact) / exact))) for y in off) / 2**-24
+    assert least < ulps < most
+
+
 def test_excess_precision_inside_fusions() -> None:
     x = np.random.default_rng(0).standard_normal(4000).astype(ml_dtypes.bfloat16)
     kept = _run("numpy:excess", BF16_CHAIN, [x])
