@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from math import prod
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from hlotool.fuzz.programs.mutation import batches_fit
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, MOST_OF_LARGE, Taste
 from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, array_shapes
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
@@ -116,6 +117,34 @@ def test_equal_seeds_draw_equal_programs() -> None:
     here = "".join(source.draw(i).module.to_text() for i in reversed(numbers))
     assert sorted(here.split("\n")) == sorted(there.stdout.rstrip("\n").split("\n") + [""] * 2)
     assert here != "".join(Source(SEED + 1, devices=4).draw(i).module.to_text() for i in reversed(numbers))
+
+
+def test_arrays_that_are_not_empty_are_no_larger_than_others() -> None:
+    """A dimension that must not be empty is drawn anew: the others may be too large to make it one."""
+    rng = random.Random(1)
+    for _ in range(3000):
+        dims = Taste().dims(rng, 1, may_be_empty=False)
+        assert 0 < prod(dims) <= MOST_ELEMENTS // 4
+
+
+def test_callees_are_compiled_by_xla_too() -> None:
+    """A part of another program is taken with what it calls, or not at all."""
+    text = """HloModule m
+f {
+  x = f32[4] parameter(0)
+  ROOT r = f32[4] asinh(x)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] negate(x)
+  ROOT r = f32[4] call(y), to_apply=f
+}"""
+    assert not compiles("asinh", ElementType.F32)
+    source = Source(SEED, origins={"mutation": 1.0}, seeds_of_mutation=[parse_module(text)])
+    for drawn in draws(60, source):
+        for instruction in drawn.module.instructions():
+            if instruction.opcode == "asinh":
+                assert instruction.operands[0].array_shape.element_type is ElementType.BF16
 
 
 def test_large_programs_are_large_and_short() -> None:

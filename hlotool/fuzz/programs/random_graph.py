@@ -43,7 +43,7 @@ def idiom_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
     """A program of a few idioms, each on what is there, with single operations between them."""
     shared = Shared(rng, taste, most - 1)
     graph = Graph("main", shared)
-    graph.fresh(taste.kind(rng), tuple(max(1, n) for n in taste.dims(rng, 1)))
+    graph.fresh(taste.kind(rng), taste.dims(rng, 1, may_be_empty=False))
     for _ in range(rng.choice([1, 2, 2, 3, 4])):
         graph.attempt(lambda: emit_one(graph))
         if graph.chance(0.4):

@@ -78,7 +78,9 @@ class Taste:
         }
         return ELEMENT_TYPES[self.one_of(rng, allowed)]
 
-    def dims(self, rng: random.Random, low_rank: int = 0, high_rank: int = 3) -> tuple[int, ...]:
+    def dims(
+        self, rng: random.Random, low_rank: int = 0, high_rank: int = 3, *, may_be_empty: bool = True
+    ) -> tuple[int, ...]:
         """Sizes of a quarter of MOST_ELEMENTS at most; a few are empty, or have a large minor dimension.
 
         Of a large program half of them have one long dimension, and are within `most_elements`.
@@ -90,7 +92,7 @@ class Taste:
             dims = [rng.choice(_SIZES) for _ in range(rank)]
             if rank and rng.random() < 0.125:
                 dims[-1] = rng.choice(_LARGE_MINOR)
-            if rank and rng.random() < 0.025:
+            if may_be_empty and rank and rng.random() < 0.025:
                 dims[rng.randrange(rank)] = 0
             size = 1
             for n in dims:

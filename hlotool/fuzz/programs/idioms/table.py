@@ -99,7 +99,6 @@ def emit_one(graph: Graph, about: Collection[str] = ()) -> None:
         kind = graph.kind(chosen.families)
         if kind.bits < chosen.bits or kind is ElementType.F8E8M0FNU:
             raise Declined("the type has no such pattern")
-        dims = graph.taste.dims(graph.rng, chosen.low_rank)
-        x = graph.fresh(kind, tuple(max(1, n) for n in dims))
+        x = graph.fresh(kind, graph.taste.dims(graph.rng, chosen.low_rank, may_be_empty=False))
     chosen.emit(graph, x)
     graph.shared.idioms.add(chosen.name)
