@@ -149,7 +149,7 @@ def _element_itself(instruction: Instruction, kernel: _Function, _: Lowering) ->
 
 
 #: XLA's CPU compiler cuts reductions of fewer elements into windows of so many along each dimension.
-_IN_WINDOWS, _WINDOW = 4096, 32
+_IN_WINDOWS, WINDOW = 4096, 32
 
 
 def _init_of_each_window(instruction: Instruction, kernel: _Function, lowering: Lowering) -> _Function:
@@ -160,8 +160,8 @@ def _init_of_each_window(instruction: Instruction, kernel: _Function, lowering: 
     def reduce(x: Any, init: Any) -> Any:
         total = np.asarray(init)
         sizes = [x.shape[axis] for axis in axes]
-        while x.size < _IN_WINDOWS and any(size > _WINDOW for size in sizes):
-            sizes = [-(-size // _WINDOW) for size in sizes]
+        while x.size < _IN_WINDOWS and any(size > WINDOW for size in sizes):
+            sizes = [-(-size // WINDOW) for size in sizes]
             for _ in range(prod(sizes)):
                 (total,) = combine(total, init)
         return kernel(x, total)
@@ -243,7 +243,7 @@ def _always(_: Instruction) -> bool:
 _NEUTRAL = {Identity.ZERO: 0.0, Identity.ONE: 1.0, Identity.LOWEST: -np.inf, Identity.HIGHEST: np.inf}
 
 
-def _has_its_own_start(instruction: Instruction) -> bool:
+def has_its_own_start(instruction: Instruction) -> bool:
     """Whether a reduction of one array begins with more than a constant that changes nothing."""
     if not isinstance(instruction.shape, ArrayShape):
         return False
@@ -330,14 +330,14 @@ DEPARTURES = (
         "init-of-nothing-dropped",
         "takes a reduction of one element for that element, whatever the initial value",
         "reduce",
-        _has_its_own_start,
+        has_its_own_start,
         _element_itself,
     ),
     Departure(
         "init-of-each-window",
         "reduces windows of 32 elements first, and applies the initial value in each of them",
         "reduce",
-        _has_its_own_start,
+        has_its_own_start,
         _init_of_each_window,
     ),
     *(

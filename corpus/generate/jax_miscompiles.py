@@ -165,3 +165,42 @@ def bits_of_narrow_numbers() -> Iterator[Call]:
         return lax.population_count(x.astype(jnp.int4)).astype(jnp.int32)
 
     yield bits_of_narrow_numbers, np.array([-2, -1, 3], np.int32)
+
+
+@program(
+    "abs",
+    "multiply",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="",
+        wrong="the absolute value of a square of integers is taken for the square, which has wrapped",
+    ),
+)
+def size_of_a_square() -> Iterator[Call]:
+    """The absolute values of squares of integers, some of them too large for the type."""
+
+    def size_of_a_square(x):
+        return jnp.abs(x * x)
+
+    yield size_of_a_square, np.array([46341, -3, 65535], np.int32)
+
+
+@program(
+    "convolution",
+    fault=Fault(
+        level="pass",
+        pass_name="constant_folding",
+        report="",
+        wrong="a convolution of constants stops at the largest integer where it has to wrap",
+    ),
+)
+def convolution_of_constants() -> Iterator[Call]:
+    """A convolution of constants of 32 bits, whose products have 33."""
+
+    def convolution_of_constants(x):
+        image = jnp.array([[[3, 1, -3]]], jnp.int32)
+        weights = jnp.array([[[2**30, 1]]], jnp.int32)
+        return x + lax.conv_general_dilated(image, weights, (1,), "VALID")
+
+    yield convolution_of_constants, np.zeros((1, 1, 2), np.int32)

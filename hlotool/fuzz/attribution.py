@@ -24,6 +24,7 @@ from hlotool.search.bisection.records import CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome
+from hlotool.search.reduction.task import load_case
 from hlotool.search.steps import Steps
 from hlotool.workers.executor import Limits
 from hlotool.workers.pool import Pool
@@ -86,12 +87,26 @@ def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds
         blame.culprit = culprit
         blame.level, blame.pass_name = culprit.level, culprit.pass_name
         blame.evidence += culprit.evidence
+    elif findings.healthy:
+        _blame_other_set_ups(blame, program, inputs, options)
+        if not blame.level:
+            blame.problems.append("bisection: every stage and the result agree")
     else:
         blame.problems += [f"bisection: {module.reason}" for module in findings.modules if module.reason]
-        if findings.healthy:
-            blame.problems.append("bisection: every stage and the result agree")
     blame.passes = list(_passes_in(dumps))
     return blame
+
+
+def _blame_other_set_ups(blame: Blame, program: Path, inputs: Path | None, options: RunOptions) -> None:
+    """Blame what is before the first dump or after the last one, if without it the result is right."""
+    case = load_case(str(program), msgspec.structs.replace(options, inputs=inputs and str(inputs))).case
+    with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+        for spec, level, what in _set_ups(options.backend):
+            outcome = _outcome(pool, case, options, spec)
+            if outcome is not None and outcome.answer is Answer.GOOD:
+                blame.level = level
+                blame.evidence.append(f"without {what} ({spec}) the result is right")
+                return
 
 
 def blame_death(
@@ -150,12 +165,15 @@ def _named_by(backend: str) -> list[str]:
 
 def _survives(pool: Pool, case: Case, options: RunOptions, backend: str) -> bool:
     """Whether a program gets a result, right or wrong, from a backend."""
+    outcome = _outcome(pool, case, options, backend)
+    return outcome is not None and (outcome.answer is Answer.GOOD or outcome.row is not None)
+
+
+def _outcome(pool: Pool, case: Case, options: RunOptions, backend: str) -> Outcome | None:
+    """How a program does on a backend; None where that took the worker with it."""
     own = msgspec.structs.replace(options, backend=backend)
     [end] = pool.call_all(FUNCTION, [CaseQuestion(case.text, case.arguments, own)])
-    if not isinstance(end.value, bytes):
-        return False
-    outcome = msgspec.msgpack.decode(end.value, type=Outcome)
-    return outcome.answer is Answer.GOOD or outcome.row is not None
+    return msgspec.msgpack.decode(end.value, type=Outcome) if isinstance(end.value, bytes) else None
 
 
 def _passes_in(root: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.departures import WINDOW, has_its_own_start
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.directed.sets import OUT_OF_RANGE
@@ -33,7 +34,8 @@ from hlotool.errors import (
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import array_shapes
 from hlotool.numerics.facts import NOTHING
 from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.sets import further_sets
@@ -52,6 +54,8 @@ from hlotool.workers.time_limit import TooSlow, time_limit
 #: What a worker calls.
 FUNCTION = "hlotool.fuzz.oracle:judge_program"
 #: What it calls when one program on given arguments is in question.
+MEANT = "hlotool.fuzz.oracle:judge_meant"
+#: What it calls when it is in question whether its runs differ.
 AGAIN = "hlotool.fuzz.oracle:judge_again"
 
 #: Seconds for a compilation, and for a run, of a small program: real ones take a hundredth.
@@ -121,8 +125,8 @@ def judge_program(question: Question) -> Judged:
     options = question.options
     try:
         module = parse_module(question.text)
-        if open_order := _open_order(module):
-            return Judged(kind="unjudged", reason=open_order)
+        if open_question := _open_question(module):
+            return Judged(kind="unjudged", reason=open_question)
         reference, case, arguments = _prepared(module, question)
     except TooSlow:
         return Judged(kind="unjudged", reason="the reference takes too long")
@@ -141,9 +145,19 @@ def judge_program(question: Question) -> Judged:
     return msgspec.structs.replace(found, reference=reference.backend_spec, passes=passes)
 
 
+def judge_meant(question: CaseQuestion) -> Outcome:
+    """As `judge_case`; a program that says nothing certain, which a smaller one may be, has no answer."""
+    try:
+        if open_question := _open_question(parse_module(question.text)):
+            return Outcome(answer=Answer.UNUSABLE, reason=open_question)
+    except HlotoolError as error:
+        return Outcome(answer=Answer.UNUSABLE, reason=str(error))
+    return judge_case(question)
+
+
 def judge_again(question: CaseQuestion) -> Outcome:
-    """As `judge_case`; a program whose runs differ from each other fails, too."""
-    outcome = judge_case(question)
+    """As `judge_meant`; a program whose runs differ from each other fails, too."""
+    outcome = judge_meant(question)
     if outcome.answer is not Answer.GOOD:
         return outcome
     try:
@@ -161,19 +175,49 @@ FICKLE = Signature(kind="nondeterministic")
 _TWO_RESULTS = "two runs on the same arguments return different bits"
 
 
-def _open_order(module: Module) -> str:
-    """Why nobody knows what is right: an order that HLO leaves open decides; empty where none does.
+#: The attribute that holds the function which combines many elements in an order that HLO leaves open.
+_OF_ANY_ORDER = {
+    "select-and-scatter": "scatter",
+    **dict.fromkeys(("reduce", "reduce-window", "all-reduce", "reduce-scatter"), "to_apply"),
+}
 
-    The windows of a select-and-scatter are visited in any order, so that its `scatter` has to be one of the
-    functions that do not care.
+
+#: What a value may be combined with again and again.
+_IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
+
+
+def _open_question(module: Module) -> str:
+    """Why nobody knows what is right: what HLO leaves open decides; empty where it does not.
+
+    Elements are combined in any order, and with the initial value any number of times: the function has to
+    be one that does not care. Of several results at once (argmax) that is taken for granted. What lies behind
+    the end of a result whose size is known at run time is left open, too.
     """
+    if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
+        return "the size of a result is known at run time only"
     for instruction in module.instructions():
-        if instruction.opcode != "select-and-scatter":
+        if instruction.opcode == "reduce" and _begins_often(instruction):
+            return "how often a reduce combines with its initial value is open, and that is no identity"
+        name = _OF_ANY_ORDER.get(instruction.opcode)
+        if name is None:
             continue
-        form = scalar_form(instruction.computation("scatter"))
-        if form is None or None in monoid_opcodes(form):
-            return "the order of a select-and-scatter is open, and its function depends on it"
+        if instruction.opcode == "select-and-scatter" and any(
+            dim.pad_low > 0 or dim.pad_high > 0 for dim in instruction.window.dims
+        ):
+            # XLA's fusion emitters visit what may lie in the padding of some window last.
+            return "the order within windows that are padded is open, and decides between equal elements"
+        form = scalar_form(instruction.computation(name))
+        if form is None or (len(form.outputs) == 1 and None in monoid_opcodes(form)):
+            return f"the order of a {instruction.opcode} is open, and its function depends on it"
     return ""
+
+
+def _begins_often(instruction: Instruction) -> bool:
+    """Whether compilers cut a reduction into windows, whose initial value changes what they give."""
+    if not has_its_own_start(instruction) or instruction.computation("to_apply").root.opcode in _IDEMPOTENT:
+        return False
+    dims = instruction.operands[0].dims
+    return any(dims[d] > WINDOW for d in instruction.integers("dimensions"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
 from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
 from hlotool.fuzz.limits import LimitedJudge
-from hlotool.fuzz.oracle import AGAIN, FICKLE, Kind
+from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import leaf_facts
@@ -35,7 +35,7 @@ from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
 from hlotool.search.bisection.disabling import without
 from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import FUNCTION, Outcome
+from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.files import write_case
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle
 from hlotool.search.reduction.reducer import Reduction
@@ -125,8 +125,8 @@ class Triage:
             said = outcome.reason or outcome.answer.value
             return _raw(failure, "unconfirmed", [f"not a second time, in a fresh process: {said}"])
         reason = outcome.reason
-        if found := self._by_words(failure, reason) or self._by_likeness(failure, loaded.case, options):
-            return found
+        if found := self._by_likeness(failure, loaded.case, options):
+            return msgspec.structs.replace(found, reason=reason)
         problems: list[str] = []
         reduction, last = self._reduced(loaded, options, failure.kind, problems)
         case = reduction.case if reduction is not None else loaded.case
@@ -215,36 +215,27 @@ class Triage:
     def _next(self) -> int:
         return 1 + max((fault.number for fault in self.faults), default=0)
 
-    def _by_words(self, failure: FailureRecord, reason: str) -> FaultRecord | None:
-        """A death that is known, or like an earlier one, by what was said: nothing else need be found out."""
-        if failure.failure is None or not failure.failure.words:
-            return None
-        key = _death_key(failure.kind, failure.failure)
-        same = next((f for f in self.faults if f.key == key and f.status in ("new", "known")), None)
-        if same is None:
-            return None
-        found = _raw(failure, "duplicate", [])
-        return msgspec.structs.replace(
-            found, key=key, reason=reason, duplicate_of=same.number, known=same.known, link=same.link
-        )
-
     def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
-        """A wrong result that looks like a frequent fault: its operations are there, and so is the cure."""
-        if failure.kind != "wrong":
-            return None
+        """A failure that looks like a frequent fault: its operations are there, and so is the cure.
+
+        A death says the same words besides; where no pass is accused of it, there is no cure to try.
+        """
         opcodes = set(_opcodes(case.module))
+        died = _says(failure)
         for fault in self.faults:
             if (
                 fault.status not in ("new", "known")
-                or fault.kind != "wrong"
+                or fault.kind != failure.kind
                 or fault.count < _ENOUGH
-                or not fault.pass_name
                 or fault.backend != failure.backend
+                or not fault.work
                 or not set(fault.work) <= opcodes
+                or (died and fault.signature != died)
+                or not (died or fault.pass_name)
             ):
                 continue
             cured = msgspec.structs.replace(options, backend=without(options.backend, [fault.pass_name]))
-            if _asked_again(case, cured, failure.kind).answer is Answer.GOOD:
+            if not fault.pass_name or _asked_again(case, cured, failure.kind).answer is Answer.GOOD:
                 found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
                 return msgspec.structs.replace(
                     found, key=fault.key, duplicate_of=fault.number, known=fault.known, link=fault.link
@@ -313,10 +304,9 @@ def kind_of(outcome: Outcome) -> Kind:
 
 
 def key_of(kind: Kind, outcome: Outcome, blame: Blame, work: Iterable[str]) -> str:
-    """What failures of one fault share: the words of a death; else pass, pattern and the work done."""
-    if kind in ("crashed", "hang") and outcome.failure is not None and outcome.failure.words:
-        return _death_key(kind, outcome.failure)
-    pattern = outcome.failure.kind if outcome.failure is not None else kind
+    """What failures of one fault share: pass, pattern and the work done; of a death its words, too."""
+    failure = outcome.failure
+    pattern = kind if failure is None else f"{kind}: {failure.words}" if failure.words else failure.kind
     who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
     return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
 
@@ -325,22 +315,23 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
     The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's.
+    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died.
     """
     if one.key == other.key:
         return True
-    if one.kind != "wrong" or (one.kind, one.level, one.pass_name) != (
-        other.kind,
-        other.level,
-        other.pass_name,
+    if (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
+        return False
+    if one.kind not in ("wrong", "crashed", "hang") or (
+        one.kind != "wrong" and one.signature != other.signature
     ):
         return False
     first, second = {*one.work}, {*other.work}
     return bool(first and second) and (first <= second or second <= first)
 
 
-def _death_key(kind: Kind, failure: Signature) -> str:
-    return f"{kind}: {failure.words}"
+def _says(failure: FailureRecord) -> str:
+    """How a failure died, as the records of faults say it; empty where it did not."""
+    return str(failure.failure) if failure.kind in ("crashed", "hang") and failure.failure else ""
 
 
 def _asked_again(case: Case, options: RunOptions, kind: Kind) -> Outcome:
@@ -352,7 +343,7 @@ def _asked_again(case: Case, options: RunOptions, kind: Kind) -> Outcome:
 
 def _function(kind: Kind) -> str:
     """What a worker calls to see whether a program fails in this way."""
-    return AGAIN if kind == "nondeterministic" else FUNCTION
+    return AGAIN if kind == "nondeterministic" else MEANT
 
 
 def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:

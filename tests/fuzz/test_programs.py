@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from math import prod
 
 import numpy as np
 import pytest
@@ -22,10 +23,11 @@ from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import IDIOMS
 from hlotool.fuzz.programs.limits import LEFT_OUT, compiles
+from hlotool.fuzz.programs.mutation import batches_fit
 from hlotool.fuzz.programs.steps import STEPS
-from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste
+from hlotool.fuzz.programs.taste import MOST_ELEMENTS, MOST_OF_LARGE, Taste
 from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, array_shapes
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
@@ -88,7 +90,8 @@ def test_programs_are_valid_and_small(devices: int) -> None:
         assert verify(module) == []
         assert 0 < sum(1 for _ in module.instructions()) <= 40
         for instruction in module.instructions():
-            assert all(shape.size <= MOST_ELEMENTS for shape in array_shapes(instruction.shape))
+            most = MOST_OF_LARGE if drawn.origin == "large" else MOST_ELEMENTS
+            assert all(shape.size <= most for shape in array_shapes(instruction.shape))
         text = module.to_text()
         assert parse_module(text).to_text() == text
 
@@ -116,9 +119,70 @@ def test_equal_seeds_draw_equal_programs() -> None:
     assert here != "".join(Source(SEED + 1, devices=4).draw(i).module.to_text() for i in reversed(numbers))
 
 
+def test_arrays_that_are_not_empty_are_no_larger_than_others() -> None:
+    """A dimension that must not be empty is drawn anew: the others may be too large to make it one."""
+    rng = random.Random(1)
+    for _ in range(3000):
+        dims = Taste().dims(rng, 1, may_be_empty=False)
+        assert 0 < prod(dims) <= MOST_ELEMENTS // 4
+
+
+def test_callees_are_compiled_by_xla_too() -> None:
+    """A part of another program is taken with what it calls, or not at all."""
+    text = """HloModule m
+f {
+  x = f32[4] parameter(0)
+  ROOT r = f32[4] asinh(x)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] negate(x)
+  ROOT r = f32[4] call(y), to_apply=f
+}"""
+    assert not compiles("asinh", ElementType.F32)
+    source = Source(SEED, origins={"mutation": 1.0}, seeds_of_mutation=[parse_module(text)])
+    for drawn in draws(60, source):
+        for instruction in drawn.module.instructions():
+            if instruction.opcode == "asinh":
+                assert instruction.operands[0].array_shape.element_type is ElementType.BF16
+
+
+def test_large_programs_are_large_and_short() -> None:
+    drawn = draws(40, Source(SEED, origins={"large": 1.0}))
+    sizes = [max(s.size for i in d.module.instructions() for s in array_shapes(i.shape)) for d in drawn]
+    assert sum(size > MOST_ELEMENTS for size in sizes) >= 36
+    assert max(sum(1 for _ in d.module.instructions()) for d in drawn) <= 20
+    # Next to a power of two, and between them.
+    assert {size % 64 for size in sizes} >= {0, 1, 63}
+    assert len({size % 64 for size in sizes}) > 5
+
+
+@pytest.mark.parametrize(("sizes", "fit"), [("5,3", False), ("3,5", True)])
+def test_shared_dimensions_of_a_scatter_have_one_size(sizes: str, fit: bool) -> None:
+    """XLA's verifier lets any sizes pass, and what the program then means nobody knows."""
+    module = parse_module(
+        f"""HloModule m
+add {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}}
+ENTRY e {{
+  x = s32[{sizes}] parameter(0)
+  i = s32[3,1] parameter(1)
+  u = s32[3] parameter(2)
+  ROOT r = s32[{sizes}] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{1}},
+    scatter_dims_to_operand_dims={{1}}, input_batching_dims={{0}}, scatter_indices_batching_dims={{0}},
+    index_vector_dim=1, to_apply=add
+}}"""
+    )
+    assert verify(module) == []
+    assert batches_fit(module.entry.root) is fit
+
+
 def test_origins_are_those_that_were_asked_for() -> None:
     mixed = Counter(drawn.origin for drawn in draws(60, Source(SEED)))
-    assert set(mixed) == {"graph", "mutation", "idioms"}
+    assert set(mixed) == {"graph", "mutation", "idioms", "large"}
     only = Source(SEED, origins={"idioms": 1.0})
     for drawn in draws(20, only):
         assert drawn.origin == "idioms"

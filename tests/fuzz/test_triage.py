@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
-from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_program, patient
+from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
 from hlotool.fuzz.tally import Tally
-from hlotool.fuzz.triage import is_same, kind_of
+from hlotool.fuzz.triage import is_same, key_of, kind_of
 from hlotool.replay.options import ReplayOptions
-from hlotool.search.reduction.case_worker import Outcome
+from hlotool.search.reduction.case_worker import CaseQuestion, Outcome
 
 
 def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> FaultRecord:
@@ -34,6 +36,30 @@ def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> N
     assert not is_same(fault("slice"), fault("slice", pass_name="cse"))
     # Programs that only move values share nothing that could be told apart.
     assert not is_same(fault(), fault("slice"))
+
+
+def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
+    failure = Signature(kind="BackendCrashed", words=words)
+    level = "pass" if pass_name else "import"
+    blame = Blame(level=level, pass_name=pass_name)
+    outcome = Outcome(answer=Answer.BAD, failure=failure)
+    return FaultRecord(
+        status="new",
+        kind="crashed",
+        key=key_of("crashed", outcome, blame, opcodes),
+        signature=str(failure),
+        level=level,
+        pass_name=pass_name,
+        work=[*opcodes],
+    )
+
+
+def test_deaths_are_one_where_words_pass_and_work_are() -> None:
+    """A signal alone says nothing of what died: two of them are two faults where other work was done."""
+    assert is_same(death("SIGFPE", "remainder"), death("SIGFPE", "remainder", "add"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGFPE", "reduce-window"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGFPE", "remainder", pass_name="algsimp"))
+    assert not is_same(death("SIGFPE", "remainder"), death("SIGSEGV", "remainder"))
 
 
 @pytest.mark.parametrize(
@@ -95,10 +121,18 @@ def test_reasons_are_counted_without_names_and_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"), [("ROOT s = s32[] add(a, b)", "agree"), ("ROOT s = s32[] copy(b)", "unjudged")]
+    ("body", "window", "kind"),
+    [
+        ("ROOT s = s32[] add(a, b)", "size=2", "agree"),
+        ("ROOT s = s32[] copy(b)", "size=2", "unjudged"),
+        ("ROOT s = s32[] add(a, b)", "size=2 stride=2 pad=1_0", "unjudged"),
+    ],
 )
-def test_an_order_that_is_open_decides_nothing(body: str, kind: Kind) -> None:
-    """Two windows choose the same element: what is scattered there last depends on the order."""
+def test_an_order_that_is_open_decides_nothing(body: str, window: str, kind: Kind) -> None:
+    """Two windows choose the same element: what is scattered there last depends on the order.
+
+    Which of two equal elements is chosen does, too, and XLA has another one where windows are padded.
+    """
     text = f"""HloModule m
 ge {{
   a = s32[] parameter(0)
@@ -114,7 +148,65 @@ ENTRY e {{
   x = s32[3] parameter(0)
   y = s32[2] parameter(1)
   z = s32[] constant(0)
-  ROOT r = s32[3] select-and-scatter(x, y, z), window={{size=2}}, select=ge, scatter=scatter
+  ROOT r = s32[3] select-and-scatter(x, y, z), window={{{window}}}, select=ge, scatter=scatter
 }}"""
     options = ReplayOptions(backend="opt:passes=simplify")
     assert judge_program(Question(text, options)).kind == kind
+
+
+@pytest.mark.parametrize(("root", "answer"), [("r", Answer.GOOD), ("a", Answer.UNUSABLE)])
+def test_a_smaller_program_has_to_mean_something(root: str, answer: Answer) -> None:
+    """A reduction may take the operation out of a reducer: the order then decides which argument is left."""
+    text = f"""HloModule m
+or {{
+  {"ROOT " * (root == "a")}a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  {"ROOT " * (root == "r")}r = s32[] or(a, b)
+}}
+ENTRY e {{
+  x = s32[1,2] parameter(0)
+  z = s32[] constant(1)
+  ROOT r = s32[2] reduce(x, z), dimensions={{0}}, to_apply=or
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    found = judge_meant(CaseQuestion(text, (np.array([[4, 2]], np.int32),), options))
+    assert found.answer is answer
+
+
+@pytest.mark.parametrize(
+    ("opcode", "start", "count", "kind"),
+    [
+        ("add", 0, 40, "agree"),
+        ("add", 1, 40, "unjudged"),
+        ("add", 1, 30, "agree"),
+        ("maximum", 1, 40, "agree"),
+    ],
+)
+def test_how_often_a_reduction_begins_decides_nothing(
+    opcode: str, start: int, count: int, kind: Kind
+) -> None:
+    """XLA cuts long reductions into windows, and combines each of them with the initial value."""
+    text = f"""HloModule m
+f {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] {opcode}(a, b)
+}}
+ENTRY e {{
+  x = s32[{count}] parameter(0)
+  z = s32[] constant({start})
+  ROOT r = s32[] reduce(x, z), dimensions={{0}}, to_apply=f
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).kind == kind
+
+
+def test_what_lies_behind_the_end_of_a_result_is_no_question() -> None:
+    text = """HloModule m
+ENTRY e {
+  x = s32[4] parameter(0)
+  n = s32[] constant(2)
+  ROOT r = s32[<=4] set-dimension-size(x, n), dimensions={0}
+}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).reason == "the size of a result is known at run time only"

@@ -6,6 +6,7 @@ XLA: operation_semantics.md#dotgeneral.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 
@@ -31,6 +32,9 @@ from hlotool.ir.types import ElementType
 #: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
 Factor = Callable[[Emitter, Index, Sequence[Expr]], str]
 
+#: Writes what must be tested at the same place for there to be a term.
+Tests = Callable[[Emitter, Index, Sequence[Expr]], list[str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
@@ -45,6 +49,8 @@ class Contraction:
         columns: that only the right one depends on.
         left: the left factor.
         right: the right factor.
+        present: tests whether a term is added; None where all are. The left factor is 0 in the others, so
+            that only a sum that is NaN can show that they were added nevertheless.
     """
 
     instruction: Instruction
@@ -55,6 +61,7 @@ class Contraction:
     columns: tuple[int, ...]
     left: Factor
     right: Factor
+    present: Tests | None = None
 
     def sizes(self, dimensions: Sequence[int]) -> list[int]:
         """The sizes of some dimensions of the result."""
@@ -208,12 +215,20 @@ def dot(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[str, 
 
 def summed(emitter: Emitter, contraction: Contraction, index: Index) -> str:
     """One element of the result: a loop over the terms, in row-major order."""
+    total = sum_of_terms(emitter, contraction, index)
+    return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))
+
+
+def sum_of_terms(emitter: Emitter, contraction: Contraction, index: Index) -> str:
+    """The sum for one element, in the type of the sum, without terms that are not present."""
     kind = contraction.kind
     total = emitter.variable(kind, zero_of(kind))
     with emitter.loops(contraction.terms) as term:
-        left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
-        emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
-    return emitter.define(computed(element_type(contraction.instruction)), contraction.result(total))
+        tests = [] if contraction.present is None else contraction.present(emitter, index, term)
+        with emitter.where(tests) if tests else nullcontext():
+            left, right = (f(emitter, index, term) for f in (contraction.left, contraction.right))
+            emitter.add(f"{total} = {contraction.accumulated(total, left, right)};")
+    return total
 
 
 def index_of(contraction: Contraction, batch: Expr, row: Expr, column: Expr) -> Index:

@@ -46,7 +46,10 @@ def convolution_contraction(instruction: Instruction) -> Contraction:
     columns = (labels.output_feature,) if sides.groups == 1 else ()
     rows = tuple(sorted(places)) if columns else tuple(sorted({*places, labels.output_feature}))
     kind = common_kind(instruction)
-    return Contraction(instruction, kind, terms, (), rows, columns, sides.image, sides.weights)
+    # XLA skips the holes of a dilated operand, but multiplies padding where there are none.
+    has_holes = kind.is_inexact and any(dim.base_dilation > 1 for dim in sides.window)
+    present = sides.present if has_holes else None
+    return Contraction(instruction, kind, terms, (), rows, columns, sides.image, sides.weights, present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,9 @@ class _Sides:
     def image(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> str:
         """The element of the input under a position of the window; 0 where there is none."""
         operand, labels = self.instruction.operands[0], self.labels
-        dims, kind = array_shape(operand).dims, common_kind(self.instruction)
-        *positions, feature = term
-        places = {labels.input_batch: index[labels.output_batch], labels.input_feature: feature}
-        windows, sizes = [index[d] for d in labels.output_spatial], [dims[d] for d in labels.input_spatial]
-        tests, place = in_window(emitter, self.window, windows, positions, sizes)
+        kind = common_kind(self.instruction)
+        tests, place = self._under(emitter, index, term)
+        places = {labels.input_batch: index[labels.output_batch], labels.input_feature: term[-1]}
         places |= dict(zip(labels.input_spatial, place))
         self._into_group(places, index)
         result = emitter.variable(kind, zero_of(kind))
@@ -95,6 +96,17 @@ class _Sides:
             value = emitter.value(operand, [places[d] for d in range(len(places))])
             emitter.add(f"{result} = {as_kind(emitter, value, element_type(operand), kind)};")
         return result
+
+    def present(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> list[str]:
+        """What must be tested for an element of the input to lie under a position of the window."""
+        return self._under(emitter, index, term)[0]
+
+    def _under(self, emitter: Emitter, index: Index, term: Sequence[Expr]) -> tuple[list[str], list[Expr]]:
+        """These tests, and the place of the element among the spatial dimensions."""
+        dims = array_shape(self.instruction.operands[0]).dims
+        windows = [index[d] for d in self.labels.output_spatial]
+        sizes = [dims[d] for d in self.labels.input_spatial]
+        return in_window(emitter, self.window, windows, term[:-1], sizes)
 
     def _into_group(self, places: dict[int, Expr], index: Index) -> None:
         """Move the place in the input to the group that makes this feature of the result."""

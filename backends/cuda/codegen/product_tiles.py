@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, index_of, zero_of
+from hlotool.backends.cuda.codegen.contractions import Contraction, Factor, index_of, sum_of_terms, zero_of
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type, store
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
@@ -43,7 +43,7 @@ def product(contraction: Contraction, inputs: Sequence[Instruction]) -> Kernel:
     row_tiles, column_tiles = -(-rows // SIDE), -(-columns // SIDE)
     ctype = computed(contraction.kind)
     sums = [f"sum{i}{j}" for i in range(_SUMS) for j in range(_SUMS)]
-    left, right, out = Emitter(pointers_of(inputs)), Emitter(pointers_of(inputs)), Emitter({})
+    left, right, out = (Emitter(pointers_of(inputs)) for _ in range(3))
     part, place, nowhere = variable("batch", batch), "place", constant(0)
     left_index = index_of(contraction, part, variable(place, rows), nowhere)
     right_index = index_of(contraction, part, nowhere, variable(place, columns))
@@ -109,6 +109,7 @@ def _accumulate(contraction: Contraction) -> list[str]:
 
 
 def _write_out(contraction: Contraction, emitter: Emitter, batch: Expr, rows: int, columns: int) -> list[str]:
+    """Store the sums; what is NaN is summed again where terms may have to be left out."""
     kind, dims = element_type(contraction.instruction), array_shape(contraction.instruction).dims
     for i in range(_SUMS):
         for j in range(_SUMS):
@@ -117,6 +118,10 @@ def _write_out(contraction: Contraction, emitter: Emitter, batch: Expr, rows: in
             emitter.add(f"const i64 {column} = across * SIDE + t % {_ACROSS} + {j * _ACROSS};")
             with emitter.block(f"if ({row} < {rows}ll && {column} < {columns}ll)"):
                 index = index_of(contraction, batch, variable(row, rows), variable(column, columns))
-                result = emitter.define(computed(kind), contraction.result(f"sum{i}{j}(t)"))
+                total = f"sum{i}{j}(t)"
+                if contraction.present is not None:
+                    with emitter.block(f"if ({total} != {total})"):
+                        emitter.add(f"{total} = {sum_of_terms(emitter, contraction, index)};")
+                result = emitter.define(computed(kind), contraction.result(total))
                 emitter.add(store("out0", emitter.index(linear(index, dims)), result, kind))
     return ["each_thread([&](int t) {", *emitter.statements, "});"]

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from hlotool.fuzz.programs.limits import compiles, partitions
-from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste
+from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.builder import Builder
 from hlotool.ir.dtypes import dtype_of, integer_limits
@@ -144,7 +144,7 @@ class Draft:
 
     def add(self, instruction: Instruction, reach: float | None = None) -> Instruction:
         """Add an instruction made elsewhere; raises as `op`."""
-        if any(part.size > MOST_ELEMENTS for part in array_shapes(instruction.shape)):
+        if any(part.size > self.taste.most_elements for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
         first = instruction.operands[0].shape if instruction.operands else None
         if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):

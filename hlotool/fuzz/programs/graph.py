@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from math import prod
 
 from hlotool.fuzz.programs.draft import Dims, Draft, limit_of
+from hlotool.fuzz.programs.taste import MOST_ELEMENTS
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
@@ -39,6 +40,8 @@ class Graph(Draft):
 
     def fresh(self, kind: ElementType, dims: Dims) -> Instruction:
         """A new array: a parameter of the entry, a constant, an iota."""
+        if self.taste.large and kind.is_inexact and ArrayShape(kind, dims).size > MOST_ELEMENTS:
+            return self._whole(kind, dims)
         if self.is_entry and self._parameters < 8 and self.chance(0.7):
             return self.parameter(ArrayShape(kind, dims))
         if dims and kind is not ElementType.PRED and 0 not in dims and self.chance(0.25):
@@ -48,6 +51,12 @@ class Graph(Draft):
         if ArrayShape(kind, dims).size <= 64 and self.chance(0.6):
             return self.constant(self.numbers(kind, dims), kind, dims)
         return self.filled(self.number(kind), ArrayShape(kind, dims))
+
+    def _whole(self, kind: ElementType, dims: Dims) -> Instruction:
+        """Many floats that are whole numbers up to 7: sums of thousands of their products are exact."""
+        shape = ArrayShape(ElementType.S8, dims)
+        held = self.parameter(shape) if self.is_entry and self._parameters < 8 else self.filled(3, shape)
+        return self.convert(self.op("and", held, self.filled(7, shape), reach=7.0), kind)
 
     def like(self, x: Instruction) -> Instruction:
         """An array of the type and dimensions of `x`."""
@@ -61,7 +70,12 @@ class Graph(Draft):
 
     def _made(self, kind: ElementType, dims: Dims) -> Instruction | None:
         """Some array made into this type and these dimensions."""
-        x = self.pick(lambda s: (s.size > 0 or not prod(dims)) and castable(s, kind))
+        is_whole = self.taste.large and kind.is_inexact  # see `_whole`
+        x = self.pick(
+            lambda s: (
+                (s.size > 0 or not prod(dims)) and (s.element_type is kind if is_whole else castable(s, kind))
+            )
+        )
         if x is None:
             return None
         return self.fit(self.convert(x, kind), dims)

@@ -25,6 +25,12 @@ from hlotool.ir.verifier import verify
 #: A loop that runs longer, or nobody knows how long, is not run: a changed constant may have made it endless.
 _MOST_TRIPS = 64
 
+#: Attributes that name the dimensions that operand and indices share.
+_BATCHES = {
+    "gather": ("operand_batching_dims", "start_indices_batching_dims"),
+    "scatter": ("input_batching_dims", "scatter_indices_batching_dims"),
+}
+
 #: What a type is narrowed to; and widened, where arithmetic then does not wrap or round as it did.
 _NARROWER: Mapping[str, tuple[str, ...]] = {
     "f64": ("f32", "f16"), "f32": ("bf16", "f16", "f64"), "f16": ("bf16", "f8e5m2"),
@@ -58,7 +64,7 @@ def mutated(
     if not any(v.opcode not in ("parameter", "constant", "iota") for v in graph.values):
         return None
     module = finished(graph)
-    if verify(module) or not all(map(_ends, module.instructions())):
+    if verify(module) or not all(_ends(i) and batches_fit(i) for i in module.instructions()):
         return None
     if taste.integers_only and holds_floats(module):
         return None
@@ -98,6 +104,19 @@ def _ends(instruction: Instruction) -> bool:
         return True
     trips = trip_count(instruction)
     return trips is not None and trips <= _MOST_TRIPS
+
+
+def batches_fit(instruction: Instruction) -> bool:
+    """Whether the dimensions that a gather or scatter shares with its indices have the sizes of these.
+
+    XLA's verifier does not ask that of a scatter, whose meaning is then nobody's.
+    """
+    dims = _BATCHES.get(instruction.opcode)
+    if dims is None:
+        return True
+    mine, theirs = (instruction.integers(name, ()) for name in dims)
+    x, indices = instruction.operands[0], instruction.operands[len(instruction.operands) // 2]
+    return [x.dims[d] for d in mine] == [indices.dims[d] for d in theirs]
 
 
 class Mutator:

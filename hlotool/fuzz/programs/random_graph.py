@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 from hlotool.fuzz.programs import (  # noqa: F401 - importing a file registers its steps
     steps_collective,
@@ -21,8 +22,11 @@ from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import emit_one
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
-from hlotool.fuzz.programs.taste import Taste
+from hlotool.fuzz.programs.taste import Taste, long_dims
 from hlotool.ir.module import Module
+
+#: Instructions of a program on large arrays: the reference takes milliseconds for each.
+_MOST_OF_LARGE = 14
 
 
 def random_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
@@ -39,7 +43,7 @@ def idiom_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
     """A program of a few idioms, each on what is there, with single operations between them."""
     shared = Shared(rng, taste, most - 1)
     graph = Graph("main", shared)
-    graph.fresh(taste.kind(rng), tuple(max(1, n) for n in taste.dims(rng, 1)))
+    graph.fresh(taste.kind(rng), taste.dims(rng, 1, may_be_empty=False))
     for _ in range(rng.choice([1, 2, 2, 3, 4])):
         graph.attempt(lambda: emit_one(graph))
         if graph.chance(0.4):
@@ -47,10 +51,34 @@ def idiom_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
     return finished(graph), frozenset(shared.idioms)
 
 
-def grow(graph: Graph, steps: int) -> None:
-    """Add operations, as many as are tried and do not decline."""
+#: What libraries have code of their own for, and loops over parts of an array, by how often it is drawn.
+_PARALLEL = {
+    "dot": 3.0, "reduce": 3.0, "convolution": 1.0, "reduce-window": 1.0, "sort": 1.0, "topk": 0.5,
+    "gather": 1.0, "scatter": 1.0, "fft": 0.5, "concatenate": 0.5, "transpose": 0.5,
+}  # fmt: skip
+
+_ELEMENTWISE = dict.fromkeys(("multiply", "add", "negate", "maximum", "convert"), 1.0)
+
+
+def large_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
+    """A short program on large arrays: patterns or parallel operations, elementwise ones between them."""
+    shared = Shared(rng, taste, min(most, _MOST_OF_LARGE) - 1)
+    graph = Graph("main", shared)
+    graph.fresh(graph.kind(), long_dims(rng, rng.choice([1, 2, 2, 3])))
+    for _ in range(rng.choice([1, 1, 2])):
+        if graph.chance(0.4):
+            graph.attempt(lambda: emit_one(graph, _PARALLEL))
+        else:
+            grow(graph, 1, _PARALLEL)
+        grow(graph, rng.choice([0, 1, 1, 2]), _ELEMENTWISE)
+    grow(graph, 1, _PARALLEL)
+    return finished(graph), frozenset(shared.idioms)
+
+
+def grow(graph: Graph, steps: int, opcodes: Mapping[str, float] | None = None) -> None:
+    """Add operations, of some opcodes or of any, as many as are tried and do not decline."""
     for _ in range(steps):
-        opcode = draw_opcode(graph)
+        opcode = draw_opcode(graph) if opcodes is None else graph.taste.one_of(graph.rng, opcodes)
         x = graph.pick()
         assert x is not None
         graph.attempt(lambda opcode=opcode, x=x: STEPS[opcode](graph, opcode, x))  # type: ignore[misc]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hlotool.fuzz.programs.drawn import Drawn, words_of
 from hlotool.fuzz.programs.mutation import holds_floats, mutated
-from hlotool.fuzz.programs.random_graph import idiom_graph, random_graph
+from hlotool.fuzz.programs.random_graph import idiom_graph, large_graph, random_graph
 from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
 
 #: How often each source is drawn from.
-ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0}
+ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0, "large": 0.2}
 
 
 #: How many programs are without floats.
@@ -34,7 +35,7 @@ class Source:
 
     Args:
         seed: of all choices.
-        origins: how often each of `graph`, `mutation`, `idioms` is drawn from; equally when None.
+        origins: how often each of `ORIGINS` is drawn from; as that says when None.
         integers_only: only programs without floats, where every difference counts; else one in three is.
         devices: that programs run on.
         seeds_of_mutation: real programs to change; without any, graphs and idioms are changed.
@@ -85,6 +86,8 @@ class Source:
     def _made(self, rng: random.Random, origin: str, taste: Taste) -> tuple[Module, frozenset[str]]:
         if origin == "idioms":
             return idiom_graph(rng, taste, self._max_instructions)
+        if origin == "large":
+            return large_graph(rng, replace(taste, large=True), self._max_instructions)
         if origin == "graph":
             return random_graph(rng, taste, self._max_instructions)
         for attempt in range(_TRIES):

@@ -60,6 +60,29 @@ ENTRY main {{
     assert schedules == ["tiles of a product"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "features", "schedule"), [("f32", 3, "loop"), ("c64", 24, "tiles of a product")]
+)
+def test_holes_of_a_dilated_operand_are_not_multiplied(kind: str, features: int, schedule: str) -> None:
+    """With an infinite weight they would make NaN of sums that see it only there; true zeros do."""
+    text = f"""HloModule spread
+ENTRY main {{
+  x = {kind}[2,{features},9] parameter(0)
+  w = {kind}[{features},{features},3] parameter(1)
+  ROOT r = {kind}[2,{features},19] convolution(x, w), window={{size=3 pad=2_2 lhs_dilate=2}},
+    dim_labels=bf0_oi0->bf0
+}}
+"""
+    x, w = _whole(kind, (2, features, 9)), _whole(kind, (features, features, 3), 1)
+    x[0, 1, 4] = 0
+    w[features - 1, 1, 1] = np.inf
+    assert _check(text, x, w) == [schedule]
+    [result] = on_numpy(parse_module(text), [x, w])
+    seen = np.asarray(result)[0, features - 1]
+    assert np.isnan(seen).any()
+    assert np.isfinite(seen).sum() == 10
+
+
 def test_a_matrix_times_a_vector_is_a_reduction() -> None:
     text = """HloModule vector
 ENTRY main {

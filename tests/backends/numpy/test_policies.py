@@ -130,6 +130,46 @@ def _cubed(x: Any) -> Any:
     return (x.astype(np.float32) ** 3).astype(ml_dtypes.bfloat16)
 
 
+@pytest.mark.parametrize(("kind", "least", "most"), [("f32", 0, 20), ("c64", 20, 800)])
+def test_powers_of_complex_numbers_lose_the_digits_of_the_exponent(kind: str, least: int, most: int) -> None:
+    """They are exp(w log z): what is off in the last place of 88 is off by as many places in the result."""
+    module = parse_module(f"ENTRY e {{\n x = {kind}[99] parameter(0)\n ROOT r = {kind}[99] power(x, x)\n}}")
+    x = np.linspace(5, 20, 99).astype(np.float32 if kind == "f32" else np.complex64)
+    exact = get_backend("numpy").compile(module).run([x])
+    off = [get_backend(f"numpy:perturbed={seed}").compile(module).run([x]) for seed in range(1, 4)]
+    ulps = max(float(np.max(np.abs((y - exact) / exact))) for y in off) / 2**-24
+    assert least < ulps < most
+
+
+@pytest.mark.parametrize(("opcode", "least", "most"), [("reduce", 4, 100), ("dot", 0, 3)])
+def test_reductions_of_bf16_may_add_in_bf16(opcode: str, least: int, most: int) -> None:
+    """XLA's CPU code does, where products of matrices are summed in f32."""
+    how = {
+        "reduce": "reduce(x, z), dimensions={1}, to_apply=add",
+        "dot": "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    }
+    module = parse_module(
+        f"""HloModule m
+add {{
+  a = bf16[] parameter(0)
+  b = bf16[] parameter(1)
+  ROOT r = bf16[] add(a, b)
+}}
+ENTRY e {{
+  x = bf16[50,64] parameter(0)
+  o = bf16[] constant(1)
+  y = bf16[64] broadcast(o), dimensions={{}}
+  z = bf16[] constant(0)
+  ROOT r = bf16[50] {how[opcode]}
+}}"""
+    )
+    x = np.random.default_rng(0).uniform(1, 2, (50, 64)).astype(ml_dtypes.bfloat16)
+    exact = x.astype(np.float64).sum(axis=1)
+    off = [get_backend(f"numpy:perturbed={seed}").compile(module).run([x]) for seed in range(1, 6)]
+    ulps = max(float(np.max(np.abs(np.asarray(y).astype(float) - exact) / exact)) for y in off) * 2**8
+    assert least < ulps < most
+
+
 def test_excess_precision_inside_fusions() -> None:
     x = np.random.default_rng(0).standard_normal(4000).astype(ml_dtypes.bfloat16)
     kept = _run("numpy:excess", BF16_CHAIN, [x])

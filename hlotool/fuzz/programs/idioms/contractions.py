@@ -6,8 +6,9 @@ from math import prod
 
 from hlotool.fuzz.programs.draft import Declined, Dims, limit_of
 from hlotool.fuzz.programs.graph import Graph
+from hlotool.fuzz.programs.idioms.arithmetic import product
 from hlotool.fuzz.programs.idioms.movement import padded, reversed_, sliced
-from hlotool.fuzz.programs.idioms.reductions import reduced
+from hlotool.fuzz.programs.idioms.reductions import any_reducer, reduced
 from hlotool.fuzz.programs.idioms.table import NUMBERS, idiom
 from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps_movement import reshape
@@ -149,6 +150,21 @@ def _batch_of_one(g: Graph, x: Instruction) -> None:
         rhs_contracting_dims=(1,),
     )
     g.reshape(y, y.dims[1:])
+
+
+@idiom("norms of a dot", 1, NUMBERS)
+def _norms_of_a_dot(g: Graph, x: Instruction) -> None:
+    """Rows or columns of a product, squared or as they are, added up or compared: one call of a library."""
+    a = _matrix(g, x)
+    kind, (_, inner) = a.array_shape.element_type, a.array_shape.dims
+    if g.chance():
+        y = _product(g, a)
+    else:
+        b = g.array(kind, (g.choose([1, 2, 3, 5, inner]), inner))
+        y = _dot(g, b, a, lhs_contracting_dims=(1,), rhs_contracting_dims=(1,))
+    if g.chance(0.7):
+        y = product(g, y, y)
+    reduced(g, y, any_reducer(g, y), (g.choose([0, 1]),))
 
 
 @idiom("sum of a product", 1, NUMBERS)

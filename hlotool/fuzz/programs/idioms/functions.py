@@ -8,6 +8,7 @@ from hlotool.fuzz.programs.idioms.arithmetic import fill, product, small
 from hlotool.fuzz.programs.idioms.table import FLOATS, idiom
 from hlotool.fuzz.programs.steps_functions import FUNCTION_TYPES, at_least, of_types
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 
 
 @idiom("sqrt of square", families=FLOATS)
@@ -106,3 +107,37 @@ def _tanh_as_logistic(g: Graph, x: Instruction) -> None:
     half = fill(g, x, 0.5)
     y = g.op("tanh", g.op("multiply", half, x), reach=1.0)
     g.op("add", half, g.op("multiply", half, y), reach=1.0)
+
+
+def _hidden(g: Graph, x: Instruction, value: int) -> Instruction:
+    """0 or 1 everywhere, which a compiler may find out late: two equal comparisons, combined."""
+    y = g.like(x)
+    direction = g.word("LT GE EQ NE")
+    one, other = (g.op("compare", x, y, direction=direction) for _ in range(2))
+    form = g.word("xor and compare select")
+    if form == "xor":
+        zero = g.op("xor", one, other)
+    elif form == "and":
+        zero = g.op("and", one, g.op("not", other))
+    elif form == "compare":
+        zero = g.op("compare", one, other, direction="NE")
+    else:
+        zero = g.op("select", one, g.op("not", other), other)
+    bits = g.op("not", zero) if value else zero
+    return g.op("convert", bits, shape=ArrayShape(x.array_shape.element_type, x.array_shape.dims), reach=1.0)
+
+
+@idiom("function of a hidden constant", families=FLOATS)
+def _function_of_a_hidden_constant(g: Graph, x: Instruction) -> None:
+    """Where functions have their corners: what is folded late is folded by other code than what runs."""
+    x = of_types(g, x, FUNCTION_TYPES)
+    a = _hidden(g, x, g.choose([0, 0, 1]))
+    of_two, of_one = "atan2 power remainder divide", "sqrt log-plus-one exponential-minus-one sine tanh sign"
+    opcode = g.word(of_two if g.chance(0.6) else of_one)
+    if opcode in ("atan2", "power"):
+        b = g.choose([a, a, _hidden(g, x, g.choose([0, 1])), small(g, x, 4.0)])
+        g.op(opcode, a, b, reach=4.0)
+    elif opcode in ("remainder", "divide"):
+        g.op(opcode, a, at_least(g, small(g, x, 4.0), 0.25), reach=4.0)
+    else:
+        g.op(opcode, a, reach=4.0)

@@ -6,7 +6,7 @@ attributes around what the rewrite wants, so that it sometimes applies and somet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,10 +78,19 @@ def idiom(
     return register
 
 
-def emit_one(graph: Graph) -> None:
-    """Emit one of the idioms, on an array that is there or a new one; raises Declined."""
+def emit_one(graph: Graph, about: Collection[str] = ()) -> None:
+    """Emit one of the idioms, on an array that is there or a new one; raises Declined.
+
+    Args:
+        graph: that takes it.
+        about: words one of which is in its name, where some are given.
+    """
     several = graph.taste.exchanges
-    names = {n: 3.0 if i.several else 1.0 for n, i in IDIOMS.items() if several or not i.several}
+    names = {
+        n: 3.0 if i.several else 1.0
+        for n, i in IDIOMS.items()
+        if (several or not i.several) and (not about or any(word in n for word in about))
+    }
     chosen = IDIOMS[graph.taste.one_of(graph.rng, names)]
     if not graph.is_entry and chosen.several:
         raise Declined("not all devices come by")
@@ -90,7 +99,6 @@ def emit_one(graph: Graph) -> None:
         kind = graph.kind(chosen.families)
         if kind.bits < chosen.bits or kind is ElementType.F8E8M0FNU:
             raise Declined("the type has no such pattern")
-        dims = graph.taste.dims(graph.rng, chosen.low_rank)
-        x = graph.fresh(kind, tuple(max(1, n) for n in dims))
+        x = graph.fresh(kind, graph.taste.dims(graph.rng, chosen.low_rank, may_be_empty=False))
     chosen.emit(graph, x)
     graph.shared.idioms.add(chosen.name)

@@ -6,6 +6,8 @@ from hlotool.fuzz.programs.draft import Dims
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms.movement import sliced
 from hlotool.fuzz.programs.idioms.table import INTEGERS, idiom
+from hlotool.fuzz.programs.steps_indexing import start_indices
+from hlotool.fuzz.programs.steps_movement import reshape
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
@@ -15,6 +17,11 @@ def at_constant(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
     kind = g.choose([ElementType.S32, ElementType.S32, ElementType.S64, ElementType.U8])
     options = ([0, n - s, n - s + 1, g.rng.randint(0, n)] for n, s in zip(dims, sizes))
     return [g.constant(min(g.choose(o), 100), kind) for o in options]
+
+
+def somewhere(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
+    """Start indices that are known, or values of the program."""
+    return at_constant(g, dims, sizes) if g.chance() else start_indices(g, dims)
 
 
 def some_size(g: Graph, dims: Dims) -> Dims:
@@ -43,9 +50,9 @@ def _dynamic_slice_at_constant(g: Graph, x: Instruction) -> None:
 def _dynamic_slice_of_dynamic_slice(g: Graph, x: Instruction) -> None:
     dims = x.array_shape.dims
     first = some_size(g, dims)
-    y = dynamic_slice(g, x, at_constant(g, dims, first), first)
+    y = dynamic_slice(g, x, somewhere(g, dims, first), first)
     second = some_size(g, first)
-    dynamic_slice(g, y, at_constant(g, first, second), second)
+    dynamic_slice(g, y, somewhere(g, first, second), second)
 
 
 @idiom("dynamic-slice of iota", 1, INTEGERS, bits=8)
@@ -63,20 +70,29 @@ def _update_of_update(g: Graph, x: Instruction) -> None:
     dims = x.array_shape.dims
     sizes = some_size(g, dims)
     kind = x.array_shape.element_type
-    starts = at_constant(g, dims, sizes)
+    starts = somewhere(g, dims, sizes)
     y = update(g, x, g.array(kind, sizes), starts)
-    again = starts if g.chance() else at_constant(g, dims, sizes)
+    again = starts if g.chance() else somewhere(g, dims, sizes)
     update(g, y, g.array(kind, sizes), again)
 
 
 @idiom("update by what is there", 1)
 def _update_by_what_is_there(g: Graph, x: Instruction) -> None:
-    """A slice written back where it was read, or elsewhere."""
+    """A part of an array, which may just be computed, written back where it was read, or elsewhere."""
     dims = x.array_shape.dims
     sizes = some_size(g, dims)
-    starts = at_constant(g, dims, sizes)
-    y = dynamic_slice(g, x, starts, sizes)
-    update(g, x, y, starts if g.chance() else at_constant(g, dims, sizes))
+    if g.chance():
+        kind = x.array_shape.element_type
+        is_signed = kind.is_signed or kind.is_inexact
+        x = g.op("negate" if is_signed else "not", x)
+    if g.chance():
+        y, starts = g.sliced(x, sizes), somewhere(g, dims, sizes)
+    else:
+        starts = somewhere(g, dims, sizes)
+        y = dynamic_slice(g, x, starts, sizes)
+    z = update(g, x, y, starts if g.chance() else somewhere(g, dims, sizes))
+    if g.chance(0.4):
+        reshape(g, "reshape", z)
 
 
 @idiom("slice of update", 1)
@@ -84,7 +100,7 @@ def _slice_of_update(g: Graph, x: Instruction) -> None:
     """What was written, read again, at the same place or beside it."""
     dims = x.array_shape.dims
     sizes = some_size(g, dims)
-    starts = at_constant(g, dims, sizes)
+    starts = somewhere(g, dims, sizes)
     y = update(g, x, g.array(x.array_shape.element_type, sizes), starts)
     if g.chance(0.6):
         dynamic_slice(g, y, starts, sizes)
@@ -95,7 +111,7 @@ def _slice_of_update(g: Graph, x: Instruction) -> None:
 @idiom("update of all", 1)
 def _update_of_all(g: Graph, x: Instruction) -> None:
     """An update as large as the array: the start is clamped to zero."""
-    update(g, x, g.like(x), at_constant(g, x.array_shape.dims, x.array_shape.dims))
+    update(g, x, g.like(x), somewhere(g, x.array_shape.dims, x.array_shape.dims))
 
 
 @idiom("update into a fill", 1)
@@ -104,4 +120,4 @@ def _update_into_a_fill(g: Graph, x: Instruction) -> None:
     shape = x.array_shape
     dims = tuple(n + g.choose([0, 1, 3]) for n in shape.dims)
     fill = g.filled(g.number(shape.element_type), ArrayShape(shape.element_type, dims))
-    update(g, fill, x, at_constant(g, dims, shape.dims))
+    update(g, fill, x, somewhere(g, dims, shape.dims))
