@@ -10,7 +10,7 @@ import numpy as np
 from hlotool.errors import Unsupported
 from hlotool.faults.families import family_of
 from hlotool.faults.kind import find
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
@@ -70,9 +70,32 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
         ways = [compile_program("way", "", module, "numpy", reference) for module in modules]
         is_same = bool(ways) and all(_is_equal(reference, way) for way in ways)
         return "the same function of real numbers, whichever way it decides" if is_same else ""
-    if mutant.kind.name not in _UNSEEN and _is_equal(reference, tested):
+    if mutant.kind.name in _UNSEEN or not _is_seen(mutant):
+        return ""
+    if _is_equal(reference, tested):
         return "the same function of real numbers"
     return ""
+
+
+def _is_seen(mutant: Mutant) -> bool:
+    """Whether real numbers tell what the program does at the place of the fault.
+
+    No number is NaN: what a program asks of it, and does with it, has only one outcome among real numbers. Of
+    integers and preds, which here are made of constants and of such questions, they may see one value.
+    """
+    _, target = find(mutant.right, mutant.site)
+    arrays = [shape for _, shape in leaves(target.shape) if isinstance(shape, ArrayShape)]
+    is_of_numbers = all(shape.element_type.is_inexact for shape in arrays)
+    return is_of_numbers and not any(map(_is_about_nan, mutant.right.instructions()))
+
+
+def _is_about_nan(instruction: Instruction) -> bool:
+    if instruction.opcode == "compare":
+        return instruction.operands[0] is instruction.operands[1]
+    literal, shape = instruction.literal, instruction.shape
+    if literal is None or not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return instruction.opcode == "is-finite"
+    return literal.has_elided or bool(np.isnan(literal.array.astype(complex)).any())
 
 
 def _is_equal(reference: Program, tested: Program) -> bool:

@@ -287,3 +287,31 @@ def test_rounding_and_wrapping_are_no_functions_of_real_numbers() -> None:
             reference = compile_program("right", "", module, "numpy")
             tested = compile_program("mutant", "", mutant.module, "numpy", reference)
             assert not same_of_reals(reference, mutant, tested)
+
+
+IF_NAN = """HloModule if_nan
+or { p = pred[] parameter(0) q = pred[] parameter(1) ROOT o = pred[] or(p, q) }
+ENTRY e {
+  x = f32[4] parameter(0)
+  p = pred[4] TEST
+  no = pred[] constant(false)
+  any = pred[] reduce(p, no), dimensions={0}, to_apply=or
+  m = pred[4] broadcast(any), dimensions={}
+  two = f32[] constant(2)
+  t = f32[4] broadcast(two), dimensions={}
+  s = f32[4] select(m, t, x)
+  ROOT r = f32[4] multiply(s, s)
+}"""
+
+
+@pytest.mark.parametrize("test", ["compare(x, x), direction=NE", "is-finite(x)"])
+@pytest.mark.parametrize("kind", ["missing element of a reduction", "wrong constant"])
+def test_what_is_done_with_nan_is_no_function_of_real_numbers(test: str, kind: str) -> None:
+    """Among real numbers the same side is always taken."""
+    module = parse_module(IF_NAN.replace("TEST", test))
+    [fault] = [one for one in KINDS if one.name == kind]
+    for site in fault.sites(module):
+        mutant = Mutant(module, fault, site, 0)
+        reference = compile_program("right", "", module, "numpy")
+        tested = compile_program("mutant", "", mutant.module, "numpy", reference)
+        assert not same_of_reals(reference, mutant, tested)
