@@ -19,8 +19,9 @@ from hlotool.scale.plan import COPIES, RUNS_IN_PLACE, Limits, need_of
 from hlotool.scale.records import InPlaceRecord
 from hlotool.values.on_disk import LEAST, OnDisk, room_on_disk
 
-#: How many times its size drawing an argument takes: f32 and f64 are drawn in place, others are converted.
-_IN_PLACE, _CONVERTED = 1.25, 3
+#: Bytes that drawing an element takes beside it: f32 and f64 are drawn in place, narrow floats in f32,
+#: others, integers and preds among them, in words of eight bytes.
+_OF_NARROW_FLOATS, _OF_OTHERS = 4, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +101,11 @@ def _needed(module: Module) -> int:
 
 
 def _drawing(shape: ArrayShape) -> int:
-    plain = shape.element_type in (ElementType.F32, ElementType.F64)
-    return int(shape.byte_size * (_IN_PLACE if plain else _CONVERTED))
+    """Bytes of memory that making an argument takes, itself included."""
+    kind = shape.element_type
+    if kind in (ElementType.F32, ElementType.F64):
+        return shape.byte_size
+    return shape.byte_size + shape.size * (_OF_NARROW_FLOATS if kind.is_narrow_float else _OF_OTHERS)
 
 
 def _large(*instructions: Instruction) -> int:

@@ -142,7 +142,7 @@ def test_never_means_not_even_then(dump: Path, monkeypatch: pytest.MonkeyPatch) 
     ("memory", "seconds", "room", "runs"),
     [
         (5 << 20, 300.0, 1 << 40, True),
-        (1 << 20, 300.0, 1 << 40, False),  # one execution does not fit
+        (1 << 19, 300.0, 1 << 40, False),  # one execution does not fit
         (5 << 20, 1e-3, 1 << 40, False),  # it would take too long
         (5 << 20, 300.0, 2 << 20, False),  # no room on the disk
     ],
