@@ -64,7 +64,13 @@ def test_the_manifest_lists_every_directory() -> None:
         for framework in ("jax", "tf", "planted", "below_rounding", "miscompiles")
         for path in (CORPUS / framework).iterdir()
     }
-    assert {entry["path"] for entry in MANIFEST} == made | {"found", "malformed", "modules", "verdicts"}
+    assert {entry["path"] for entry in MANIFEST} == made | {
+        "found",
+        "malformed",
+        "modules",
+        "undumped",
+        "verdicts",
+    }
 
 
 def test_the_manifest_says_how_each_dump_was_made() -> None:

@@ -32,6 +32,7 @@ HAND_WRITTEN = {
     "modules": "one opcode or corner each",
     "malformed": "texts that a reader must refuse",
     "found": "HLO in the forms in which people have it; written by found.py",
+    "undumped": "small programs that a compiler dies of, or gets wrong where no dump shows it",
     "verdicts": "small programs, each with a verdict that no other directory gives",
 }
 PACKAGES = {

@@ -138,7 +138,10 @@ def judge_program(question: Question) -> Judged:
     specs = [spec for spec in backends if spec != reference.backend_spec]
     found = Judged(kind="agree", reference=reference.backend_spec)
     for spec in specs:
-        found = _on(spec, reference.program, case, arguments, options, reference.backend_spec)
+        of_this = _on(spec, reference.program, case, arguments, options, reference.backend_spec)
+        if of_this.kind == "refused" and spec != options.backend:
+            continue  # a pass that is switched off there is one that the program needs
+        found = of_this
         if found.kind != "agree":
             break
     passes = _passes(module, options.backend) if question.shows_passes and found.kind == "agree" else []

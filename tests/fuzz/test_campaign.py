@@ -83,6 +83,19 @@ def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:
     assert record["tally"]["passes"]
 
 
+@pytest.mark.slow
+def test_a_cluster_judges_as_this_machine_does(tmp_path: Path, fuzz: Shell) -> None:
+    """Most of the time goes into starting its workers."""
+    pytest.importorskip("distributed")
+    given = ["--backend", "opt:passes=simplify+cse", "--seed", "5", "--programs", "12"]
+    here = fuzz.json(*given, "--out", tmp_path / "here", "--jobs", "1")
+    there = fuzz.json(*given, "--out", tmp_path / "there", "--cluster", "local:2")
+    assert there["tally"]["drawn"] == 12
+    assert there["tally"]["kinds"] == here["tally"]["kinds"]
+    assert there["tally"]["passes"] == here["tally"]["passes"]
+    assert there["faults"] == []
+
+
 def test_a_file_of_known_faults_must_be_one(tmp_path: Path, fuzz: Shell) -> None:
     (tmp_path / "k.toml").write_text('[[fault]]\nname = "x"\n')
     assert fuzz("--out", tmp_path, "--backend", "numpy", "--known", tmp_path / "k.toml") == ExitCode.USAGE

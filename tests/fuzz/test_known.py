@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hlotool.errors import UsageError
 from hlotool.fuzz.known import KnownFault, known_faults
+from hlotool.fuzz.oracle import Question, judge_program
+from hlotool.replay.options import ReplayOptions
 
 
 def test_the_committed_ones_have_a_report_each() -> None:
     committed = known_faults()
     assert {fault.name for fault in committed} >= {"atan2-of-zeros", "nested-dynamic-slice"}
     root = Path(__file__).resolve().parents[2]
-    assert all(fault.link.startswith("https://") or (root / fault.link).is_dir() for fault in committed)
+    assert all(fault.link.startswith("https://") or (root / fault.link).exists() for fault in committed)
     assert known_faults(committed=False) == []
 
 
@@ -49,3 +52,25 @@ def test_an_entry_that_would_hide_too_much_is_refused(tmp_path: Path, text: str,
     (tmp_path / "known.toml").write_text(text)
     with pytest.raises(UsageError, match=rf"known\.toml.*{said}"):
         known_faults([tmp_path / "known.toml"], committed=False)
+
+
+UNDUMPED = sorted((Path(__file__).resolve().parents[2] / "corpus" / "undumped").glob("*.hlo"))
+
+
+@pytest.mark.parametrize("path", UNDUMPED, ids=lambda path: path.stem)
+def test_programs_without_a_dump_say_how_they_fail(path: Path) -> None:
+    _, how, *_ = path.read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch(r"// (wrong|crashed) on jaxlib [\d. ]+", how)
+    assert any(fault.link == f"corpus/undumped/{path.name}" for fault in known_faults())
+
+
+@pytest.mark.xla
+@pytest.mark.slow
+@pytest.mark.parametrize("path", UNDUMPED, ids=lambda path: path.stem)
+def test_programs_without_a_dump_fail_as_they_say(path: Path) -> None:
+    jaxlib = pytest.importorskip("jaxlib")
+    text = path.read_text(encoding="utf-8")
+    _, kind, _, _, *versions = text.splitlines()[1].split()
+    if jaxlib.__version__ not in versions:
+        pytest.skip(f"jaxlib {jaxlib.__version__} need not be wrong")
+    assert judge_program(Question(text, ReplayOptions(backend="xla"))).kind == kind

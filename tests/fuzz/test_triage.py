@@ -210,3 +210,12 @@ ENTRY e {
 }"""
     options = ReplayOptions(backend="opt:passes=simplify")
     assert judge_program(Question(text, options)).reason == "the size of a result is known at run time only"
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"), [("opt:passes=simplify", "agree"), ("opt:passes=none", "refused")]
+)
+def test_what_another_set_up_refuses_is_not_refused(backend: str, kind: Kind) -> None:
+    text = "HloModule m\nENTRY e {\n  x = s32[4] parameter(0)\n  ROOT r = s32[4] negate(x)\n}"
+    question = Question(text, ReplayOptions(backend=backend), variant="opt:passes=none")
+    assert judge_program(question).kind == kind
