@@ -8,6 +8,7 @@ from dataclasses import replace
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.scale.rules.base import Number, Relations, Restated, place, relates
+from hlotool.scale.rules.parts import is_in_parts, part_window
 from hlotool.scale.sizes import Size
 
 
@@ -101,12 +102,27 @@ def _windows(
     dims = instruction.window.dims
     if len(dims) != len(given):
         dims = (WindowDim(1),) * len(given)
-    pads = [_window(known, instruction, *each) for each in zip(dims, given, windows, made)]
+    parts = [
+        instruction.opcode == "reduce-window" and is_in_parts(dim, whole.value, part.value)
+        for dim, whole, part in zip(dims, given, made)
+    ]
+    pads = [
+        (window, None, None) if in_parts else _window(known, instruction, dim, whole, window, part)
+        for in_parts, dim, whole, window, part in zip(parts, dims, given, windows, made)
+    ]
+    for in_parts, window, part in zip(parts, windows, made):
+        if in_parts:
+            known.sizes.freeze_all((window, part), f"{place(instruction)}: parts of a reduction")
 
     def restated(number: Number) -> dict[str, AttributeValue]:
         """Windows of the new sizes, steps and padding."""
         changed = []
-        for dim, window, (stride, low, high) in zip(dims, windows, pads):
+        for in_parts, dim, whole, window, part, (stride, low, high) in zip(
+            parts, dims, given, windows, made, pads
+        ):
+            if in_parts:
+                changed.append(part_window(dim, number(whole), number(part)))
+                continue
             one = replace(dim, size=number(window), stride=number(stride))
             changed.append(
                 replace(
