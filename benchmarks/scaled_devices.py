@@ -1,12 +1,12 @@
-"""Programs for several devices with smaller sizes: false alarms, and planted faults, beside what they are in full.
+"""Programs for several devices with smaller sizes: false alarms, and planted faults, beside the full sizes.
 
     python benchmarks/scaled_devices.py [--cases N] [--seed S] [--only REGEX] [--json FILE]
 
 The programs of benchmarks/device_programs.py are made larger by factors that follow from the seed, compiled
 by jaxlib for 2, 4 and 8 virtual CPU devices, and replayed before against after: as they are, and with the
-smallest sizes that could be told. Nothing was planted, so `wrong` is a false alarm. Then faults are planted in
-the optimised texts of full size, two of three wrong exchanges, and both replays are asked again: of those that
-are wrong as they are, it is counted how many are wrong scaled, and name the same instruction first.
+smallest sizes that could be told. Nothing was planted, so `wrong` is a false alarm. Then faults are planted
+in the optimised texts of full size, two of three wrong exchanges, and both replays are asked again: of those
+that are wrong as they are, it is counted how many are wrong scaled, and name the same instruction first.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from hlotool.errors import HlotoolError  # noqa: E402
 from hlotool.faults import CATALOGUE, DEVICES  # noqa: E402
 from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
+from hlotool.parse.reader import parse_module  # noqa: E402
 from hlotool.scale.classes import classes_of  # noqa: E402
 from hlotool.scale.estimate import need_of  # noqa: E402
-from hlotool.scale.plan import COPIES  # noqa: E402
+from hlotool.scale.plan import COPIES, Limits, scaled  # noqa: E402
 from hlotool.scale.rewrite import rewritten  # noqa: E402
 from hlotool.scale.solver import STARTS, chosen_from  # noqa: E402
 
@@ -109,22 +110,22 @@ def replayed(folder: Path, scale: str) -> dict[str, Any]:
 
 
 def accepted(folder: Path, memory: int) -> list[bool]:
-    """Whether XLA compiles the scaled programs, the one before for one device and the other for all."""
-    from hlotool.parse.reader import parse_module
-    from hlotool.scale.plan import Limits, scaled
-
-    programs = {name: parse_module((folder / name).read_text(), name) for name in (BEFORE,)}
-    programs |= {AFTER: parse_module((folder / AFTER).read_text(), AFTER)}
-    found = scaled(programs, str(memory), Limits(float("inf"), float("inf")))
-    if found is None:
+    """Whether XLA compiles the scaled program before; nothing where it refuses the program as it is, too."""
+    module = parse_module((folder / BEFORE).read_text(), BEFORE)
+    after = parse_module((folder / AFTER).read_text(), AFTER)
+    found = scaled({BEFORE: module, AFTER: after}, str(memory), Limits(float("inf"), float("inf")))
+    if found is None or not _is_accepted(module):
         return []
-    module = found.programs[BEFORE]
+    return [_is_accepted(found.programs[BEFORE])]
+
+
+def _is_accepted(module: Module) -> bool:
     try:
         get_devices_backend("xla").compile_devices(module, DeviceGrid(1, module.num_partitions))
     except HlotoolError as error:
         print(f"  not accepted: {error}", file=sys.stderr)
-        return [False]
-    return [True]
+        return False
+    return True
 
 
 def planted(
@@ -187,7 +188,8 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "programs": len(rows),
         "scaled": len(small),
-        "accepted": sum(all(row["xla"]) for row in small),
+        "asked XLA": sum(bool(row["xla"]) for row in small),
+        "accepted": sum(row["xla"] == [True] for row in small),
         "verdicts": Counter(row["scaled"]["verdict"] for row in small),
         "verdicts in full": Counter(row["full"]["verdict"] for row in small),
         "faults": len(faults),

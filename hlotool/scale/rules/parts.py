@@ -27,7 +27,7 @@ def is_in_parts(dim: WindowDim, given: int, made: int) -> bool:
     padding = dim.pad_low + dim.pad_high
     is_plain = dim.base_dilation == dim.window_dilation == 1 and min(dim.pad_low, dim.pad_high) >= 0
     is_tiled = dim.size == dim.stride >= _SHORTEST and given + padding == dim.size * made
-    return is_plain and is_tiled and 0 < padding < dim.size
+    return is_plain and is_tiled and padding < dim.size
 
 
 def part_window(dim: WindowDim, given: int, made: int) -> WindowDim:
