@@ -52,6 +52,8 @@ BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_aft
 _OF_EXCHANGES: Final = 2 / 3
 #: Dimensions from here on are made larger; shorter ones are kernels, features and numbers of devices.
 _LARGE: Final = 4
+#: A fault needs some memory of its own.
+_ROOM: Final = 2
 
 
 def compiled(name: str, devices: int, factor: int, folder: Path) -> tuple[Module, Module]:
@@ -93,7 +95,7 @@ def least_memory(before: Module, after: Module) -> int:
     chosen = chosen_from(classes, STARTS[-1])
     small = max(need_of(rewritten(module, classes, chosen)).memory for module in (before, after))
     full = max(need_of(module).memory for module in (before, after))
-    return COPIES * small + 1 if small < full else 0
+    return COPIES * min(_ROOM * small, full - 1) if small < full else 0
 
 
 def replayed(folder: Path, scale: str) -> dict[str, Any]:

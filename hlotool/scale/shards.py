@@ -90,7 +90,7 @@ class _Shards:
         self._bounds(index, size)
 
     def _bounds(self, index: Instruction, size: Size) -> None:
-        """What else is said of an index that devices share: whether it is theirs, and that it is one at all."""
+        """What else is said of an index: whether it is the device's own, and that it is one at all."""
         source = self._places.stripped(index)
         for user in self._spread.calls.home:
             if user.opcode != "compare":
