@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from hlotool.errors import HlotoolError, Unsupported
+from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.scale.classes import Classes, classes_of
 from hlotool.scale.estimate import Need, need_of
 from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
-from hlotool.scale.rewrite import rewritten
+from hlotool.scale.rewrite import Rewrite
 from hlotool.scale.sizes import Dims, Size
 from hlotool.scale.solver import SMALLEST, choices, given
 from hlotool.scale.wish import Wish, wish_of
@@ -108,43 +109,52 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     wish = wish_of(text)
     if wish.memory:
         limits = Limits(wish.memory, limits.seconds)
-    needs = [need_of(module) for module in programs.values()]
-    need = Need(max(n.memory for n in needs), max(n.work for n in needs))
+    need = _need_of(programs.values())
     why = limits.lacks(need)
     if not why and not wish.sizes:
         return None
     classes = classes_of(list(programs.values()))
-    last: HlotoolError | None = None
-    for chosen in _candidates(classes, wish):
-        made = {key: rewritten(module, classes, chosen) for key, module in programs.items()}
-        small = [need_of(module) for module in made.values()]
-        found = Need(max(n.memory for n in small), max(n.work for n in small))
-        goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
-        last = Unsupported(f"{limits.lacks(found) or why}, even with the smallest sizes that could be told")
-        if wish.sizes or goal.hold(found):
-            return Scaled(
-                made, _record(classes, chosen, why or "asked for", need, found), classes, chosen, [*made]
-            )
-        best = made, chosen, found
-    if last is None:
+    candidates = _candidates(classes, wish)
+    if not candidates:
         raise Unsupported(f"{why}, and no dimension could be told to be of any size")
-    if not limits.hold(best[2]):
-        raise last
-    made, chosen, found = best
-    return Scaled(made, _record(classes, chosen, why, need, found), classes, chosen, [*made])
+    copies = {key: Rewrite(module, classes) for key, module in programs.items()}
+
+    def set_sizes(chosen: Mapping[Size, int]) -> Need:
+        """Give the copies sizes; what an execution of the one that needs more needs then."""
+        for copy in copies.values():
+            copy.set_sizes(chosen)
+        return _need_of([copy.module for copy in copies.values()])
+
+    goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
+    # Larger sizes need more: halving finds the largest ones that meet the goal, or ends at the smallest.
+    first = bisect_left(candidates, True, hi=len(candidates) - 1, key=lambda c: goal.hold(set_sizes(c)))
+    chosen = candidates[first]
+    found = set_sizes(chosen)
+    if not wish.sizes and not limits.hold(found):
+        raise Unsupported(f"{limits.lacks(found)}, even with the smallest sizes that could be told")
+    for copy in copies.values():
+        copy.verify()
+    made = {key: copy.module for key, copy in copies.items()}
+    return Scaled(made, _record(classes, chosen, why or "asked for", need, found), classes, chosen, [*made])
 
 
-def _candidates(classes: Classes, wish: Wish) -> Iterator[Mapping[Size, int]]:
+def _need_of(modules: Iterable[Module]) -> Need:
+    """What one execution of any of them takes at most."""
+    needs = [need_of(module) for module in modules]
+    return Need(max(n.memory for n in needs), max(n.work for n in needs))
+
+
+def _candidates(classes: Classes, wish: Wish) -> Sequence[Mapping[Size, int]]:
+    """Sizes to try, the largest first; the only ones where somebody asks for them."""
     if not wish.sizes:
-        yield from choices(classes)
-        return
+        return list(choices(classes))
     chosen, missing = given(classes, wish.sizes)
     if missing:
         free = ", ".join(map(str, sorted({atom.value for atom in classes.free}, reverse=True)[:12]))
         raise Unsupported(
             f"--scale: no dimension of size {missing[0]} can be changed; there are {free or 'none'}"
         )
-    yield chosen
+    return [chosen]
 
 
 def _record(classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, found: Need) -> ScaleRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,25 +21,44 @@ from hlotool.scale.positions import cut
 from hlotool.scale.sizes import Dims, Size
 
 
-def rewritten(module: Module, classes: Classes, chosen: Mapping[Size, int]) -> Module:
-    """A copy of one of the programs of `classes` in which atoms have the `chosen` sizes.
+class Rewrite:
+    """A copy of one of the programs of `classes`, whose sizes may be set again and again.
 
-    Raises:
-        VerificationError: the result is not HLO, which a rule of this room would be to blame for.
-        ValueError: a computation calls itself.
+    Attributes:
+        module: the copy; as the program is, until sizes are set.
     """
-    clone = clone_module(module)
-    scaler = _Scaler(classes, chosen)
-    for original, copy in clone.instructions.items():
-        scaler.restate(original, copy)
-    made = clone.module
-    if "entry_computation_layout" in made.attributes:
-        made.attributes = with_attributes(made.attributes, entry_computation_layout=scaler.signature(module))
-    for original, copy in clone.instructions.items():
-        if copy.opcode == "while" and known_trip_count(original) is not None:
-            _restate_trips(copy)
-    verify_to_execute(made)
-    return made
+
+    def __init__(self, program: Module, classes: Classes) -> None:
+        """Copy `program`.
+
+        Raises:
+            ValueError: a computation calls itself.
+        """
+        self._program, self._classes = program, classes
+        self._clone = clone_module(program)
+        self.module = self._clone.module
+
+    def set_sizes(self, chosen: Mapping[Size, int]) -> None:
+        """Give atoms the `chosen` sizes, and all others those that they have in the program."""
+        scaler = _Scaler(self._classes, chosen)
+        for original, copy in self._clone.instructions.items():
+            scaler.restate(original, copy)
+        if "entry_computation_layout" in self.module.attributes:
+            signature = scaler.signature(self._program)
+            self.module.attributes = with_attributes(
+                self.module.attributes, entry_computation_layout=signature
+            )
+        for original, copy in self._clone.instructions.items():
+            if copy.opcode == "while" and known_trip_count(original) is not None:
+                _restate_trips(original, copy)
+
+    def verify(self) -> None:
+        """Look whether the copy is HLO.
+
+        Raises:
+            VerificationError: it is not, which a rule of this room would be to blame for.
+        """
+        verify_to_execute(self.module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +67,26 @@ class _Scaler:
 
     classes: Classes
     chosen: Mapping[Size, int]
+    _numbers: dict[Size, int] = field(default_factory=dict)
 
     def number(self, size: Size) -> int:
         """The new number of a size."""
-        return self.classes.known.sizes.evaluate(size, self.chosen)
+        found = self._numbers.get(size)
+        if found is None:
+            found = self._numbers[size] = self.classes.known.sizes.evaluate(size, self.chosen)
+        return found
 
     def restate(self, original: Instruction, copy: Instruction) -> None:
         """Shape, attributes and value of a copy."""
         known = self.classes.known
-        copy.shape = self.shape(copy.shape, known.dims[original])
+        copy.shape = self.shape(original.shape, known.dims[original])
         restated = known.restated.get(original)
         if restated is not None:
             copy.attributes = {**copy.attributes, **restated(self.number)}
         if "operand_layout_constraints" in copy.attributes:
             copy.attributes = {**copy.attributes, "operand_layout_constraints": self._constraints(original)}
-        if copy.literal is not None:
-            copy.literal = self.literal(original, copy.literal)
+        if original.literal is not None:
+            copy.literal = self.literal(original, original.literal)
 
     def _constraints(self, original: Instruction) -> AttributeValue:
         shapes = original.listed("operand_layout_constraints", ArrayShape)
@@ -107,13 +130,15 @@ class _Scaler:
         if not isinstance(shape, ArrayShape):
             return shape
         sizes = tuple(map(self.number, dims[index]))
-        return shape if sizes == shape.dims else replace(shape, dims=sizes)
+        if sizes == shape.dims:
+            return shape
+        return ArrayShape(shape.element_type, sizes, shape.dynamic, shape.layout)
 
 
-def _restate_trips(loop: Instruction) -> None:
+def _restate_trips(original: Instruction, loop: Instruction) -> None:
     """XLA's note of the number of iterations, as the program now says it; it goes where that is unknown."""
     plain = {name: value for name, value in loop.attributes.items() if name != "backend_config"}
-    config = loop.attributes["backend_config"]
+    config = original.attributes["backend_config"]
     assert isinstance(config, BackendConfig)
     loop.attributes = plain
     count = trip_count(loop)
