@@ -43,7 +43,7 @@ from hlotool.parse.reader import parse_module  # noqa: E402
 from hlotool.scale.classes import classes_of  # noqa: E402
 from hlotool.scale.estimate import need_of  # noqa: E402
 from hlotool.scale.plan import COPIES, Limits, scaled  # noqa: E402
-from hlotool.scale.rewrite import rewritten  # noqa: E402
+from hlotool.scale.rewrite import Rewrite  # noqa: E402
 from hlotool.scale.solver import STARTS, chosen_from  # noqa: E402
 
 _DEVICES: Final = (2, 4, 8)
@@ -93,7 +93,10 @@ def least_memory(before: Module, after: Module) -> int:
     """What a comparison with the smallest sizes that can be told takes; 0 where nothing becomes smaller."""
     classes = classes_of([before, after])
     chosen = chosen_from(classes, STARTS[-1])
-    small = max(need_of(rewritten(module, classes, chosen)).memory for module in (before, after))
+    copies = [Rewrite(module, classes) for module in (before, after)]
+    for copy in copies:
+        copy.set_sizes(chosen)
+    small = max(need_of(copy.module).memory for copy in copies)
     full = max(need_of(module).memory for module in (before, after))
     return COPIES * min(_ROOM * small, full - 1) if small < full else 0
 
