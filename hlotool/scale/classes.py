@@ -34,7 +34,7 @@ from hlotool.scale.twins import unify_twins
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
 #: that grows with both, and what it ties beyond the signature is little.
-MOST_ALIGNED = 20_000
+MOST_ALIGNED = 60_000
 
 
 @dataclass
@@ -81,6 +81,7 @@ def classes_of(modules: Sequence[Module]) -> Classes:
     first, *others = modules
     for other in others:
         _tie(known, first, other)
+    known.sizes.settle()
     loops = relate_loops(known, modules)
     places = relate_places(known, modules, loops)
     freeze_literals(known, modules)

@@ -73,7 +73,8 @@ class _Scaler:
         """The new number of a size."""
         found = self._numbers.get(size)
         if found is None:
-            found = self._numbers[size] = self.classes.known.sizes.evaluate(size, self.chosen)
+            found = self.classes.known.sizes.evaluate(size, self.chosen, self._numbers)
+            self._numbers[size] = found
         return found
 
     def restate(self, original: Instruction, copy: Instruction) -> None:

@@ -113,6 +113,17 @@ class Sizes:
         summands = [part for part in parts if part.value]
         self._guarded([whole], summands, why, partial(self._match, [whole], summands, Form.SUM, 0))
 
+    def same_multiple(self, large: Size, small: Size, step: int, why: str) -> None:
+        """The larger size is `step` times the smaller one, and more or less by a number that stays."""
+        if step == 1 and large.value == small.value:
+            self.unify(large, small)
+            return
+        multiple = self._product([self.root(small), self.fixed(step, "a step")])
+        offset = large.value - multiple.value
+        rest = self.fixed(abs(offset), "a rest of steps")
+        one, other = (large, multiple) if offset >= 0 else (multiple, large)
+        self.same_sum(one, [other, rest], why)
+
     def no_larger(self, one: Size, other: Size) -> None:
         """The first must not become larger than the second."""
         self.orders.append((one, other))
@@ -135,21 +146,46 @@ class Sizes:
     def atoms(self, size: Size) -> list[Size]:
         """What a size is made of in the end, each once."""
         found: dict[Size, None] = {}
-        pending = [size]
+        pending, seen = [size], set[Size]()
         while pending:
             one = self.root(pending.pop())
             if one.form is Form.ATOM:
                 found[one] = None
-            pending += one.parts
+            elif one not in seen:
+                seen.add(one)
+                pending += one.parts
         return list(found)
 
-    def evaluate(self, size: Size, chosen: Mapping[Size, int]) -> int:
-        """The number of a size when atoms get the `chosen` ones, and all others keep theirs."""
-        one = self.root(size)
-        if one.form is Form.ATOM:
-            return one.value if one.why else chosen.get(one, one.value)
-        numbers = (self.evaluate(part, chosen) for part in one.parts)
-        return prod(numbers) if one.form is Form.PRODUCT else sum(numbers)
+    def evaluate(self, size: Size, chosen: Mapping[Size, int], known: dict[Size, int] | None = None) -> int:
+        """The number of a size when atoms get the `chosen` ones, and all others keep theirs.
+
+        Args:
+            size: whose number is wanted.
+            chosen: new numbers of atoms.
+            known: numbers of terms that were asked for before, to which this one is added.
+        """
+        one, known = self.root(size), {} if known is None else known
+        number = known.get(one)
+        if number is None:
+            if one.form is Form.ATOM:
+                number = one.value if one.why else chosen.get(one, one.value)
+            else:
+                numbers = [self.evaluate(part, chosen, known) for part in one.parts]
+                number = prod(numbers) if one.form is Form.PRODUCT else sum(numbers)
+            known[one] = number
+        return number
+
+    def settle(self) -> None:
+        """Find the part that a size is that is no larger than a sum with such a part.
+
+        What a loop takes of a dimension in windows, but for the rest that it leaves, is a part of it.
+        """
+        for small, large in self.orders:
+            whole, part = self.root(large), self.root(small)
+            if whole.form is Form.SUM and part.form is Form.ATOM:
+                same = [one for one in self._parts([whole], Form.SUM) if one.value == part.value]
+                if len(same) == 1:
+                    self.unify(part, same[0])
 
     # How
 
@@ -215,7 +251,9 @@ class Sizes:
         for size in sizes:
             one = self.root(size)
             if one.form is form:
-                found += self._parts(one.parts, form)
+                # Kept flat: what is cut into a hundred slices, one after the other, would be as deep.
+                one.parts = self._parts(one.parts, form)
+                found += one.parts
             elif one.value != neutral:
                 found.append(one)
         return found

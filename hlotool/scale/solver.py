@@ -8,7 +8,7 @@ to do with each other get different primes, too. No size becomes 1, and none bec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Final
 
 from hlotool.scale.classes import Classes
@@ -16,6 +16,8 @@ from hlotool.scale.sizes import Size
 
 #: Sizes up to this stay: heads of a group, experts that are chosen, channels of an image are what they are.
 SMALLEST: Final = 8
+#: Sizes up to this stay even where a program would not fit otherwise.
+_LEAST_OF_ALL: Final = 4
 #: Where the primes begin that sizes become, one after the other: the first that fits is taken.
 STARTS: Final = (61, 31, 17, 11, 7, 5, 3)
 #: What becomes of a loop over a stack: a first, a last and one between, as every iteration is like the
@@ -26,26 +28,35 @@ _SHARED: Final = 3
 
 
 def choices(classes: Classes) -> Iterator[Mapping[Size, int]]:
-    """New sizes of the atoms that may change, the largest programs first; each satisfies all relations."""
+    """New sizes of the atoms that may change, the largest programs first; each satisfies all relations.
+
+    Programs with very many sizes run out of small primes. Theirs become numbers one after the other in the
+    end, still in order; and those that stay otherwise become smaller, too.
+    """
     for start in STARTS:
-        chosen = chosen_from(classes, start)
-        if chosen:
-            yield chosen
+        yield from filter(None, [chosen_from(classes, _primes(start), _SHARED, SMALLEST)])
+    yield from filter(None, [chosen_from(classes, count(STARTS[-1]), 1, _LEAST_OF_ALL)])
 
 
-def chosen_from(classes: Classes, start: int) -> dict[Size, int]:
-    """New sizes of atoms, with primes from `start` on."""
+def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest: int) -> dict[Size, int]:
+    """New sizes of atoms.
+
+    Args:
+        classes: what may change.
+        numbers: that sizes become, in order.
+        shared: so many of them are for sizes that are the same number.
+        smallest: sizes up to this stay.
+    """
     groups: dict[int, list[Size]] = {}
     walked = {atom for size in classes.loops for atom in classes.known.sizes.atoms(size)}
     for atom in reversed(classes.free):
-        if atom.value > SMALLEST and atom not in walked:
+        if atom.value > smallest and atom not in walked:
             groups.setdefault(atom.value, []).append(atom)
-    primes = _primes(start)
     chosen = {atom: ITERATIONS for atom in classes.free if atom in walked and atom.value > ITERATIONS}
     for value, atoms in sorted(groups.items()):
-        numbers = list(islice(primes, min(_SHARED, len(atoms))))
+        ours = list(islice(numbers, min(shared, len(atoms))))
         for position, atom in enumerate(sorted(atoms, key=classes.uses.__getitem__, reverse=True)):
-            number = numbers[min(position, len(numbers) - 1)]
+            number = ours[min(position, len(ours) - 1)]
             if number < value:
                 chosen[atom] = number
     return _in_order(classes, chosen)
@@ -54,11 +65,13 @@ def chosen_from(classes: Classes, start: int) -> dict[Size, int]:
 def _in_order(classes: Classes, chosen: dict[Size, int]) -> dict[Size, int]:
     """Without the changes that would make a part larger than its whole."""
     sizes = classes.known.sizes
+    orders = {(sizes.root(part), sizes.root(whole)): None for part, whole in sizes.orders}
     while True:
+        known: dict[Size, int] = {}
         wrong = [
             (part, whole)
-            for part, whole in sizes.orders
-            if sizes.evaluate(part, chosen) > sizes.evaluate(whole, chosen)
+            for part, whole in orders
+            if sizes.evaluate(part, chosen, known) > sizes.evaluate(whole, chosen, known)
         ]
         if not wrong:
             return chosen

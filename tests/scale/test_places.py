@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.scale.plan import Limits, Scaled, scaled
-from hlotool.scale.rules.parts import is_in_parts, part_window
 
 #: The last of 64 rows that count: an index from the end where it is negative.
 LAST_BEFORE = """HloModule m
@@ -105,15 +103,3 @@ def test_a_reduction_in_parts_has_as_many_parts() -> None:
     x = np.random.default_rng(0).normal(size=(90, 43)).astype(np.float32)
     result = NumpyBackend().compile(module).run([x])
     np.testing.assert_allclose(result, x.sum(1), rtol=1e-4, atol=1e-5)
-
-
-def test_windows_of_parts_hold_everything_once() -> None:
-    window = WindowDim(32, stride=32, pad_low=4, pad_high=4)
-    assert is_in_parts(window, 600, 19)
-    for given in range(19, 601):
-        made = part_window(window, given, 19)
-        assert made.size == made.stride
-        assert given + made.pad_low + made.pad_high == 19 * made.size
-        assert made.pad_low + made.pad_high >= 0
-    assert not is_in_parts(WindowDim(2, stride=2), 600, 300)
-    assert not is_in_parts(WindowDim(32, stride=16), 32, 1)

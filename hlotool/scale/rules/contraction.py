@@ -8,7 +8,6 @@ from dataclasses import replace
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.scale.rules.base import Number, Relations, Restated, place, relates
-from hlotool.scale.rules.parts import is_in_parts, part_window
 from hlotool.scale.sizes import Size
 
 
@@ -102,69 +101,88 @@ def _windows(
     dims = instruction.window.dims
     if len(dims) != len(given):
         dims = (WindowDim(1),) * len(given)
-    parts = [
-        instruction.opcode == "reduce-window" and is_in_parts(dim, whole.value, part.value)
-        for dim, whole, part in zip(dims, given, made)
-    ]
-    pads = [
-        (window, None, None) if in_parts else _window(known, instruction, dim, whole, window, part)
-        for in_parts, dim, whole, window, part in zip(parts, dims, given, windows, made)
-    ]
-    for in_parts, window, part in zip(parts, windows, made):
-        if in_parts:
-            known.sizes.freeze_all((window, part), f"{place(instruction)}: parts of a reduction")
+    restating = [_window(known, instruction, *each) for each in zip(dims, given, windows, made)]
 
     def restated(number: Number) -> dict[str, AttributeValue]:
         """Windows of the new sizes, steps and padding."""
-        changed = []
-        for in_parts, dim, whole, window, part, (stride, low, high) in zip(
-            parts, dims, given, windows, made, pads
-        ):
-            if in_parts:
-                changed.append(part_window(dim, number(whole), number(part)))
-                continue
-            one = replace(dim, size=number(window), stride=number(stride))
-            changed.append(
-                replace(
-                    one,
-                    pad_low=dim.pad_low if low is None else number(low) - 1,
-                    pad_high=dim.pad_high if high is None else number(high) - 1,
-                )
-            )
-        return {"window": Window(tuple(changed))} if "window" in instruction.attributes else {}
+        if "window" not in instruction.attributes:
+            return {}
+        return {"window": Window(tuple(restate(number) for restate in restating))}
 
     return restated
 
 
+#: One dimension of a window, as it is when sizes are other numbers.
+_Restated = Callable[[Number], WindowDim]
+
+
 def _window(
     known: Relations, instruction: Instruction, dim: WindowDim, given: Size, window: Size, made: Size
-) -> tuple[Size, Size | None, Size | None]:
-    """Relate one dimension; returns the stride, and sizes that are one more than the padding where it
-    scales."""
-    sizes = known.sizes
-    stride = sizes.fixed(dim.stride, "a stride")
-    is_dilated = dim.base_dilation != 1 or (dim.window_dilation != 1 and dim.size != 1)
+) -> _Restated:
+    """Relate one dimension."""
+    sizes, why = known.sizes, f"{place(instruction)}: a window of {dim.size} over {given.value}"
+    is_plain = dim.base_dilation == 1 and (dim.window_dilation == 1 or dim.size == 1)
     is_padded = dim.pad_low != 0 or dim.pad_high != 0
-    if dim.size == 1 and not is_padded and not is_dilated and dim.stride == 1:
-        sizes.unify(given, made)
-    elif not is_dilated and not is_padded and dim.size == given.value and made.value == 1:
+    if is_plain and not is_padded and dim.size == given.value and made.value == 1:
         # One window over everything.
         sizes.unify(given, window)
-        if dim.stride == dim.size:
-            stride = window
-    elif not is_dilated and not is_padded and dim.stride == dim.size and given.value == dim.size * made.value:
+        is_tile = dim.stride == dim.size
+        return lambda number: replace(
+            dim, size=number(window), stride=number(window) if is_tile else dim.stride
+        )
+    if is_plain and not is_padded and 1 < dim.stride == dim.size and given.value == dim.size * made.value:
         # Tiles side by side.
-        sizes.same_product([given], [made, window], f"{place(instruction)}: tiles that cannot be told")
-        stride = window
-    elif _is_running(dim, given.value, made.value):
+        sizes.same_product([given], [made, window], why)
+        return lambda number: replace(dim, size=number(window), stride=number(window))
+    if instruction.opcode == "reduce-window" and is_plain and _are_tiles(dim, given.value, made.value):
+        return lambda number: _tiles(dim, number(given), number(made))
+    if _is_running(dim, given.value, made.value):
         # Everything up to here, or from here on.
         sizes.unify(given, made)
         sizes.unify(given, window)
-        return stride, window if dim.pad_low else None, window if dim.pad_high else None
-    else:
-        why = f"{place(instruction)}: a window of {dim.size} over {given.value}"
-        sizes.freeze_all((given, window, made), why)
-    return stride, None, None
+        return lambda number: replace(
+            dim,
+            size=number(window),
+            pad_low=number(window) - 1 if dim.pad_low else 0,
+            pad_high=number(window) - 1 if dim.pad_high else 0,
+        )
+    sizes.freeze(window, why)
+    _strided(known, dim, given, made, why)
+    return lambda number: dim
+
+
+def _strided(known: Relations, dim: WindowDim, given: Size, made: Size, why: str) -> None:
+    """Windows that stay, over more or fewer elements: what is taken in steps of `stride` gives as many
+    more as there are steps more, and what is set `base_dilation` apart so many times more.
+
+    A window that holds more than there is, or nothing but padding, says nothing of other sizes.
+    """
+    sizes, stride, apart = known.sizes, dim.stride, dim.base_dilation
+    if (stride > 1 and apart > 1) or min(given.value, made.value) < 2 or dim.size >= given.value * apart:
+        if given.value != made.value or stride != 1 or apart != 1:
+            sizes.freeze_all((given, made), why)
+            return
+    large, small = (given, made) if apart == 1 else (made, given)
+    sizes.same_multiple(large, small, stride * apart, why)
+
+
+def _are_tiles(dim: WindowDim, given: int, made: int) -> bool:
+    """Whether every element is in one window, with padding around all of them."""
+    padded = given + dim.pad_low + dim.pad_high
+    return (
+        1 < dim.stride == dim.size
+        and 0 <= dim.pad_low < dim.size
+        and 0 <= dim.pad_high < dim.size
+        and padded == made * dim.size > given
+    )
+
+
+def _tiles(dim: WindowDim, given: int, made: int) -> WindowDim:
+    """As many windows that hold every element once; XLA: tree_reduction_rewriter.cc pads them so."""
+    size = -(-given // made)
+    padding = made * size - given
+    low = padding * dim.pad_low // (dim.pad_low + dim.pad_high)
+    return replace(dim, size=size, stride=size, pad_low=low, pad_high=padding - low)
 
 
 def _is_running(dim: WindowDim, given: int, made: int) -> bool:

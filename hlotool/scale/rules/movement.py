@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
@@ -80,32 +81,40 @@ def concatenate(known: Relations, instruction: Instruction) -> None:
 
 @relates("slice")
 def slice_(known: Relations, instruction: Instruction) -> Restated:
-    """A part of a sum: what lies before it, itself, what lies behind it. Steps freeze both sizes."""
-    sizes = known.sizes
-    places: list[tuple[Size, Size, int]] = []
+    """A part of a sum: what lies before it, itself, what lies behind it. One of every so many elements is
+    a factor; other steps freeze both sizes."""
+    restating: list[Callable[[Number], SliceDim]] = []
     bounds = instruction.listed("slice", SliceDim)
     for whole, part, bound in zip(known.of(instruction.operands[0]), known.of(instruction), bounds):
-        if bound.stride != 1 or whole.value == 0:
-            sizes.freeze_all((whole, part), f"{place(instruction)}: a slice with steps")
-        before = sizes.new(bound.start) if bound.start > 1 else sizes.fixed(bound.start, "0 or 1")
-        behind = sizes.new(whole.value - bound.limit)
-        if bound.stride == 1:
-            why = f"{place(instruction)}: bounds that cannot be told"
-            sizes.same_sum(whole, [before, part, behind], why)
-            sizes.freeze_all([s for s in (before, part, behind) if sizes.root(whole).why], why)
+        if bound.stride != 1:
+            restating.append(_in_steps(known, instruction, whole, part, bound))
         else:
-            sizes.freeze(before, f"{place(instruction)}: a slice with steps")
-        places.append((before, part, bound.stride))
+            restating.append(_between(known, instruction, whole, part, bound))
+    return lambda number: {"slice": tuple(restate(number) for restate in restating)}
 
-    def restated(number: Number) -> dict[str, AttributeValue]:
-        """Bounds by the new sizes; with steps nothing has changed."""
-        made = []
-        for (before, part, stride), old in zip(places, bounds):
-            start = number(before)
-            made.append(old if stride != 1 else SliceDim(start, start + number(part)))
-        return {"slice": tuple(made)}
 
-    return restated
+def _between(
+    known: Relations, instruction: Instruction, whole: Size, part: Size, bound: SliceDim
+) -> Callable[[Number], SliceDim]:
+    sizes, why = known.sizes, f"{place(instruction)}: bounds that cannot be told"
+    before = sizes.new(bound.start) if bound.start > 1 else sizes.fixed(bound.start, "0 or 1")
+    behind = sizes.new(whole.value - bound.limit)
+    sizes.same_sum(whole, [before, part, behind], why)
+    sizes.freeze_all([s for s in (before, part, behind) if sizes.root(whole).why], why)
+    return lambda number: SliceDim(number(before), number(before) + number(part))
+
+
+def _in_steps(
+    known: Relations, instruction: Instruction, whole: Size, part: Size, bound: SliceDim
+) -> Callable[[Number], SliceDim]:
+    behind = whole.value - bound.limit
+    if max(bound.start, behind) < bound.stride and whole.value == bound.stride * part.value > 0:
+        known.sizes.same_multiple(
+            whole, part, bound.stride, f"{place(instruction)}: steps that cannot be told"
+        )
+    else:
+        known.sizes.freeze_all((whole, part), f"{place(instruction)}: a slice with steps")
+    return lambda number: replace(bound, limit=number(whole) - behind)
 
 
 @relates("pad")
@@ -120,7 +129,11 @@ def pad(known: Relations, instruction: Instruction) -> Restated:
         low, high = sizes.new(abs(padding.low)), sizes.new(abs(padding.high))
         amounts.append((low, high))
         if padding.interior:
-            sizes.freeze_all((size, made, low, high), f"{place(instruction)}: padding between elements")
+            sizes.freeze_all((low, high), "beside padding between elements")
+            if size.value > 1 and min(padding.low, padding.high) >= 0:
+                sizes.same_multiple(made, size, padding.interior + 1, why)
+            else:
+                sizes.freeze_all((size, made), f"{place(instruction)}: padding between elements")
             continue
         kept = made.value - max(padding.low, 0) - max(padding.high, 0)
         if kept < 0 or ((padding.low < 0 or padding.high < 0) and kept == 0):
