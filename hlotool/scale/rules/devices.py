@@ -8,6 +8,7 @@ from hlotool.ir.devices import expand_groups
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, place, relates
+from hlotool.scale.rules.pointwise import largest
 
 #: Custom calls that hand on their operand: annotations of a partitioner, and of host offload.
 HANDS_ON = frozenset(
@@ -75,7 +76,7 @@ def spread(known: Relations, instruction: Instruction) -> None:
 
 @relates("custom-call")
 def custom_call(known: Relations, instruction: Instruction) -> None:
-    """Annotations hand on their operand; what others do with sizes nobody says."""
+    """Annotations hand on their operand, XLA's TopK is `topk`; what others do with sizes nobody says."""
     target = instruction.custom_call_target
     if target in _REGIONS and len(instruction.operands) == len(known.leaves(instruction)):
         is_local = target in _REGIONS[:2]
@@ -91,6 +92,9 @@ def custom_call(known: Relations, instruction: Instruction) -> None:
         ]:
             known.equal(instruction, operand)
             return
+    if target == "TopK" and len(instruction.operands) == 1:
+        largest(known, instruction)
+        return
     known.freeze_around(
         instruction, f"{place(instruction)}: sizes of {target or 'a custom call'} are not known"
     )
