@@ -2,12 +2,11 @@
 
     python benchmarks/scaled_truth.py [--only REGEX] [--cases N] [--seed S] [--shrink N] [--json FILE]
 
-The programs of `programs.py`, made smaller until one execution takes milliseconds, are compiled by XLA: that is
-their full size, at which they run within a second. Faults of the catalogue are planted in what
-XLA makes of them at that size, as many in each program; each is replayed twice, as it is and with the sizes that
-an N-th of the memory is for. A fault shows where the verdict is wrong; it is located where the report names the
-instruction that has it. The pair without a fault is replayed both ways, too: a verdict that is wrong is a
-false alarm. Work on the processor is what both replays took with their workers.
+The programs of `programs.py`, made smaller until one execution takes milliseconds, are compiled by XLA:
+that is their full size, at which they run within a second. Faults of the catalogue are planted in what XLA
+makes of them, as many in each program; each is replayed twice, as it is and with the sizes that an N-th of
+the memory is for. A fault shows where the verdict is wrong; it is located where both reports blame the same
+instruction. The pair without a fault is replayed both ways, too: a verdict that is wrong is a false alarm.
 """
 
 from __future__ import annotations
