@@ -347,9 +347,10 @@ class Sizes:
 def _without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], list[Size]]:
     """Summands that only one of two equal sums has, by size: 1 + x is x + 1, whatever x becomes."""
     common = Counter(ones) & Counter(others)
-    rests = []
+    rests: list[list[Size]] = []
     for parts in (ones, others):
-        left, rest = Counter(common), []
+        left = Counter(common)
+        rest: list[Size] = []
         for part in parts:
             if left[part]:
                 left[part] -= 1
