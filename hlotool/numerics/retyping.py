@@ -3,6 +3,7 @@
 A module is copied with every float type replaced by a wider one. Conversions between types that became the
 same are identities. What reads or makes bits (`bitcast-convert`, random numbers, custom calls, transfers to
 the host) keeps its declared types; its operands are converted to them before and its results back after.
+Comparators that order floats by their bits order those of the new types.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, BufferShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import call_order, reachable
+from hlotool.numerics.total_order import limit_in, order_types
 
 #: The type that takes the place of another one.
 TypeMap: TypeAlias = Callable[[ElementType], ElementType]
@@ -161,8 +163,11 @@ class _Body:
 
     def copy(self) -> Computation:
         """The whole computation, copied in the new types."""
+        orders = order_types(self._original, self._retyping.types)
         for instruction in self._original.instructions:
-            if _keeps_types(instruction):
+            if orders and instruction.element_type in orders:
+                self._order(instruction, orders[instruction.element_type])
+            elif _keeps_types(instruction):
                 self._keep(instruction)
             else:
                 self._retype(instruction)
@@ -183,6 +188,20 @@ class _Body:
         if old in self._retyping.copied:
             self._add(new)
             new = self._made(new, "copy", shape, (new,))
+        self._add(new, old)
+        self._new[old] = new
+
+    def _order(self, old: Instruction, kind: ElementType) -> None:
+        """Bits of floats that are compared, of the floats in their new types."""
+        shape = replace(old.array_shape, element_type=kind)
+        literal = old.literal
+        if literal is not None:
+            value = limit_in(int(literal.array.item()), kind)
+            literal = Literal(shape, np.full_like(literal.array, value, dtype=dtype_of(kind)))
+        operands = tuple(map(self._in_new_types, old.operands))
+        new = replace(
+            old, shape=shape, operands=operands, literal=literal, control_predecessors=self._before(old)
+        )
         self._add(new, old)
         self._new[old] = new
 

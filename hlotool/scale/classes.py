@@ -151,18 +151,7 @@ def _tie_pair(known: Relations, one: Instruction, other: Instruction, is_end: bo
             known.sizes.unify_all(dims, others)
         elif is_end and len(dims) == len(others):
             for whole, part in zip(dims, others):
-                _tie_shard(known, whole, part)
-
-
-def _tie_shard(known: Relations, whole: Size, part: Size) -> None:
-    """A dimension of an argument or a result, and what one device has of it: one of equal parts."""
-    if whole.value == part.value:
-        known.sizes.unify(whole, part)
-    elif part.value and whole.value % part.value == 0:
-        devices = known.sizes.fixed(whole.value // part.value, "devices")
-        known.sizes.same_product([whole], [devices, part], "shards that cannot be told")
-    else:
-        known.sizes.freeze_all((whole, part), "shards of different lengths")
+                known.divide(whole, part, "shards that cannot be told")
 
 
 def _count(classes: Classes) -> None:

@@ -58,12 +58,19 @@ def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instructio
             summed.setdefault(prod(size.value for size in sizes), set()).add(sizes)
     sides = [list(_counts(module, summed)) for module in modules]
     flows = [_Flow(module) for module in modules]
+    numbers = [set(_numbers(module)) for module in modules]
     constants: dict[Instruction, CountConstant] = {}
+    folded: set[int] = set()
     for count, terms in summed.items():
         holding = [[(i, inverse) for i, n, inverse in side if n == count] for side in sides]
         if not any(holding):
             continue
         if not all(holding):
+            relatives = [count * 2**n for n in (1, 2)] + [count // 2**n for n in (1, 2) if count % 2**n == 0]
+            if all(found or not side.isdisjoint(relatives) for found, side in zip(holding, numbers)):
+                # A compiler made it of another constant, such as 2 / n of the gradient of a mean of squares.
+                folded.update(relatives)
+                continue
             lonely = next(found for found in holding if found)[0][0]
             for sizes in terms:
                 known.sizes.freeze_all(
@@ -74,7 +81,24 @@ def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instructio
         ):
             (sizes,) = terms
             constants.update((i, CountConstant(sizes, inverse)) for found in holding for i, inverse in found)
-    return constants
+    return {i: one for i, one in constants.items() if prod(size.value for size in one.sizes) not in folded}
+
+
+def _numbers(module: Module) -> Iterator[int]:
+    """Whole numbers that constants of floats are, or of which they are reciprocals."""
+    for instruction in module.instructions():
+        shape = instruction.shape
+        if instruction.opcode != "constant" or not isinstance(shape, ArrayShape):
+            continue
+        if not shape.element_type.is_floating or (found := uniform(instruction)) is None:
+            continue
+        value = float(found)
+        if value.is_integer():
+            yield int(value)
+        elif 0 < value < 1:
+            count = round(1 / value)
+            if float(found.dtype.type(1 / count)) == value:
+                yield count
 
 
 def _reductions(known: Relations, module: Module) -> Iterator[tuple[Size, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.module import Instruction, Module
@@ -13,6 +14,9 @@ from hlotool.scale.rules.base import Relations, place
 from hlotool.scale.shards import relate_shards
 from hlotool.scale.sizes import Size
 from hlotool.scale.spread import Spread
+
+#: What is added to an index besides, such as the one of the last element, is no more than that.
+_NEAR: Final = 8
 
 
 def relate_places(
@@ -61,22 +65,29 @@ def _on_both_sides(
     from_the_end: set[Instruction],
     doubtful: set[Instruction],
 ) -> dict[Instruction, PlaceConstant]:
-    """Without what is added to negative indices where the same number is somewhere else, too.
+    """Without what is added to negative indices where a program may have it in another form.
 
-    A number that both programs have means the same in both if it changes nowhere, or everywhere.
+    A number that both programs have means the same in both if it changes nowhere, or everywhere. One that
+    only one of them has may be hidden in a number that is a little larger or smaller.
     """
-    values = {constant: integer_constant(constant) for constant in from_the_end & found.keys()}
-    others = {
-        integer_constant(instruction)
-        for module in modules
-        for instruction in module.instructions()
-        if instruction.opcode == "constant"
-        and instruction not in loops
-        and (instruction not in found or instruction in doubtful)
-    }
-    left: set[Size] = {known.sizes.root(found[c].size) for c, value in values.items() if value in others}
+    ends = from_the_end & found.keys()
+    left: set[Size] = set()
+    for module in modules:
+        others, mine = set[int](), set[Size]()
+        for instruction in module.instructions():
+            if instruction.opcode != "constant" or instruction in loops:
+                continue
+            if instruction in ends and instruction not in doubtful:
+                mine.add(known.sizes.root(found[instruction].size))
+            elif instruction not in found or instruction in doubtful:
+                others.add(abs(integer_constant(instruction) or 0))
+        for constant in ends:
+            size, value = known.sizes.root(found[constant].size), integer_constant(constant) or 0
+            near = range(value - _NEAR, value + _NEAR + 1) if size not in mine else (value,)
+            if not others.isdisjoint(near):
+                left.add(size)
     return {
         constant: held
         for constant, held in found.items()
-        if constant not in values or known.sizes.root(held.size) not in left
+        if constant not in ends or known.sizes.root(held.size) not in left
     }

@@ -66,7 +66,7 @@ class _Shards:
                 self._known.sizes.freeze(whole, f"{place(instruction)}: an element for each device")
                 self._places.found.ends.add(end)
             elif whole.value % size.value == 0 and self._places.is_multiple(where, size, end):
-                self._divide(whole, size, instruction)
+                self._known.divide(whole, size, _untold(instruction))
             else:
                 self._known.sizes.freeze_all((whole, size), _untold(instruction))
 
@@ -90,7 +90,7 @@ class _Shards:
         self._bounds(index, size)
 
     def _bounds(self, index: Instruction, size: Size) -> None:
-        """What else is said of an index that devices share: whether it is theirs, and that it is one at all."""
+        """What else is said of an index: whether it is the device's own, and that it is one at all."""
         source = self._places.stripped(index)
         for user in self._spread.calls.home:
             if user.opcode != "compare":
@@ -115,10 +115,6 @@ class _Shards:
             size = self._known.of(source)[source.integer("iota_dimension")]
             if size.value == 1 or not self._places.is_multiple(operand, size, (instruction, number)):
                 self._known.sizes.freeze(size, _untold(instruction))
-
-    def _divide(self, whole: Size, part: Size, instruction: Instruction) -> None:
-        count = self._known.sizes.fixed(whole.value // part.value, "devices")
-        self._known.sizes.same_product([whole], [count, part], _untold(instruction))
 
     def _freeze_made(self, reader: Instruction, value: Instruction) -> None:
         """What is made of the number of a device and nobody understands keeps the sizes that are in it."""

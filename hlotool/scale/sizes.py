@@ -9,6 +9,7 @@ they keep their numbers, which satisfy every relation, for the program has them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,6 +19,8 @@ from typing import Final
 
 #: Terms are not taken apart deeper than this; what would need it is frozen.
 _DEEPEST: Final = 60
+#: And not into more parts at once: 1 + x = x + y would be taken apart into ones.
+_MOST_STEPS: Final = 300
 
 
 class Form(Enum):
@@ -226,7 +229,16 @@ class Sizes:
     def _match(self, ones: Sequence[Size], others: Sequence[Size], form: Form, depth: int) -> None:
         """Two products, or two sums, are the same: part by part, in order; larger parts are taken apart."""
         left, right = self._parts(ones, form), self._parts(others, form)
+        if form is Form.SUM:
+            left, right = _without_common(left, right)
+            if [one.value for one in left] == [other.value for other in right]:
+                for one, other in zip(left, right):
+                    self._unify(one, other, depth + 1)
+                return
+        steps = 0
         while left and right:
+            if (steps := steps + 1) > _MOST_STEPS:
+                raise _Unlike
             # What was related before may have cut these meanwhile.
             left[:1], right[:1] = self._parts(left[:1], form), self._parts(right[:1], form)
             a, b = left.pop(0), right.pop(0)
@@ -330,6 +342,28 @@ class Sizes:
 
     def _sum(self, parts: list[Size]) -> Size:
         return parts[0] if len(parts) == 1 else Size(sum(p.value for p in parts), Form.SUM, parts)
+
+
+def _without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], list[Size]]:
+    """Summands that only one of two equal sums has, by size: 1 + x is x + 1, whatever x becomes."""
+    common = Counter(ones) & Counter(others)
+    rests: list[list[Size]] = []
+    for parts in (ones, others):
+        left = Counter(common)
+        rest: list[Size] = []
+        for part in parts:
+            if left[part]:
+                left[part] -= 1
+            else:
+                rest.append(part)
+        rests.append(rest)
+    a, b = rests
+    by_value = sorted(a, key=_value), sorted(b, key=_value)
+    return by_value if [*map(_value, by_value[0])] == [*map(_value, by_value[1])] else (a, b)
+
+
+def _value(size: Size) -> int:
+    return size.value
 
 
 def _runs(ones: Sequence[Size], others: Sequence[Size]) -> Iterable[tuple[list[Size], list[Size]]]:

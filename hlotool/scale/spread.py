@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from hlotool.analysis.calls import CallGraph
-from hlotool.analysis.constants import integer_constant, uniform
+from hlotool.analysis.constants import uniform
 from hlotool.analysis.flow import computed_by
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
@@ -78,14 +78,13 @@ class Spread:
         found: Numbers | None = None
         self._spread[instruction] = False
         shape = instruction.shape
-        if isinstance(shape, ArrayShape) and depth < _DEEPEST:
-            if _counts(shape.element_type):
-                source = self.origin(instruction)
-                if source is instruction:
-                    found = self._computed(instruction, depth + 1)
-                elif source is not None:
-                    found = self._of(source, depth + 1)
-                    self._spread[instruction] = self._spread[source]
+        if isinstance(shape, ArrayShape) and depth < _DEEPEST and _counts(shape.element_type):
+            source = self.origin(instruction)
+            if source is instruction:
+                found = self._computed(instruction, depth + 1)
+            elif source is not None:
+                found = self._of(source, depth + 1)
+                self._spread[instruction] = self._spread[source]
         self._known[instruction] = found
         return found
 
@@ -138,7 +137,7 @@ class Spread:
         return tuple(elements[min(max(n, 0), len(elements) - 1)] for n in numbers)
 
     def table(self, instruction: Instruction) -> tuple[Instruction, Instruction] | None:
-        """The constant that one element is taken from, and what says which; None where it is no such slice."""
+        """The constant that one element is taken from, and what says which; None for another slice."""
         if instruction.opcode != "dynamic-slice" or instruction.array_shape.size != 1:
             return None
         table = self.origin(instruction.operands[0])

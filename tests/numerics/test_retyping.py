@@ -128,3 +128,49 @@ def test_sharding_annotations_are_no_boundary() -> None:
         }"""
     )
     assert not any(i.opcode == "convert" for i in widened(module).module.instructions())
+
+
+def test_comparators_of_bits_order_the_wider_floats() -> None:
+    """Numbers that are the same in bf16 are none in f64, and go before and behind each other as such."""
+    text = """HloModule m
+    less {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      zero = s16[] constant(0)
+      most = s16[] constant(32767)
+      ha = bf16[] convert(a)
+      hb = bf16[] convert(b)
+      ba = s16[] bitcast-convert(ha)
+      bb = s16[] bitcast-convert(hb)
+      na = s16[] xor(most, ba)
+      nb = s16[] xor(most, bb)
+      ma = pred[] compare(ba, zero), direction=LT
+      mb = pred[] compare(bb, zero), direction=LT
+      oa = s16[] select(ma, na, ba)
+      ob = s16[] select(mb, nb, bb)
+      ROOT l = pred[] compare(oa, ob), direction=LT
+    }
+    ENTRY e {
+      p = f32[6] parameter(0)
+      ROOT s = f32[6] sort(p), dimensions={0}, is_stable=true, to_apply=less
+    }"""
+    module = parse_module(text)
+    values = np.array([1.0001, -1.0, 1.0, -1.0001, 0.0, -2.0], np.float32)
+    as_it_is = NumpyBackend().compile(module).run([values])
+    assert as_it_is.tolist() == values[[5, 1, 3, 4, 0, 2]].tolist()
+    wide = widened(module)
+    verify_or_raise(wide.module)
+    assert _run(wide, [values]).tolist() == sorted(values.tolist())
+
+
+def test_other_work_on_bits_keeps_its_types() -> None:
+    text = """HloModule m
+    ENTRY e {
+      p = bf16[] parameter(0)
+      b = s16[] bitcast-convert(p)
+      one = s16[] constant(1)
+      ROOT n = s16[] add(b, one)
+    }"""
+    wide = widened(parse_module(text))
+    verify_or_raise(wide.module)
+    assert _run(wide, [np.array(1.0, ml_dtypes.bfloat16)]).tolist() == 0x3F81

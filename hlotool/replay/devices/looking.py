@@ -96,7 +96,10 @@ class Probing:
         """See `DevicesExecutable`; floats are given in the types of the copy where these are others."""
         assert self._executable is not None
         values = [
-            [retyped_value(value, shape) if shape is not None else value for value, shape in zip(row, self._types)]
+            [
+                retyped_value(value, shape) if shape is not None else value
+                for value, shape in zip(row, self._types)
+            ]
             for row in arguments
         ]
         return self._executable.run_devices(values, self._watch(values))

@@ -57,6 +57,16 @@ class Relations:
         for index, dims in mine.items():
             self.sizes.unify_all(dims, others[index])
 
+    def divide(self, whole: Size, part: Size, why: str) -> None:
+        """A dimension, and what one device has of it: all, or one of equal parts; else both stay."""
+        if whole.value == part.value:
+            self.sizes.unify(whole, part)
+        elif part.value and whole.value % part.value == 0:
+            devices = self.sizes.fixed(whole.value // part.value, "devices")
+            self.sizes.same_product([whole], [devices, part], why)
+        else:
+            self.sizes.freeze_all((whole, part), why)
+
     def freeze(self, instruction: Instruction, why: str) -> None:
         """All dimensions of a result keep their sizes."""
         for dims in self.dims[instruction].values():

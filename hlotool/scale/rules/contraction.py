@@ -158,10 +158,10 @@ def _strided(known: Relations, dim: WindowDim, given: Size, made: Size, why: str
     A window that holds more than there is, or nothing but padding, says nothing of other sizes.
     """
     sizes, stride, apart = known.sizes, dim.stride, dim.base_dilation
-    if (stride > 1 and apart > 1) or min(given.value, made.value) < 2 or dim.size >= given.value * apart:
-        if given.value != made.value or stride != 1 or apart != 1:
-            sizes.freeze_all((given, made), why)
-            return
+    says_nothing = min(given.value, made.value) < 2 or dim.size >= given.value * apart
+    if (says_nothing and (given.value != made.value or stride != apart)) or min(stride, apart) > 1:
+        sizes.freeze_all((given, made), why)
+        return
     large, small = (given, made) if apart == 1 else (made, given)
     sizes.same_multiple(large, small, stride * apart, why)
 

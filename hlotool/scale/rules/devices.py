@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hlotool.ir.devices import expand_groups
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, place, relates
+from hlotool.scale.rules.pointwise import largest
 
 #: Custom calls that hand on their operand: annotations of a partitioner, and of host offload.
 HANDS_ON = frozenset(
     {
-        "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
-        "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "MoveToHost", "MoveToDevice",
+        "Sharding", "xla.sdy.FuncResultSharding", "MoveToHost", "MoveToDevice",
         "annotate_device_placement", "LayoutConstraint", "X64Combine", "Pin", "Unpin",
     }
 )  # fmt: skip
+
+#: Where a region in which devices have their own parts begins, and where it ends.
+_REGIONS: Final = (
+    "SPMDFullToShardShape",
+    "xla.sdy.GlobalToLocalShape",
+    "SPMDShardToFullShape",
+    "xla.sdy.LocalToGlobalShape",
+)
 
 
 @relates("all-reduce", "all-reduce-start", "collective-broadcast", "collective-permute")
@@ -38,11 +48,8 @@ def gathered(known: Relations, instruction: Instruction) -> None:
         for number, (small, large) in enumerate(zip(part, whole)):
             if number != along:
                 known.sizes.unify(small, large)
-            elif small.value and large.value % small.value == 0:
-                devices = known.sizes.fixed(large.value // small.value, "devices")
-                known.sizes.same_product([large], [devices, small], f"{place(instruction)}: shards")
             else:
-                known.sizes.freeze_all((small, large), f"{place(instruction)}: shards")
+                known.divide(large, small, f"{place(instruction)}: shards")
 
 
 @relates("all-to-all")
@@ -69,8 +76,15 @@ def spread(known: Relations, instruction: Instruction) -> None:
 
 @relates("custom-call")
 def custom_call(known: Relations, instruction: Instruction) -> None:
-    """Annotations hand on their operand; what others do with sizes nobody says."""
+    """Annotations hand on their operand, XLA's TopK is `topk`; what others do with sizes nobody says."""
     target = instruction.custom_call_target
+    if target in _REGIONS and len(instruction.operands) == len(known.leaves(instruction)):
+        is_local = target in _REGIONS[:2]
+        for operand, result in zip(instruction.operands, known.leaves(instruction)):
+            one, other = known.of(operand), result
+            for whole, part in zip(one, other) if is_local else zip(other, one):
+                known.divide(whole, part, f"{place(instruction)}: shards of different lengths")
+        return
     if target in HANDS_ON and len(instruction.operands) == 1:
         (operand,) = instruction.operands
         if [d.value for d in sum(known.leaves(operand), ())] == [
@@ -78,6 +92,9 @@ def custom_call(known: Relations, instruction: Instruction) -> None:
         ]:
             known.equal(instruction, operand)
             return
+    if target == "TopK" and len(instruction.operands) == 1:
+        largest(known, instruction)
+        return
     known.freeze_around(
         instruction, f"{place(instruction)}: sizes of {target or 'a custom call'} are not known"
     )

@@ -6,6 +6,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, Restated, place, relates
+from hlotool.scale.sizes import Dims
 
 _ELEMENTWISE = [name for name, row in OPCODES.items() if row.opcode_class is Class.ELEMENTWISE]
 
@@ -68,12 +69,18 @@ def sort(known: Relations, instruction: Instruction) -> None:
 @relates("topk")
 def topk(known: Relations, instruction: Instruction) -> Restated:
     """The last dimension becomes `k`, which is no larger."""
+    values = largest(known, instruction)
+    return lambda number: {"k": number(values[-1])}
+
+
+def largest(known: Relations, instruction: Instruction) -> Dims:
+    """Relate sizes where the last dimension becomes a number of largest elements; returns theirs."""
     given = known.of(instruction.operands[0])
     values, indices = known.leaves(instruction)
     known.sizes.unify_all(values, indices)
     known.sizes.unify_all(given[:-1], values[:-1])
     known.sizes.no_larger(values[-1], given[-1])
-    return lambda number: {"k": number(values[-1])}
+    return values
 
 
 @relates("batch-norm-grad", "batch-norm-inference", "batch-norm-training")
