@@ -44,7 +44,7 @@ from hlotool.scale.classes import classes_of  # noqa: E402
 from hlotool.scale.estimate import need_of  # noqa: E402
 from hlotool.scale.plan import COPIES, Limits, scaled  # noqa: E402
 from hlotool.scale.rewrite import Rewrite  # noqa: E402
-from hlotool.scale.solver import STARTS, chosen_from  # noqa: E402
+from hlotool.scale.solver import choices  # noqa: E402
 
 _DEVICES: Final = (2, 4, 8)
 BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_after_optimizations.txt"
@@ -92,7 +92,7 @@ def compile_here(name: str, devices: int, dump: str, factor: int) -> None:
 def least_memory(before: Module, after: Module) -> int:
     """What a comparison with the smallest sizes that can be told takes; 0 where nothing becomes smaller."""
     classes = classes_of([before, after])
-    chosen = chosen_from(classes, STARTS[-1])
+    *_, chosen = ({}, *choices(classes))
     copies = [Rewrite(module, classes) for module in (before, after)]
     for copy in copies:
         copy.set_sizes(chosen)
