@@ -92,9 +92,7 @@ TREE = """{head}ENTRY e {{
   z = f32[] constant(0)
 {sums}
 }}"""
-PLAIN = TREE.format(
-    head=HEAD, sums="  ROOT r = f32[40] reduce(x, z), dimensions={1}, to_apply=sum"
-)
+PLAIN = TREE.format(head=HEAD, sums="  ROOT r = f32[40] reduce(x, z), dimensions={1}, to_apply=sum")
 TILED = TREE.format(
     head=HEAD,
     sums="""  t = f32[40,5] reduce-window(x, z), window={size=1x32 stride=1x32 pad=0_0x5_5}, to_apply=sum
@@ -127,9 +125,7 @@ def test_every_other_element_is_half_of_them() -> None:
     assert found is not None
     (value,) = values = (np.arange(400, dtype=np.float32).reshape(40, 10),)
     result = get_backend("numpy").compile(found.programs[""]).run(values)
-    np.testing.assert_array_equal(
-        np.asarray(result), value.reshape(40, 5, 2)[:, :, ::-1].reshape(40, 10)
-    )
+    np.testing.assert_array_equal(np.asarray(result), value.reshape(40, 5, 2)[:, :, ::-1].reshape(40, 10))
 
 
 @pytest.mark.xla
