@@ -1,7 +1,7 @@
 """Keys of contents: equal for equal bytes, whatever the files are called and whenever they were written.
 
-A file is read once per process as long as nothing touches it. Between processes these keys believe nothing but
-the bytes, for a time of change can be set at will and a checkout sets it anew; whoever believes more
+A file is read once per process as long as nothing touches it. Between processes these keys believe nothing
+but the bytes, for a time of change can be set at will and a checkout sets it anew; whoever believes more
 (`fleet/contents.py` believes the stamps of large directories, by git's rule) says so there.
 """
 
