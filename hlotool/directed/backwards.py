@@ -168,12 +168,19 @@ class Backwards:
         return None
 
     def value_of(self, instruction: Instruction) -> Array | None:
-        """The value that an instruction had."""
+        """The value that an instruction had; None where it is not known, or smaller than its shape says.
+
+        Elements are counted in the declared dimensions, which an array of dynamic size need not fill.
+        """
         literal = instruction.literal
         if literal is not None and isinstance(instruction.shape, ArrayShape) and not literal.has_elided:
             return literal.array
         value = self._values.get(instruction)
-        return self._handed_value(instruction) if value is None else value
+        if value is None:
+            value = self._handed_value(instruction)
+        if value is None or (isinstance(instruction.shape, ArrayShape) and value.shape != instruction.dims):
+            return None
+        return value
 
     def _source(self, instruction: Instruction, element: int) -> tuple[Instruction, int] | None:
         """The operand and its element that reappear as an element of moved data."""

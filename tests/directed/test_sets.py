@@ -318,6 +318,29 @@ def test_a_sum_of_squares_meets_a_tie_without_rounding() -> None:
     assert any(exact)
 
 
+def test_arrays_that_are_smaller_than_they_may_be_are_not_solved_for() -> None:
+    """The elements of one whose size is known at run time are counted in other dimensions than it has."""
+    module, arguments = program(
+        """HloModule m
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+ENTRY e {
+  x = s32[9] parameter(0)
+  n = s32[] constant(0)
+  y = s32[<=9] set-dimension-size(x, n), dimensions={0}
+  z = s32[] constant(0)
+  s = s32[] reduce(y, z), dimensions={0}, to_apply=add
+  five = s32[] constant(5)
+  p = pred[] compare(s, five), direction=GT
+  ROOT r = s32[] select(p, s, five)
+}"""
+    )
+    assert [one.aims for one in solved_sets(module, arguments, 0)] == []
+
+
 def test_ties_that_start_from_plain_numbers_change_nothing_else() -> None:
     module, plain = program(TOTAL)
     sets = [one for one in directed_sets(module, plain, 0) if one.name.startswith("plain tie")]
