@@ -32,19 +32,18 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 import device_programs  # noqa: E402
 
 import hlotool  # noqa: E402
-from hlotool.backends.registry import get_devices_backend  # noqa: E402
 from hlotool.dump.directory import open_dump  # noqa: E402
 from hlotool.dump.loading import load_stage  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
 from hlotool.faults import CATALOGUE, DEVICES  # noqa: E402
-from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
 from hlotool.parse.reader import parse_module  # noqa: E402
 from hlotool.scale.classes import classes_of  # noqa: E402
 from hlotool.scale.estimate import need_of  # noqa: E402
 from hlotool.scale.plan import COPIES, Limits, scaled  # noqa: E402
 from hlotool.scale.rewrite import Rewrite  # noqa: E402
-from hlotool.scale.solver import STARTS, chosen_from  # noqa: E402
+from hlotool.scale.solver import choices  # noqa: E402
+from hlotool.search.optimised import optimised  # noqa: E402
 
 _DEVICES: Final = (2, 4, 8)
 BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_after_optimizations.txt"
@@ -92,7 +91,7 @@ def compile_here(name: str, devices: int, dump: str, factor: int) -> None:
 def least_memory(before: Module, after: Module) -> int:
     """What a comparison with the smallest sizes that can be told takes; 0 where nothing becomes smaller."""
     classes = classes_of([before, after])
-    chosen = chosen_from(classes, STARTS[-1])
+    *_, chosen = ({}, *choices(classes))
     copies = [Rewrite(module, classes) for module in (before, after)]
     for copy in copies:
         copy.set_sizes(chosen)
@@ -126,7 +125,7 @@ def accepted(folder: Path, memory: int) -> list[bool]:
 
 def _is_accepted(module: Module) -> bool:
     try:
-        get_devices_backend("xla").compile_devices(module, DeviceGrid(1, module.num_partitions))
+        optimised(module, "xla")
     except HlotoolError as error:
         print(f"  not accepted: {error}", file=sys.stderr)
         return False

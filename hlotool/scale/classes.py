@@ -115,7 +115,7 @@ def _match_numbers(classes: Classes) -> bool:
     alone, matched = _alone(classes), False
     for atoms in groups.values():
         if len(atoms) == 2 and any(atom in alone for atom in atoms):
-            classes.known.sizes.unify(*atoms)
+            classes.known.sizes.unify(atoms[0], atoms[1])
             matched = True
     return matched
 

@@ -58,8 +58,8 @@ def _from_the_end(places: Places, index: Instruction, size: Size) -> None:
         if offset is not None and value - offset == size.value > 1:
             found = Found(ends={(wrapped, number)})
             if places.made(operand, size, (1,) * places.spread.count, offset, found):
+                places.from_the_end |= found.held.keys() - (places.found.held.keys() - places.from_the_end)
                 places.found.add(found)
-                places.from_the_end |= found.held.keys()
 
 
 def _offset(places: Places, plain: Instruction, start: Instruction) -> int | None:

@@ -87,7 +87,7 @@ class Places:
         known: sizes and relations.
         spread: what devices have of integers.
         found: constants, and where they are understood.
-        from_the_end: those of them that are added to negative indices.
+        from_the_end: those of them that are added to negative indices, and are nothing else.
     """
 
     def __init__(self, known: Relations, spread: Spread) -> None:
@@ -163,10 +163,10 @@ class Places:
         """A place that a table has for each device."""
         read = self.spread.table(source)
         where = self.spread.of(read[1]) if read is not None else None
-        if read is None or where is None or read[0].literal is None:
+        literal = read[0].literal if read is not None else None
+        if read is None or where is None or literal is None:
             return False
-        table = read[0]
-        values = table.literal.array.astype(np.int64)
+        table, values = read[0], literal.array.astype(np.int64)
         multiples, offsets = np.zeros_like(values), values.copy()
         last = values.size - 1
         for number, factor in zip(where, factors):

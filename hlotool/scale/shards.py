@@ -19,8 +19,8 @@ from hlotool.scale.places import Places
 from hlotool.scale.rules.base import place
 from hlotool.scale.sizes import Size
 
-#: Smaller numbers count devices, neighbours and sizes that stay as they are.
-_LEAST: Final = 9
+#: Sizes below this stay as they are, whatever is chosen; such numbers count devices and neighbours.
+_LEAST: Final = 5
 
 
 def relate_shards(places: Places) -> None:
