@@ -168,11 +168,8 @@ def dot_contraction(instruction: Instruction) -> Contraction:
     columns = tuple(len(batch) + len(rows) + i for i in range(len(right.free)))
     lhs_dims = array_shape(instruction.operands[0]).dims
     terms = tuple(lhs_dims[d] for d in left.contracting)
-    left_factor, right_factor = (
-        _factor(instruction, number, dims, rows if number == 0 else columns, kind)
-        for number, dims in enumerate((left, right))
-    )
-    return Contraction(instruction, kind, terms, batch, rows, columns, left_factor, right_factor)
+    factors = (_factor(instruction, 0, left, rows, kind), _factor(instruction, 1, right, columns, kind))
+    return Contraction(instruction, kind, terms, batch, rows, columns, *factors)
 
 
 def _factor(
