@@ -39,8 +39,7 @@ from hlotool.faults import CATALOGUE, DEVICES  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
 from hlotool.parse.reader import parse_module  # noqa: E402
 from hlotool.scale.classes import classes_of  # noqa: E402
-from hlotool.scale.estimate import need_of  # noqa: E402
-from hlotool.scale.plan import COPIES, Limits, scaled  # noqa: E402
+from hlotool.scale.plan import COPIES, Limits, need_of, scaled  # noqa: E402
 from hlotool.scale.rewrite import Rewrite  # noqa: E402
 from hlotool.scale.solver import choices  # noqa: E402
 from hlotool.search.optimised import optimised  # noqa: E402

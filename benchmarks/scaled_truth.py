@@ -31,8 +31,7 @@ from hlotool.errors import HlotoolError, Unsupported
 from hlotool.faults import BELOW_ROUNDING, CATALOGUE
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.scale.estimate import need_of
-from hlotool.scale.plan import COPIES, RUNS, Limits, scaled
+from hlotool.scale.plan import COPIES, RUNS, Limits, need_of, scaled
 from hlotool.search.optimised import optimised
 
 #: Executions that take longer than this, in units of work, would make a benchmark of hundreds of faults last

@@ -9,6 +9,7 @@ from hlotool.analysis.constants import integer_constant
 from hlotool.ir.module import Instruction, Module
 from hlotool.scale.indices import relate_indices
 from hlotool.scale.loops import SizeConstant
+from hlotool.scale.masks import relate_masks
 from hlotool.scale.places import PlaceConstant, Places
 from hlotool.scale.rules.base import Relations, place
 from hlotool.scale.shards import relate_shards
@@ -22,7 +23,8 @@ _NEAR: Final = 8
 def relate_places(
     known: Relations, modules: Sequence[Module], loops: Mapping[Instruction, SizeConstant]
 ) -> dict[Instruction, PlaceConstant]:
-    """Find the constants that follow sizes as places of shards, or are added to negative indices.
+    """Find the constants that follow sizes as places of shards, as bounds of masks, or are added to negative
+    indices.
 
     Args:
         known: sizes and relations; sizes of shards become related to those that they are cut from.
@@ -32,8 +34,9 @@ def relate_places(
     found: dict[Instruction, PlaceConstant] = {}
     from_the_end: set[Instruction] = set()
     doubtful: set[Instruction] = set()
-    for module in modules:
-        places = Places(known, Spread(module))
+    programs = [Places(known, Spread(module)) for module in modules]
+    relate_masks(programs)
+    for places in programs:
         relate_shards(places)
         relate_indices(places)
         agreed, unsure = places.agreed()
@@ -45,7 +48,7 @@ def relate_places(
             _reconcile(known, constant, loops[constant], held)
             del found[constant]
         elif constant in doubtful and constant not in from_the_end:
-            known.sizes.freeze(held.size, f"{place(constant)}: a place of shards, and more than that")
+            known.sizes.freeze(held.size, f"{place(constant)}: a place, and more than that")
     return _on_both_sides(known, modules, {*loops}, found, from_the_end, doubtful)
 
 
