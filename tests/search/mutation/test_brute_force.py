@@ -111,7 +111,7 @@ def test_what_a_narrower_type_keeps_is_the_same_for_all_pairs_of_bytes() -> None
     every = np.arange(-128, 128, dtype=np.int8)
     values = np.repeat(every, 256), np.tile(every, 256)
     count = 0
-    for seed in range(7016, 7022):
+    for seed in (7016, 7017):
         for right, mutant in proved(seed, narrowing_program):
             np.testing.assert_array_equal(result(mutant, values), result(right, values))
             count += 1
