@@ -204,3 +204,23 @@ def convolution_of_constants() -> Iterator[Call]:
         return x + lax.conv_general_dilated(image, weights, (1,), "VALID")
 
     yield convolution_of_constants, np.zeros((1, 1, 2), np.int32)
+
+
+@program(
+    "multiply",
+    "reduce",
+    "u8",
+    fault=Fault(
+        level="runtime-library",
+        opcodes=("multiply", "reduce"),
+        report="",
+        wrong="the library that runs the fusion stops at 255 where a product of bytes has to wrap",
+    ),
+)
+def largest_squares_of_bytes() -> Iterator[Call]:
+    """The larger one of two squares of numbers of eight bits, 4,096 times."""
+
+    def largest_squares_of_bytes(x):
+        return jnp.max(x * x, axis=0)
+
+    yield largest_squares_of_bytes, np.arange(8192).reshape(2, 4096).astype(np.uint8)

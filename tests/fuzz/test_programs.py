@@ -119,6 +119,14 @@ def test_equal_seeds_draw_equal_programs() -> None:
     assert here != "".join(Source(SEED + 1, devices=4).draw(i).module.to_text() for i in reversed(numbers))
 
 
+def test_floats_of_large_programs_are_whole_numbers() -> None:
+    """Nobody knows the last digits of sums of thousands of other ones."""
+    for drawn in draws(40, Source(SEED, origins={"large": 1.0})):
+        for instruction in drawn.module.entry.instructions:
+            if instruction.opcode == "parameter":
+                assert not instruction.array_shape.element_type.is_inexact
+
+
 def test_arrays_that_are_not_empty_are_no_larger_than_others() -> None:
     """A dimension that must not be empty is drawn anew: the others may be too large to make it one."""
     rng = random.Random(1)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable
 from math import prod
 
 from hlotool.fuzz.programs.draft import Dims, Draft, limit_of
-from hlotool.fuzz.programs.taste import MOST_ELEMENTS
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
@@ -40,7 +39,7 @@ class Graph(Draft):
 
     def fresh(self, kind: ElementType, dims: Dims) -> Instruction:
         """A new array: a parameter of the entry, a constant, an iota."""
-        if self.taste.large and kind.is_inexact and ArrayShape(kind, dims).size > MOST_ELEMENTS:
+        if self.taste.large and kind.is_inexact and (self.is_entry or ArrayShape(kind, dims).size > 64):
             return self._whole(kind, dims)
         if self.is_entry and self._parameters < 8 and self.chance(0.7):
             return self.parameter(ArrayShape(kind, dims))
@@ -53,7 +52,7 @@ class Graph(Draft):
         return self.filled(self.number(kind), ArrayShape(kind, dims))
 
     def _whole(self, kind: ElementType, dims: Dims) -> Instruction:
-        """Many floats that are whole numbers up to 7: sums of thousands of their products are exact."""
+        """Floats that are whole numbers up to 7: sums of thousands of their products are exact."""
         shape = ArrayShape(ElementType.S8, dims)
         held = self.parameter(shape) if self.is_entry and self._parameters < 8 else self.filled(3, shape)
         return self.convert(self.op("and", held, self.filled(7, shape), reach=7.0), kind)
