@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -39,6 +40,9 @@ def pytest_configure() -> None:
 
     next_lines.watch()
     _own_verdicts()
+    # What a shell starts in the background ignores Ctrl-C, and so would every command that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _own_verdicts() -> None:

@@ -242,7 +242,7 @@ class _Loop:
 
     def test(self) -> _Test:
         """What the condition compares."""
-        found = _Reader((self._state,), self._counters).read(self._condition.root)
+        found = self._reader().read(self._condition.root)
         return found if isinstance(found, _Test) else _Test(is_all=False)
 
     def limits(self, last: int = 0) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
@@ -265,13 +265,19 @@ class _Loop:
 
     def ceilings(self) -> Iterator[tuple[ShapeIndex, int]]:
         """See the function."""
+        reader = self._reader()
         for leaf, term in self._below_something():
-            if isinstance(term, _Term) and term.leaf is None:
-                yield leaf, term.offset
+            limit = reader.constant(term) if isinstance(term, _Term) else None
+            if limit is not None:
+                yield leaf, limit
 
     def _below_something(self) -> Iterator[tuple[ShapeIndex, _Known]]:
         """Leaves of the state that must be less than something for the loop to go on."""
-        return _below(self._condition.root, _Reader((self._state,), self._counters))
+        return _below(self._condition.root, self._reader())
+
+    def _reader(self) -> _Reader:
+        """Of the condition."""
+        return _Reader((self._state,), self._counters)
 
 
 def _below(test: Instruction, reader: _Reader, depth: int = 0) -> Iterator[tuple[ShapeIndex, _Known]]:
@@ -350,7 +356,7 @@ class _Reader:
             case "add", [_Term() as left, _Term() as right]:
                 return self._sum(left, right)
             case "subtract", [_Term() as left, _Term() as right]:
-                taken = self._constant(right)
+                taken = self.constant(right)
                 return None if taken is None else replace(left, offset=left.offset - taken)
             case "compare", [_Term() as left, _Term() as right]:
                 return self._compared(instruction, left, right)
@@ -361,7 +367,7 @@ class _Reader:
                 return _Reader(known, self.counters).read(root, depth + _CALL_DEPTH)
         return None
 
-    def _constant(self, term: _Term) -> int | None:
+    def constant(self, term: _Term) -> int | None:
         """Its value where it is the same in every iteration."""
         if term.leaf is None:
             return term.offset
@@ -370,7 +376,7 @@ class _Reader:
 
     def _sum(self, left: _Term, right: _Term) -> _Term | None:
         for term, other in ((left, right), (right, left)):
-            constant = self._constant(other)
+            constant = self.constant(other)
             if constant is not None:
                 return replace(term, offset=term.offset + constant)
         return None

