@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import Final
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -20,8 +21,9 @@ def size_text(count: float) -> str:
 
 
 def size_of(text: str) -> int | None:
-    """Bytes of `8G`, `512M`, `1.5GiB`, `100`, `2000 KB`; None of what is no amount of memory."""
+    """Bytes of `8G`, `512M`, `1.5GiB`, `100`, `2000 KB`; None of what is no finite amount of memory."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
-    return int(float(found[1]) * (1 << 10 * "BKMGTP".index(found[2].upper() or "B")))
+    count = float(found[1]) * (1 << 10 * "BKMGTP".index(found[2].upper() or "B"))
+    return int(count) if isfinite(count) else None
