@@ -65,6 +65,11 @@ def excusing_reason(trials: int, reason: str) -> str:
     return f"the same function of real numbers, exactly ({trials} trials), which values do not show: {reason}"
 
 
+def unexcused_reason(trials: int, why: str, reason: str) -> str:
+    """The reason of `unstable` where equality alone is not enough; `why` says what it leaves open."""
+    return f"{reason}; the same function of real numbers, exactly ({trials} trials), but {why}"
+
+
 def harmful_reason(trials: int, reason: str) -> str:
     """The reason of `wrong` where the programs mean the same all the same."""
     return (

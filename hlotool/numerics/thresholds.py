@@ -231,8 +231,9 @@ EXACT_TRIALS = Threshold(
 )
 EXACT_ELEMENTS = Threshold(
     4e6,
-    decides="elements that both programs may compute, at all points together, to be compared unasked",
-    why="that takes a second or two; a training step of a thousand instructions computes 3e5",
+    decides="elements that both programs may compute, at the first points, to be compared unasked",
+    why="that takes a second or two, and four times that to excuse decisions; a training step of a thousand "
+    "instructions computes 3e5",
     table=ARBITER,
 )
 EXACT_SECONDS = Threshold(

@@ -40,9 +40,9 @@ def comparing(
         tested: the program in question.
         seed: of the first point.
         arguments: whose integers and preds are taken at the first point.
-        is_limited: programs that compute more than EXACT_ELEMENTS at so many points are refused, and
-            decisions of few elements get no more points than that allows: seconds depend on the machine and
-            on what else it does, and a verdict should not.
+        is_limited: programs that compute more than EXACT_ELEMENTS at the points of a first question are
+            refused, and decisions of few elements get no more points than that allows unless more are asked
+            for: seconds depend on the machine and on what else it does, and a verdict should not.
 
     Its function raises BackendFailed where this process is of no more use.
     """
@@ -52,9 +52,11 @@ def comparing(
         if is_limited:
             count = sum(computed_elements(side.module) for side in (reference, tested))
             points = int(thresholds.EXACT_ELEMENTS.value / max(1, count))
-            if points < trials:
-                return ExactResult(refused=f"{count:.2g} elements are computed, too many for {trials} points")
-            options = replace(options, most_points=points)
+            asked_first = min(trials, int(thresholds.EXACT_TRIALS.value))
+            if points < asked_first:
+                refused = f"{count:.2g} elements are computed, too many for {asked_first} points"
+                return ExactResult(refused=refused)
+            options = replace(options, most_points=max(points, trials))
         try:
             return compare(reference, tested, options)
         except HlotoolError:

@@ -41,6 +41,7 @@ from hlotool.numerics.reasons import (
     harmful_reason,
     other_function_reason,
     same_function_reason,
+    unexcused_reason,
 )
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.ensemble import Clock
@@ -103,18 +104,23 @@ class Equality:
         refused = EqualityRecord(relation="refused", reason=reason)
         return dict.fromkeys((index for index, _ in leaves(self._judgement.reference.shape)), refused)
 
-    def _excuse(self, leaf: Leaf) -> EqualityRecord | None:
-        """What is known of a leaf of which legal executions say nothing, by the third rule."""
+    def _weighed_unstable(self, leaf: Leaf, said: LeafComparison, found: EqualityRecord) -> LeafComparison:
+        """What is said of a leaf of which legal executions say nothing, and which is the same function."""
         tested = self._judgement.tested
         if tested is None or coarsest(tested.module) > coarsest(self._judgement.reference.module):
-            return None
-        found = self.of(leaf)
-        if found is None or found.relation != "equal":
-            return None
+            reason = unexcused_reason(found.trials, "rounded more coarsely", said.reason)
+            return replace(said, reason=reason, exact=found)
         decides = leaf.facts.decision is not None or not leaf.is_inexact
-        if decides and found.trials < thresholds.MOST_POINTS.value:
-            found = None if self._again is None else self._again.get(leaf.compared.index)
-        return found if found is not None and found.relation == "equal" else None
+        if decides and found.trials < thresholds.MOST_POINTS.value and self._again is not None:
+            again = self._again[leaf.compared.index]
+            if again.relation == "unequal":
+                return replace(said, reason=other_function_reason(again, said), exact=again)
+            if again.relation == "refused":
+                why = f"at too few points for what comparisons decide: {again.reason}"
+                return replace(said, reason=unexcused_reason(found.trials, why, said.reason), exact=found)
+            found = again
+        reason = excusing_reason(found.trials, said.reason)
+        return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=found)
 
     def weighed(self, outputs: Sequence[Leaf], said: Sequence[LeafComparison]) -> list[LeafComparison]:
         """What is said of every leaf once more, with what the programs mean.
@@ -134,15 +140,14 @@ class Equality:
         ]
 
     def _weighed(self, leaf: Leaf, said: LeafComparison) -> LeafComparison:
-        if said.verdict is Verdict.UNSTABLE and (excuse := self._excuse(leaf)) is not None:
-            reason = excusing_reason(excuse.trials, said.reason)
-            return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=excuse)
         found = self.of(leaf)
         if found is None or found.relation == "refused":
             return replace(said, exact=found)
         if found.relation == "unequal":
             verdict = Verdict.DIFFERS if said.verdict in _CLOSE else said.verdict
             return replace(said, verdict=verdict, reason=other_function_reason(found, said), exact=found)
+        if said.verdict is Verdict.UNSTABLE:
+            return self._weighed_unstable(leaf, said, found)
         if said.verdict is Verdict.WRONG:
             return replace(said, reason=harmful_reason(found.trials, said.reason), exact=found)
         return replace(said, reason=same_function_reason(found.trials, said.reason), exact=found)

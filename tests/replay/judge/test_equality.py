@@ -150,23 +150,62 @@ def test_an_instability_does_not_excuse_coarser_rounding() -> None:
     assert leaf.exact.relation == "equal"
 
 
-def test_what_decisions_make_is_excused_after_more_points_only() -> None:
-    """Chaos between 0 and 40, rounded down."""
-    deciding = """
+#: Chaos between 0 and 40, rounded down.
+DECIDING, DECIDING_TOO = (
+    text.replace(
+        "ROOT r = f32[4] get-tuple-element(w), index=1",
+        """
   hundred = f32[] constant(40)
   hs = f32[4] broadcast(hundred), dimensions={}
   r = f32[4] get-tuple-element(w), index=1
   g = f32[4] multiply(r, hs)
-  ROOT k = s32[4] convert(g)"""
-    before, after = (
-        text.replace("ROOT r = f32[4] get-tuple-element(w), index=1", deciding)
-        for text in (CHAOS, DISTRIBUTED)
+  ROOT k = s32[4] convert(g)""",
     )
+    for text in (CHAOS, DISTRIBUTED)
+)
+
+
+def test_what_decisions_make_is_excused_after_more_points_only() -> None:
     asked: list[int] = []
-    leaf = _judged(before, after, START, _answering(Relation.EQUAL, asked))
+    leaf = _judged(DECIDING, DECIDING_TOO, START, _answering(Relation.EQUAL, asked))
     assert leaf.verdict is Verdict.ROUNDING
     assert asked == [thresholds.EXACT_TRIALS.value, thresholds.MOST_POINTS.value]
     assert "(8 trials)" in leaf.reason
+
+
+def test_two_points_alone_excuse_no_decisions_and_the_reason_says_so() -> None:
+    def answer(seconds: float, trials: int) -> ExactResult:
+        return (
+            _answering(Relation.EQUAL, [])(seconds, trials)
+            if trials == 2
+            else ExactResult(refused="too slow")
+        )
+
+    leaf = _judged(DECIDING, DECIDING_TOO, START, answer)
+    assert leaf.verdict is Verdict.UNSTABLE
+    assert leaf.exact is not None
+    assert leaf.exact.relation == "equal"
+    assert leaf.reason.endswith("(2 trials), but at too few points for what comparisons decide: too slow")
+
+
+def test_what_more_points_tell_apart_is_another_function() -> None:
+    def answer(seconds: float, trials: int) -> ExactResult:
+        return _answering(Relation.EQUAL if trials == 2 else Relation.UNEQUAL, [])(seconds, trials)
+
+    leaf = _judged(DECIDING, DECIDING_TOO, START, answer)
+    assert leaf.verdict is Verdict.UNSTABLE
+    assert leaf.reason.startswith("other functions of real numbers")
+    assert _judged(DECIDING, DECIDING_TOO, START, answer, exact=True).verdict is Verdict.UNEQUAL
+
+
+def test_what_is_affordable_at_the_first_points_is_asked_at_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pair computes some thousand elements, which are too many for eight points and not for two."""
+    count = sum(within.computed_elements(parse_module(text)) for text in (CHAOS, DISTRIBUTED))
+    monkeypatch.setattr(thresholds, "EXACT_ELEMENTS", thresholds.Threshold(2 * count, "", ""))
+    compared = within.comparing(*programs(parse_module(CHAOS), parse_module(DISTRIBUTED)))
+    assert compared(60, 8).trials == 8
+    monkeypatch.setattr(thresholds, "EXACT_ELEMENTS", thresholds.Threshold(count, "", ""))
+    assert "too many for 2 points" in compared(60, 8).refused
 
 
 SPREAD = """sum {
