@@ -104,7 +104,7 @@ class Noise:
         if value.ndim == 0:
             return self._scalar(value, relative, zeros)
         x = value.ravel()
-        zeros = zeros if _look_exact(x, zeros) else 0
+        zeros = zeros if looks_exact(x, zeros) else 0
         draw = self._random.random
         common = 1 + relative / 2 * (2 * draw() - 1)
         numbers = self._numbers(kind)
@@ -166,9 +166,13 @@ def _last_bits(kind: str, zeros: int) -> Array:
     return np.array((1 << zeros) - 1, _BITS[kind])
 
 
-def _look_exact(x: Array, zeros: int) -> bool:
-    """Whether more elements than a few by chance look exact; of large arrays some are looked at."""
-    if not zeros or x.size <= _SAMPLE:
+def looks_exact(value: Array, zeros: int) -> bool:
+    """Whether more elements than a few by chance look exact, having so many zero bits at their end.
+
+    Of large arrays some are looked at; small ones, and complex ones, may always look so.
+    """
+    if not zeros or value.size <= _SAMPLE or value.dtype.char not in _BITS:
         return bool(zeros)
+    x = value.ravel()
     sample = np.ascontiguousarray(x[:: x.size // _SAMPLE])
     return float(_is_exact(sample, zeros + _MORE_ZEROS).mean()) > _BY_CHANCE

@@ -25,19 +25,22 @@ from hlotool.backends.numpy.rounding_errors import (
     EXACT,
     SATURATING,
     Error,
+    accumulator_of,
     declared_error,
+    order_error,
     power_error,
     sum_error,
     wide_error,
     zeros_of_terms,
 )
+from hlotool.backends.numpy.sum_terms import PerturbTerms, summed_axes
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
-from hlotool.numerics.contributions import does_arithmetic
+from hlotool.numerics.contributions import does_arithmetic, sum_length
 from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
-from hlotool.numerics.ulp import flush_threshold
+from hlotool.numerics.ulp import digits_of, flush_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Policy:
 
 
 _Changes: TypeAlias = Mapping[int, Change]
+_Terms: TypeAlias = "Mapping[int, Perturb | PerturbTerms]"
 
 
 class KernelPolicy:
@@ -140,19 +144,38 @@ class KernelPolicy:
             return EXACT
         return wide_error(origin, part, is_uncertain)
 
-    def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Changes:
+    def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Terms:
         """What happens to the operands that are summed or raised, in their declared types or in f64."""
         error = self._term_error(origin, part)
         if not error.relative:
             return {}
         if is_wide:
             error = wide_error(origin, part, is_uncertain=False)
+        change = self._of_terms(origin, part, error, is_wide)
         return {
-            number: Perturb(self._noise, error)
+            number: change
             for number in _summed_operands(origin)
             if isinstance(shape := origin.operands[number].shape, ArrayShape)
             and shape.element_type.is_inexact
         }
+
+    def _of_terms(
+        self, origin: Instruction, part: ArrayShape, error: Error, is_wide: bool
+    ) -> Perturb | PerturbTerms:
+        if origin.opcode == "power":
+            return Perturb(self._noise, error)
+        accumulator = ElementType.F64 if is_wide else accumulator_of(origin, part.element_type.real_part)
+        length = sum_length(origin, part)
+        makes_products = origin.row.opcode_class is Class.CONTRACTION
+        return PerturbTerms(
+            self._noise,
+            error,
+            order_error(length, accumulator),
+            digits_of(accumulator),
+            length,
+            summed_axes(origin),
+            1 if makes_products else None,
+        )
 
     def _term_error(self, origin: Instruction, part: ArrayShape) -> Error:
         if origin.opcode == "power":
@@ -190,13 +213,15 @@ def _fused(module: Module) -> frozenset[Instruction]:
 
 
 def _around(
-    kernel: Calling | Callable[..., Any], terms: _Changes, changes: _Changes, is_tuple: bool
+    kernel: Calling | Callable[..., Any], terms: _Terms, changes: _Changes, is_tuple: bool
 ) -> Kernel:
     """`kernel` with changed operands and results."""
 
     def before(values: list[Any]) -> list[Any]:
         for number, change in terms.items():
-            values[number] = change(values[number])
+            is_product = isinstance(change, PerturbTerms) and change.factor is not None
+            factors = (values[change.factor],) if is_product else ()
+            values[number] = change(values[number], *factors)
         return values
 
     def after(value: Any) -> Any:

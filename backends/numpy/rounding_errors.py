@@ -17,7 +17,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.contributions import rounding_epsilon, sum_length
-from hlotool.numerics.ulp import epsilon
+from hlotool.numerics.ulp import digits_of, epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,7 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
     kind = part.element_type.real_part
     if is_uncertain or instruction.opcode == "custom-call":
         error = declared_error(instruction, part)
-        digits = 1 - round(log2(epsilon(kind)))
-        return Error(error.relative, 0 if _is_reciprocal(instruction) else 52 - digits // 2)
+        return Error(error.relative, 0 if _is_reciprocal(instruction) else 52 - digits_of(kind) // 2)
     computed = ElementType.F32 if kind.is_narrow_float else kind
     is_exact = instruction.opcode in _EXACT_WHEN_WIDE
     approximation = 0.0 if is_exact else row_of(instruction.opcode).relative(computed)
@@ -165,16 +164,19 @@ def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 
             ask for more (`operand_precision`); 0 for f32 itself.
     """
     kind = part.element_type.real_part
-    accumulator = _accumulator(instruction, kind)
-    longest = _LONGEST_NARROW_SUM if accumulator.is_narrow_float else _LONGEST_SUM
-    length = min(sum_length(instruction, part), longest)
-    own = sqrt(length) * epsilon(accumulator) if length > 1 else 0.0
+    own = order_error(sum_length(instruction, part), accumulator_of(instruction, kind))
     if instruction.row.opcode_class is Class.CONTRACTION:
         # What the program's `algorithm` rounds the operands to, where that is coarser than their type.
         coarser = rounding_epsilon(instruction, kind)
         unasked = product_unit if kind is ElementType.F32 and _has_default_precision(instruction) else 0.0
         return max(own, coarser if coarser > epsilon(kind) else 0.0, unasked)
     return own
+
+
+def order_error(length: int, accumulator: ElementType) -> float:
+    """What each term of a sum of `length` terms may be off by, relative to it, for its order is open."""
+    longest = _LONGEST_NARROW_SUM if accumulator.is_narrow_float else _LONGEST_SUM
+    return sqrt(min(length, longest)) * epsilon(accumulator) if length > 1 else 0.0
 
 
 def _has_default_precision(instruction: Instruction) -> bool:
@@ -186,7 +188,7 @@ def _has_default_precision(instruction: Instruction) -> bool:
 
 def zeros_of_terms(instruction: Instruction, part: ArrayShape) -> int:
     """Zero bits of terms of a sum that look exact: a sum in a narrow type keeps few of the others exact."""
-    accumulator = _accumulator(instruction, part.element_type.real_part)
+    accumulator = accumulator_of(instruction, part.element_type.real_part)
     if not accumulator.is_narrow_float:
         return ZEROS[ElementType.F32]
     return ZEROS[ElementType.F32] + round(log2(epsilon(accumulator) / epsilon(ElementType.F32)))
@@ -204,7 +206,7 @@ def power_error(part: ArrayShape) -> Error:
     return Error(inner * epsilon(part.element_type.real_part), 0)
 
 
-def _accumulator(instruction: Instruction, kind: ElementType) -> ElementType:
+def accumulator_of(instruction: Instruction, kind: ElementType) -> ElementType:
     """The type that sums of `kind` are made in.
 
     XLA's CPU code rounds every step of a reducer to the declared type, and so it does in products of f16;

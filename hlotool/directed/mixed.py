@@ -20,8 +20,10 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.values.generate import InputGenerator
 
-#: Sets of each sort, ordinary and odd.
-_COUNT: Final = 40
+#: Sets of each sort, ordinary and odd, that take turns with all others.
+FIRST: Final = range(1, 41)
+#: Those that come last: where three things have to come together, few draws have them.
+LAST: Final = range(41, 241)
 #: Share of the arrays that stay as another seed makes them.
 _AS_GENERATED: Final = 0.3
 #: Places that the largest number of a row may have.
@@ -32,7 +34,12 @@ _COINCIDENT: Final = 4
 
 
 def mixed_sets(
-    module: Module, generator: InputGenerator, seed: int, odd: bool, within: Range = None
+    module: Module,
+    generator: InputGenerator,
+    seed: int,
+    odd: bool,
+    within: Range = None,
+    numbers: range = FIRST,
 ) -> Iterator[InputSet]:
     """Sets of values of other seeds, some arrays of which are replaced; equal seeds give equal sets.
 
@@ -42,10 +49,11 @@ def mixed_sets(
         seed: of what is drawn.
         odd: whether values that frameworks may never pass are among them.
         within: bounds of floats that no use bounds.
+        numbers: of the sets, each of which depends on its number alone.
     """
     banned = left_open(module, within is not None)
     constants = scalar_constants(module)
-    for number in range(1, _COUNT + 1):
+    for number in numbers:
         rng = np.random.default_rng([seed, 5 + odd, number])
         base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
         leaves = leaves_of(module, base, within)

@@ -13,7 +13,7 @@ from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
 from hlotool.directed.leaves import Range, leaves_of, with_chosen
-from hlotool.directed.mixed import mixed_sets
+from hlotool.directed.mixed import LAST, mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
 from hlotool.directed.solved import TIES_OF_PLAIN, TIES_OF_WHOLE, solved_sets
@@ -37,7 +37,7 @@ def directed_sets(
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
     their turn, too: they take longer; first those that start from the plain arguments, then ties that start
     from small whole numbers, then ties alone that start from the plain arguments. Then come those that a
-    random search finds for outcomes that none of them has. What else is odd is last.
+    random search finds for outcomes that none of them has, then what else is odd. More mixed values are last.
 
     Args:
         module: a program for one device.
@@ -79,6 +79,10 @@ def directed_sets(
     yield from searched_sets(module, plain, known, seed, within)
     yield from _in_turn(
         odd_sets(module, plain, seed, within), (s for s in _later(solved, ties, plain_ties) if s.odd)
+    )
+    yield from _in_turn(
+        mixed_sets(module, generator, seed, odd=True, within=within, numbers=LAST),
+        mixed_sets(module, generator, seed, odd=False, within=within, numbers=LAST),
     )
 
 

@@ -44,6 +44,8 @@ class _Plan:
     odd: str
     wanted: dict[_Place, dict[int, float]] = field(default_factory=dict)
     served: list[Wish] = field(default_factory=list)
+    #: What leads to the branches that are taken.
+    leads: set[_Place] = field(default_factory=set)
 
     def takes(self, wish: Wish, assignments: Sequence[Assignment]) -> bool:
         """Take a wish in where nothing that it asks is taken."""
@@ -57,6 +59,8 @@ class _Plan:
                 return False
         for one in assignments:
             self.wanted.setdefault((one.number, one.index), {})[one.element] = one.value
+            if wish.instruction.opcode == "conditional":
+                self.leads.add((one.number, one.index))
         self.served.append(wish)
         return True
 
@@ -97,7 +101,7 @@ def solved_sets(
     may_be_nan = "NaN" not in left_open(module, within is not None)
     for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
         yield _as_set(module, plain, leaves, plan, f"{name} {number}")
-        if may_be_nan and any(wish.instruction.opcode == "conditional" for wish in plan.served):
+        if may_be_nan and (plan.leads or any(not _is_float(by_place[place]) for place in plan.wanted)):
             yield from _with_nan(module, plain, leaves, plan, f"{name} {number} and NaN", rng)
 
 
@@ -151,17 +155,23 @@ def _with_nan(
     name: str,
     rng: np.random.Generator,
 ) -> Iterator[InputSet]:
-    """The same branch with NaN in half of all floats that do not lead to it: what it makes of them."""
+    """The same branch, position or count with NaN in half of all floats that do not lead to a branch: what
+    the program makes of them there.
+    """
     solved = _as_set(module, plain, leaves, plan, name)
     special = corners.special(rng, np.nan, share=0.5)
 
     def choose(leaf: Leaf) -> Array | None:
-        is_taken = (leaf.parameter.parameter_number or 0, leaf.index) in plan.wanted
-        return None if is_taken else special(leaf)
+        leads = (leaf.parameter.parameter_number or 0, leaf.index) in plan.leads
+        return None if leads else special(leaf)
 
     values, changed = with_chosen(module, solved.values, leaves, choose)
     if changed:
         yield InputSet(name, values, ("NaN",), solved.aims)
+
+
+def _is_float(leaf: Leaf) -> bool:
+    return leaf.element_type.is_inexact
 
 
 def _as_set(

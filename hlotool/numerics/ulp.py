@@ -7,6 +7,7 @@ no sign, all its bits are magnitude.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -57,6 +58,11 @@ def epsilon(element_type: ElementType) -> float:
     dtype = dtype_of(element_type.real_part)
     bits = np.ones(1, dtype).view(np.dtype(f"u{dtype.itemsize}"))
     return float((bits + bits.dtype.type(1)).view(dtype)[0]) - 1.0
+
+
+def digits_of(element_type: ElementType) -> int:
+    """Binary digits of its numbers: 24 of f32; of a complex type those of its parts."""
+    return 1 - round(math.log2(epsilon(element_type)))
 
 
 @cache

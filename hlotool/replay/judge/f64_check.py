@@ -20,7 +20,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.numerics import thresholds
 from hlotool.numerics.compiler_made import uncertain_values
-from hlotool.numerics.contributions import rounding_epsilon
+from hlotool.numerics.contributions import does_arithmetic, rounding_epsilon, sum_length
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import flips
 from hlotool.numerics.reasons import Finding
@@ -109,7 +109,20 @@ class Wide:
         may_jump = leaf.facts.decision is not None or self._jumps
         if found.misplaced or may_jump or found.ratio <= thresholds.CERTAIN.value:
             return WideFinding(WideRelation.UNKNOWN, found)
+        if self._adds_up and not self._is_beyond_orders(leaf, expected, actual):
+            return WideFinding(WideRelation.UNKNOWN, found)
         return WideFinding(WideRelation.OUTSIDE, found)
+
+    def _is_beyond_orders(self, leaf: Leaf, expected: Array, actual: Array) -> bool:
+        """Whether the difference dwarfs sums in other orders, too: where 1e30 and -1e30 are among the terms,
+        f64 rounds as well. Unknown where the program cannot be executed once more.
+        """
+        try:
+            members = self._members(self._reference, int(thresholds.FIRST_WIDE_MEMBERS.value))
+        except HlotoolError:
+            return False
+        orders = [leaves[leaf.number] for leaves in members]
+        return _beside_rounding(leaf, expected, actual, orders).ratio > thresholds.CERTAIN.value
 
     def finding(self, leaf: Leaf, in_company: bool = False) -> WideFinding | None:
         """What is known of a leaf; None where a side cannot be executed in f64.
@@ -184,6 +197,14 @@ class Wide:
         return any(jumps(side.side.module) for side in (self._reference, self._tested))
 
     @cached_property
+    def _adds_up(self) -> bool:
+        """Whether the reference has sums, whose order is open."""
+        return any(
+            does_arithmetic(i) and any(sum_length(i, part) > 1 for part in array_shapes(i.shape))
+            for i in self._reference.side.module.instructions()
+        )
+
+    @cached_property
     def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
         one, other = self._reference.side.module, self._tested.side.module
         return uncertain_values(one, other), uncertain_values(other, one)
@@ -202,7 +223,7 @@ def _equal(expected: Array, actual: Array) -> bool:
         return bool(np.all(same | (close & np.isfinite(magnitude))))
 
 
-def _beside_rounding(leaf: Leaf, expected: Array, actual: Array) -> Score:
+def _beside_rounding(leaf: Leaf, expected: Array, actual: Array, orders: Sequence[Array] = ()) -> Score:
     """The difference in f64 beside what rounding in the declared types did to each side, in the runs at hand.
 
     Rounded constants are among those roundings. So a difference that dwarfs them all needs no execution more,
@@ -212,12 +233,13 @@ def _beside_rounding(leaf: Leaf, expected: Array, actual: Array) -> Score:
         leaf: in the declared types.
         expected: the reference's in f64.
         actual: the tested program's in f64.
+        orders: other executions of the reference in f64.
     """
     kind = ElementType.C128 if expected.dtype.kind == "c" else ElementType.F64
     with np.errstate(all="ignore"):
         own = leaf.expected.astype(expected.dtype)
         moved = expected + (leaf.actual.astype(expected.dtype) - actual)
-    return score(actual, [expected, own, moved], kind, resolution=epsilon(leaf.shape.element_type))
+    return score(actual, [expected, own, moved, *orders], kind, resolution=epsilon(leaf.shape.element_type))
 
 
 #: Continuous nowhere or not everywhere, besides what makes integers and preds of floats (`Facts.decision`).

@@ -1,0 +1,135 @@
+"""Sums of numbers that look exact: what another legal order may make of them, and what none does."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.noise import Member, Noise
+from hlotool.backends.numpy.rounding_errors import Error
+from hlotool.backends.numpy.sum_terms import PerturbTerms
+from hlotool.findings.verdict import Answer, Verdict
+from hlotool.ir.dtypes import Array
+from hlotool.numerics.verdict import LeafComparison
+from hlotool.parse.reader import parse_module
+from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import judgement_of
+
+F32 = np.float32
+
+SUM = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[12] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+  ROOT t = f32[] tanh(r)
+}"""
+#: The same reducer, which nobody recognises as an addition: its terms are added one after the other.
+SUM_IN_TURN = SUM.replace(
+    "ROOT s = f32[] add(a, b)", "h = f32[] add(a, b) n = f32[] negate(h) ROOT s = f32[] negate(n)"
+)
+DOT = """ENTRY e {
+  x = f32[64] parameter(0)
+  ones = f32[64] parameter(1)
+  ROOT d = f32[] dot(ones, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}"""
+
+
+def _value(text: str, *arguments: Array) -> Array:
+    return np.asarray(NumpyBackend().compile(parse_module(text)).run(list(arguments)))
+
+
+def _judged(text: str, arguments: list[Array], actual: Array, tested: str = "") -> LeafComparison:
+    other = parse_module(tested) if tested else None
+    return judge(judgement_of(parse_module(text), arguments, actual, tested=other)).leaves[0]
+
+
+def _terms(size: float, seed: int) -> Array:
+    """A large number, its opposite and small ones in some order."""
+    numbers = [size, -size, 2.3, 0.5, 0.1, 0.2, 0.3, 0, 0, 0, 0, 0]
+    return np.array(np.random.default_rng(seed).permutation(numbers), F32)
+
+
+def _in_turn(terms: Array) -> Array:
+    """The sum in f32, one term after the other, as XLA's CPU code makes it."""
+    total = F32(0)
+    for term in terms:
+        total = F32(total + term)
+    return np.asarray(total)
+
+
+@pytest.mark.parametrize("size", [3.4028235e38, 1e30, 1e20, 1e10, 1e5])
+def test_no_order_of_a_sum_that_cancels_is_wrong(size: float) -> None:
+    others = 0
+    for seed in range(12):
+        terms = _terms(size, seed)
+        actual = _value(SUM_IN_TURN, terms)
+        others += bool(actual != _value(SUM, terms))
+        leaf = _judged(SUM, [terms], actual, SUM_IN_TURN)
+        assert leaf.verdict.answer is not Answer.BAD, leaf.reason
+    assert others, "both programs add up in the same order: this shows nothing"
+
+
+@pytest.mark.parametrize("large", [0.0, 1e5])
+def test_no_order_of_a_product_with_ones_is_wrong(large: float) -> None:
+    rng = np.random.default_rng(3)
+    others = 0
+    for _ in range(6):
+        x = rng.standard_normal(64).astype(F32)
+        x[3], x[40] = x[3] + large, x[40] - large
+        x[5] -= F32(x.astype(np.float64).sum())
+        ones, actual = np.ones(64, F32), _in_turn(x)
+        others += bool(actual != _value(DOT, x, ones))
+        leaf = _judged(DOT, [x, ones], actual)
+        assert leaf.verdict.answer is not Answer.BAD, leaf.reason
+    assert others
+
+
+def test_whole_numbers_add_up_exactly_in_every_order() -> None:
+    x = np.pad(np.tile(np.array([3, -1, 7, 1e4, -1e4, 0.25], F32), 10), (0, 4))
+    ones = np.ones(64, F32)
+    right = _value(DOT, x, ones)
+    assert _judged(DOT, [x, ones], right + F32(0.25)).verdict is Verdict.WRONG
+
+
+def test_more_than_all_orders_make_of_a_sum_is_wrong() -> None:
+    x = np.random.default_rng(4).standard_normal(64).astype(F32)
+    x[3], x[40] = 1e5, -1e5
+    ones = np.ones(64, F32)
+    # Every sum on the way is below 2^17, and 64 of them are off by 2^-7 at most, each.
+    assert _judged(DOT, [x, ones], _value(DOT, x, ones) + F32(64)).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize(
+    ("rows", "spared"),
+    [
+        ([[1, 2, 4], [8, 0.5, 0.25]], [True, True]),  # exact in every order
+        ([[1e5, 0.1, -1e5], [1, 2, 3]], [False, True]),  # row by row
+        ([[2.0**30, 1, 0], [2.0**30, 0, 0]], [False, True]),  # 31 digits; a single term
+        ([[2.0**22, 0.5, 0], [2.0**23, 0.5, 0]], [True, False]),  # 24 digits; one more
+    ],
+)
+def test_terms_stay_where_their_sum_is_exact(rows: list[list[float]], spared: list[bool]) -> None:
+    value = np.array(rows, F32)
+    change = PerturbTerms(Noise(Member(1)), Error(1e-3, 4), 1e-3, 24, 3, axes=(1,))
+    same = (change(value) == value).all(axis=1)
+    assert same.tolist() == spared
+
+
+def test_factors_count_for_the_digits_of_a_product() -> None:
+    ones, few = np.ones((1, 4), F32), np.array([1, 2, 3, 4], F32)
+    many = np.array([0.1, 0.2, 0.3, 0.4], F32)
+    change = PerturbTerms(Noise(Member(1)), Error(1e-3, 4), 1e-3, 24, 4, axes=(1,), factor=1)
+    assert (change(ones, few) == ones).all()
+    assert (change(ones, many) != ones).all()
+
+
+def test_the_sum_of_exact_terms_is_the_same_in_every_order() -> None:
+    """What the tests above rest on, by brute force."""
+    sums = {float(_in_turn(np.array(p, F32))) for p in permutations([2.0**22, 0.5, 3, -1.5])}
+    assert len(sums) == 1
+    sums = {float(_in_turn(np.array(p, F32))) for p in permutations([1e5, 0.1, -1e5])}
+    assert len(sums) > 1
