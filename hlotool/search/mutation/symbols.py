@@ -39,6 +39,7 @@ from hlotool.search.mutation.hashing import (
     set_along,
     whole,
 )
+from hlotool.search.mutation.integer_laws import plus, zero
 from hlotool.search.mutation.low_bits import remembered
 from hlotool.search.mutation.reducers import Bounds, bounded
 from hlotool.search.mutation.sorting import order_of_rows
@@ -245,6 +246,9 @@ class _Reader:
         for law in self._laws:
             if (found := law(instruction, operands)) is not None:
                 return found
+        if (start := reducers.start_of_sum(instruction, operands)) is not None:
+            summed = self._simplified(instruction, [operands[0], zero(())])
+            return plus(instruction.element_type, summed, start)
         bounds = range_of(instruction, [o.bounds for o in operands])
         if instruction.opcode == "subtract" and _is_one_of(operands, self._maxima):
             bounds = replace(bounds, high=min(bounds.high, 0.0))
