@@ -226,8 +226,11 @@ def _restated(term: Term, given: Predicate, holds: bool, depth: int) -> Term:
     sides = [in_case(side, given, holds, depth + 1) for side in (case.holds, case.fails)]
     parts = [np.broadcast_to(side.symbols, dims) for side in sides]
     mixture = combined(key_of("chosen"), left.symbols(dims), *parts)
-    # What else is known of the term holds where it is read, and this stands for all elements.
-    return Term(np.where(parts[0] == parts[1], parts[1], mixture), term.bounds)
+    # What else is known of the term holds where it is read, and this stands for all elements. What it is on
+    # either side of what was left open, a further mask may decide.
+    symbols = np.where(parts[0] == parts[1], parts[1], mixture)
+    cases = {int(whole(left.symbols(dims))): Case(left, *(_broadcast(side, dims) for side in sides))}
+    return Term(symbols, term.bounds, cases=cases)
 
 
 def _restricted(term: Term, given: Predicate, holds: bool) -> Term:

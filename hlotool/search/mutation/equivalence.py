@@ -48,6 +48,8 @@ def same_to_the_bit(mutant: Mutant) -> str:
             return "the same terms, but for signs of zeros that nothing reads"
         if mutant.kind.name in _AT_TIES and any(_has_same_terms(mutant, split) for split in _splits(mutant)):
             return "the same terms where two numbers are equal, and where they are not"
+        if _has_loop(mutant.right) and _has_same_terms(mutant, unrolled=True):
+            return "the same terms, iteration by iteration, but for signs of zeros that nothing reads"
     except Unsupported:
         return ""
     return ""
@@ -114,15 +116,19 @@ def _splits(mutant: Mutant) -> list[Split]:
     return splits(compared_at(mutant.right, LAWS, comparison))
 
 
-def _has_same_terms(mutant: Mutant, split: Split | None = None) -> bool:
-    right = _symbols(mutant.right) if split is None else result_symbols(mutant.right, LAWS, split)
-    return all(map(np.array_equal, right, result_symbols(mutant.module, LAWS, split)))
+def _has_loop(module: Module) -> bool:
+    return any(instruction.opcode == "while" for instruction in module.instructions())
 
 
-@lru_cache(maxsize=2)
-def _symbols(module: Module) -> list[Symbols]:
+def _has_same_terms(mutant: Mutant, split: Split | None = None, unrolled: bool = False) -> bool:
+    right = _symbols(mutant.right, unrolled) if split is None else result_symbols(mutant.right, LAWS, split)
+    return all(map(np.array_equal, right, result_symbols(mutant.module, LAWS, split, unrolled)))
+
+
+@lru_cache(maxsize=4)
+def _symbols(module: Module, unrolled: bool) -> list[Symbols]:
     """Of a program with many mutants."""
-    return result_symbols(module, LAWS)
+    return result_symbols(module, LAWS, unrolled=unrolled)
 
 
 def _is_of_numbers(program: Program) -> bool:

@@ -11,7 +11,7 @@ from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.search.mutation.terms import Term, Truncated, constant, elementwise
+from hlotool.search.mutation.terms import Term, Truncated, Word, constant, elementwise
 
 
 def is_integer(instruction: Instruction) -> bool:
@@ -49,7 +49,7 @@ def plus(kind: ElementType, term: Term, number: int) -> Term:
 
 
 def sums(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """Sums and differences of integers, one of them a constant."""
+    """Sums and differences of integers, of which constants are added up apart from the rest."""
     if instruction.opcode not in ("add", "subtract") or not is_integer(instruction):
         return None
     kind, (a, b) = instruction.element_type, operands
@@ -60,7 +60,15 @@ def sums(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         return plus(kind, a, number if instruction.opcode == "add" else -number)
     if a.bounds.is_point and instruction.opcode == "add":
         return plus(kind, b, int(a.bounds.low))
-    return None
+    (left, before), (right, after) = (o.sum_of if o.sum_of is not None else (o, 0) for o in (a, b))
+    if before == after == 0:
+        return None
+    symbols = elementwise(instruction.opcode, kind, (), (left.symbols, right.symbols))
+    word = Word(instruction.opcode, (left, right), kind.bits)
+    rest = Term(symbols, range_of(instruction, [left.bounds, right.bounds]), word=word)
+    found = plus(kind, rest, before + (after if instruction.opcode == "add" else -after))
+    bounds = range_of(instruction, [a.bounds, b.bounds])
+    return replace(found, bounds=found.bounds.intersection(bounds))
 
 
 def quotients(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -109,6 +117,10 @@ def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term:
         times = int(value.bounds.low) // size
         if value.bounds.high < (times + 1) * size:
             return plus(instruction.element_type, value, -times * size)
+        base, step = value.sum_of if value.sum_of is not None else (value, 0)
+        if step >= size and base.bounds.low >= 0 and base.bounds.high + step <= value.bounds.high:
+            # Nothing wraps, and no number is negative: multiples of the divisor are none of the rest.
+            return _remainder(instruction, plus(instruction.element_type, base, step % size), divisor)
     found = _rest(value, size)
     bounds = range_of(instruction, [value.bounds, divisor.bounds])
     symbols = np.broadcast_to(found.symbols, instruction.dims)

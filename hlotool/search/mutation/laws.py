@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
+from hlotool.analysis.machine_range import of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
@@ -25,7 +25,7 @@ from hlotool.search.mutation.integer_laws import (
     sums,
     zero,
 )
-from hlotool.search.mutation.low_bits import narrowed
+from hlotool.search.mutation.low_bits import either_way, masked, narrowed
 from hlotool.search.mutation.predicates import Predicate
 from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
@@ -78,9 +78,9 @@ def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
         # It is smaller than n: a sum with n is never 0.
         symbols = elementwise("select", kind, (), [o.symbols for o in operands])
         bounds = range_of(instruction, [o.bounds for o in operands])
-        return Term(np.broadcast_to(symbols, dims), bounds, zero_like=rest.symbols)
+        return Term(np.broadcast_to(symbols, dims), bounds, zero_like=rest)
     symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
-    return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=rest.symbols)
+    return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=rest)
 
 
 def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -233,7 +233,7 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
         return predicates.applied(_DIRECTIONS[direction], first.as_predicate, second.as_predicate)
     if direction in ("EQ", "NE"):
         if is_number(second, 0) and first.zero_like is not None:
-            first = Term(first.zero_like, MachineRange(nan=False))
+            first = first.zero_like
         elif (rest := inexact(first, second) or inexact(second, first)) is not None:
             first, second = rest, zero(rest.symbols.shape)
     if first.predicate is not None and second.bounds.is_point:
@@ -278,7 +278,7 @@ def shifted_out(instruction: Instruction, operands: Sequence[Term]) -> Term | No
 
 
 def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """Integers: zero or one that changes nothing, masks of all or nothing."""
+    """Integers: zero or one that changes nothing."""
     if len(operands) != 2 or not is_integer(instruction):
         return None
     a, b = operands
@@ -291,33 +291,41 @@ def neutral(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
             return b if is_number(a, 1) else a if is_number(b, 1) else None
         case "divide":
             return a if is_number(b, 1) else None
-        case "and":
-            return _masked(instruction, a, b) or _masked(instruction, b, a)
     return None
 
 
 def negate(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """Remembers what an integer is the negative of."""
+    """Remembers what an integer is the negative of; it is 0 where that is."""
     if instruction.opcode != "negate" or not is_integer(instruction):
         return None
     (value,) = operands
     symbols = elementwise("negate", instruction.element_type, (), (value.symbols,))
-    return Term(symbols, range_of(instruction, [value.bounds]), negated=value.symbols)
+    bounds = range_of(instruction, [value.bounds])
+    return Term(symbols, bounds, negated=value.symbols, zero_like=_zeros(value))
 
 
-def _masked(instruction: Instruction, value: Term, mask: Term) -> Term | None:
-    if not mask.bounds.is_point or value.bounds.low < 0:
+def zero_alike(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
+    """A choice between integers that are 0 at the same places, whichever is taken."""
+    if instruction.opcode != "select" or not instruction.element_type.is_integer:
         return None
-    taken = int(mask.bounds.low) % (1 << instruction.element_type.bits)
-    bits = (1 << int(value.bounds.high).bit_length()) - 1
-    if taken & bits == bits:
-        return value
-    if taken & bits == 0:
-        return zero(instruction.dims)
-    return None
+    _, chosen, otherwise = operands
+    if not np.array_equal(_zeros(chosen).symbols, _zeros(otherwise).symbols):
+        return None
+    # Each is known to lie where it lies in its own case only.
+    one, other = (_zeros(side) for side in (chosen, otherwise))
+    alike = replace(one, bounds=one.bounds.union(other.bounds))
+    symbols = elementwise("select", instruction.element_type, (), [o.symbols for o in operands])
+    bounds = range_of(instruction, [o.bounds for o in operands])
+    return Term(np.broadcast_to(symbols, instruction.dims), bounds, zero_like=alike)
+
+
+def _zeros(term: Term) -> Term:
+    """An array that is 0 where an integer is."""
+    return term if term.zero_like is None else term.zero_like
+
 
 
 LAWS: Final[tuple[Law, ...]] = (
-    logic, select, clamp, extremum, limited, convert, narrowed, shifted_out, sums, quotients, neutral,
-    negate,
+    logic, select, either_way, zero_alike, clamp, extremum, limited, convert, narrowed, shifted_out, sums,
+    quotients, neutral, masked, negate,
 )  # fmt: skip

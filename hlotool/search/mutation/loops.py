@@ -17,12 +17,41 @@ from hlotool.search.mutation.terms import Term
 
 #: Iterations that are looked at: what still changes then is not known.
 _ROUNDS: Final = 8
+#: Instructions of a program whose loops are followed: each costs about as much as thousands of elements.
+_MOST_READ: Final = 20_000
 _ANYTHING: Final = MachineRange()
 
 #: What an iteration makes of the arrays of the state.
 Step: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
 #: Makes an array of a place in the state of which nothing is known but its type.
 Fresh: TypeAlias = Callable[[int], Term]
+
+
+@dataclass(slots=True)
+class Iterations:
+    """Loops followed one iteration after the other, as long as it is known that there is another one.
+
+    Attributes:
+        read: instructions that were read so far, in all iterations of all loops and outside of them.
+    """
+
+    read: int = 0
+
+    def followed(self, state: Sequence[Term], condition: Step, body: Step) -> tuple[list[Term], bool]:
+        """The state where nothing more is known of the condition, and whether the loop ends there.
+
+        Args:
+            state: before the first iteration.
+            condition: gives the pred that says whether there is another one.
+            body: gives the state after an iteration.
+        """
+        arrays = list(state)
+        while self.read < _MOST_READ:
+            [goes_on] = condition(arrays)
+            if goes_on.known is None or not goes_on.known:
+                return arrays, goes_on.known is not None
+            arrays = list(body(arrays))
+        return arrays, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,14 @@ def combining_opcode(instruction: Instruction) -> str | None:
     return monoid_opcodes(form)[0] if form is not None else None
 
 
+def start_of_sum(instruction: Instruction, terms: Sequence[Term]) -> int | None:
+    """The constant that a sum of integers starts at, which may as well be added in the end; None without."""
+    if instruction.opcode != "reduce" or len(terms) != 2 or not terms[1].bounds.is_point:
+        return None
+    is_sum = reducing_opcode(next(instruction.called)) == "add"
+    return int(terms[1].bounds.low) or None if is_sum and instruction.element_type.is_integer else None
+
+
 def takes_one_each(instruction: Instruction, terms: Sequence[Term]) -> bool:
     """Whether a reduction of preds hands on its elements: each is alone, and the initial value is neutral."""
     if instruction.opcode != "reduce" or len(terms) != 2:

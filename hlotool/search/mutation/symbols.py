@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -39,6 +39,7 @@ from hlotool.search.mutation.hashing import (
     set_along,
     whole,
 )
+from hlotool.search.mutation.integer_laws import plus, zero
 from hlotool.search.mutation.low_bits import remembered
 from hlotool.search.mutation.reducers import Bounds, bounded
 from hlotool.search.mutation.sorting import order_of_rows
@@ -59,33 +60,39 @@ _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
 
 
-def result_symbols(module: Module, laws: Sequence[Law], split: Split | None = None) -> list[Symbols]:
+def result_symbols(
+    module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False
+) -> list[Symbols]:
     """The symbols of all arrays that a program returns.
 
     Args:
         module: the program.
         laws: tried on every operation, in this order.
         split: cases that are told apart wherever elements stay at their places.
+        unrolled: whether loops are followed iteration by iteration, as far as their conditions are known.
 
     Raises:
         Unsupported: it is too large.
     """
-    reader = _Reader(module, laws, split)
+    reader = _Reader(module, laws, split, unrolled)
     results = flat(reader.result(module.entry, reader.fresh(module.entry)))
     return [settled(term, split).symbols for term in results]
 
 
 def compared_at(module: Module, laws: Sequence[Law], comparison: Instruction) -> list[tuple[Term, Term]]:
     """What a comparison compares, each time that it is read; see `result_symbols`."""
-    reader = _Reader(module, laws, None)
+    reader = _Reader(module, laws)
     reader.watched = comparison
     reader.result(module.entry, reader.fresh(module.entry))
     return reader.seen
 
 
 class _Reader:
-    def __init__(self, module: Module, laws: Sequence[Law], split: Split | None) -> None:
+    def __init__(
+        self, module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False
+    ) -> None:
         self._split = split
+        self._iterations = loops.Iterations() if unrolled else None
         self.watched: Instruction | None = None
         self.seen: list[tuple[Term, Term]] = []
         self._laws = laws
@@ -116,6 +123,8 @@ class _Reader:
         """What a computation returns for arguments."""
         terms: dict[Instruction, Terms] = {}
         for instruction in computation.instructions:
+            if self._iterations is not None:
+                self._iterations.read += 1
             if instruction.opcode == "parameter":
                 terms[instruction] = arguments[instruction.parameter_number or 0]
             else:
@@ -188,6 +197,14 @@ class _Reader:
         """A function of what the state is at first, of the body and of the condition."""
         body, condition = loop.computation("body"), loop.computation("condition")
         start, shapes = flat(state), [shape for _, shape in leaves(loop.shape)]
+
+        def run(computation: Computation, arrays: Sequence[Term]) -> list[Term]:
+            return flat(self.result(computation, [_packed(loop.shape, arrays)]))
+
+        if self._iterations is not None:
+            start, is_over = self._iterations.followed(start, partial(run, condition), partial(run, body))
+            if is_over:
+                return _packed(loop.shape, start)
         begun = combined(key_of("state"), *(whole(term.symbols) for term in start))
 
         def fresh(number: int) -> Term:
@@ -195,10 +212,7 @@ class _Reader:
             assert isinstance(found, Term)
             return found
 
-        def run(computation: Computation, arrays: Sequence[Term]) -> list[Term]:
-            return flat(self.result(computation, [_packed(loop.shape, arrays)]))
-
-        held = loops.invariant(loop, start, fresh, lambda arrays: run(body, arrays))
+        held = loops.invariant(loop, start, fresh, partial(run, body))
         parts = [*held.after, *run(condition, held.before)]
         key = combined(key_of("while", loop.shape), begun, *(whole(term.symbols) for term in parts))
 
@@ -232,6 +246,9 @@ class _Reader:
         for law in self._laws:
             if (found := law(instruction, operands)) is not None:
                 return found
+        if (start := reducers.start_of_sum(instruction, operands)) is not None:
+            summed = self._simplified(instruction, [operands[0], zero(())])
+            return plus(instruction.element_type, summed, start)
         bounds = range_of(instruction, [o.bounds for o in operands])
         if instruction.opcode == "subtract" and _is_one_of(operands, self._maxima):
             bounds = replace(bounds, high=min(bounds.high, 0.0))

@@ -30,7 +30,7 @@ class Term:
         divisor: of a remainder, where that is one positive number everywhere.
         divided_by: of a remainder: the symbols of its divisor.
         rest_of: of a remainder: what was divided.
-        zero_like: symbols of an array that is 0 at the same places, where another one is.
+        zero_like: another array that is 0 at the same places, where one is.
         predicate: what a pred says, where more is known than its symbols.
         negated: symbols of what an integer is the negative of.
         cases: what it is where a mask holds, and where not, by the symbol of the mask.
@@ -51,7 +51,7 @@ class Term:
     divisor: int | None = None
     divided_by: Symbols | None = None
     rest_of: Term | None = None
-    zero_like: Symbols | None = None
+    zero_like: Term | None = None
     predicate: Predicate | None = None
     negated: Symbols | None = None
     cases: Mapping[int, Case] = field(default_factory=dict)

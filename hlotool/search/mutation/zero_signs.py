@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.constants import is_zero
+from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
@@ -51,7 +53,7 @@ def _reads(instruction: Instruction, marked: set[Instruction], ranges: MachineRa
         return True
     if instruction.opcode == "compare":
         return "type" in instruction.attributes
-    if instruction.opcode not in _READS:
+    if instruction.opcode not in _READS or instruction.custom_call_target in TRANSPARENT:
         return False
     places = _READS[instruction.opcode]
     operands = instruction.operands if places is None else [instruction.operands[n] for n in places]
@@ -89,11 +91,22 @@ class _Marks:
         shape = instruction.shape
         if not isinstance(shape, ArrayShape) or any(instruction.called):
             return False
+        if instruction.opcode == "select" and self._replaces_zeros(instruction):
+            return True
         if instruction.opcode in ("add", "subtract"):
             # A zero of either sign leaves any other number as it is.
             return any(not self._ranges.of(operand).holds_zero for operand in instruction.operands)
         is_whole = shape.element_type.is_integer or shape.element_type is ElementType.PRED
         return is_whole or instruction.opcode in _FORGETS
+
+    def _replaces_zeros(self, select: Instruction) -> bool:
+        """Whether it is `select(x == 0, c, x)`, as sorts of floats ask before they compare all bits."""
+        mask, chosen, value = select.operands
+        if chosen in self.marked or mask.opcode != "compare" or mask.attributes.get("direction") != "EQ":
+            return False
+        if "type" in mask.attributes or value not in mask.operands:
+            return False
+        return is_zero(mask.operands[1 - mask.operands.index(value)])
 
     def _enter(self, caller: Instruction, called: Computation) -> None:
         """The parameters of a computation, of which those of loops and reducers stand for many values."""
