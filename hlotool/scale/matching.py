@@ -25,11 +25,12 @@ def without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], li
                 rest.append(part)
         rests.append(rest)
     a, b = rests
-    by_value = sorted(a, key=_value), sorted(b, key=_value)
-    return by_value if [*map(_value, by_value[0])] == [*map(_value, by_value[1])] else (a, b)
+    by_value = sorted(a, key=value_of), sorted(b, key=value_of)
+    return by_value if [*map(value_of, by_value[0])] == [*map(value_of, by_value[1])] else (a, b)
 
 
-def _value(size: Size) -> int:
+def value_of(size: Size) -> int:
+    """Its number in the program as it is."""
     return size.value
 
 

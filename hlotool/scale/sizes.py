@@ -9,6 +9,7 @@ they keep their numbers, which satisfy every relation, for the program has them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,7 +17,7 @@ from functools import partial
 from math import prod
 from typing import Final
 
-from hlotool.scale.matching import largest_common, runs, without_common
+from hlotool.scale.matching import largest_common, runs, value_of, without_common
 
 #: Terms are not taken apart deeper than this; what would need it is frozen.
 _DEEPEST: Final = 60
@@ -304,7 +305,7 @@ class Sizes:
             if whole.value % first.value:
                 raise _Unlike
             return self._factored(whole, first, depth)
-        own, rest = self._cut(whole, first.value, depth)
+        own, rest = self._cut(whole, first.value, depth, first)
         self._unify(own, first, depth)
         return rest
 
@@ -317,15 +318,19 @@ class Sizes:
         rest = self.new(whole.value // major.value)
         if whole.form is Form.SUM:
             product = Size(whole.value, Form.PRODUCT, [major, rest])
-            self._unify(product, whole, depth + 1)
+            try:
+                self._unify(product, whole, depth + 1)
+            except _Unlike:
+                # All three stay; what else is made of them need not.
+                self.freeze_all((whole, major, rest), "a sum of parts that have no common factor")
         else:
             whole.form, whole.parts = Form.PRODUCT, [major, rest]
             if whole.why:
                 self.freeze(whole, whole.why)
         return rest
 
-    def _cut(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
-        """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`."""
+    def _cut(self, whole: Size, at: int, depth: int, like: Size | None = None) -> tuple[Size, Size]:
+        """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`, the size `like`."""
         whole = self.root(whole)
         if depth > _DEEPEST:
             raise _Unlike
@@ -340,15 +345,17 @@ class Sizes:
             if whole.why:
                 self.freeze(whole, whole.why)
             return first, rest
-        # (x + y) * m = x * m + y * m, for the first factor that can be cut there, one that may change if any can.
+        # (x + y) * m = x * m + y * m, for the first factor that can be cut there; one that leaves what the first
+        # part is made of, if there is any.
         parts = self._parts(whole.parts, Form.PRODUCT)
         able = [n for n, part in enumerate(parts) if at % (whole.value // part.value) == 0]
         if not able:
             raise _Unlike
-        number = next((n for n in able if not self._is_fixed(parts[n])), able[0])
-        minors = [*parts[:number], *parts[number + 1 :]]
+        told = Counter(map(value_of, [] if like is None else self._parts([like], Form.PRODUCT)))
+        minors = {n: [*parts[:n], *parts[n + 1 :]] for n in able}
+        number = next((n for n in able if Counter(map(value_of, minors[n])) <= told), able[0])
         x, y = self._pieces(parts[number], at // (whole.value // parts[number].value), depth + 1)
-        return self._product([x, *minors]), self._product([y, *minors])
+        return self._product([x, *minors[number]]), self._product([y, *minors[number]])
 
     def _pieces(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
         """A size as two parts, wherever it is cut already."""
