@@ -17,7 +17,13 @@ from hlotool.backends.xla.executable import (
 from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.partitions import manual_module
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.programs import host_module, logical_module, unknown_field, without_field
+from hlotool.backends.xla.programs import (
+    host_module,
+    in_shardy_alone,
+    logical_module,
+    unknown_field,
+    without_field,
+)
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
 from hlotool.backends.xla.routes import is_optimised, refuse_the_outside, route_for
 from hlotool.backends.xla.signature import flat_signature
@@ -167,7 +173,7 @@ class XlaBackend:
                 source = replace(source, module=bare, notes=(*source.notes, note))
 
     def _program(self, source: _Source, grid: DeviceGrid, released: tuple[int, ...]) -> CompileRequest:
-        module = for_grid(source.module, grid)
+        module = in_shardy_alone(for_grid(source.module, grid))
         if not source.printing.metadata:
             module = replace(module, stack_frames=None)
         text = print_module(module, source.printing)

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from hlotool.ir.attributes import BackendConfig
+from hlotool.ir.attributes import BackendConfig, Sharding
 from hlotool.ir.builder import Builder
 from hlotool.ir.edit import with_attributes
 from hlotool.ir.edit_clone import clone_module
@@ -85,3 +85,27 @@ def _without(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return {key: _without(part, name) for key, part in value.items() if key != name}
     return [_without(part, name) for part in value] if isinstance(value, list) else value
+
+
+def in_shardy_alone(module: Module) -> Module:
+    """A program that states its shardings to Shardy, without those that its root also states to GSPMD.
+
+    XLA writes both into its dumps. Reading one again it takes a result that states none to Shardy for a
+    program of GSPMD, gives up Shardy, and then dies of the annotations that are for Shardy alone. (XLA:
+    shardy/utils.cc, hasGspmdAttrsOrOps; pjrt/mlir_to_hlo.cc.) Such a result that is replicated is so without
+    saying it, for XLA chooses no shardings of results unless it is allowed to; others keep the program.
+    """
+    root = module.entry.root
+    stated = root.attribute("sharding", Sharding, None)
+    if module.frontend_attribute("xla.sdy.meshes") is None or stated is None or root.opcode != "tuple":
+        return module
+    others = [
+        sharding
+        for operand, sharding in zip(root.operands, stated.elements)
+        if operand.custom_call_target != "xla.sdy.FuncResultSharding"
+    ]
+    if len(stated.elements) != len(root.operands) or any(other.kind != "replicated" for other in others):
+        return module
+    copy = clone_module(module).module
+    copy.entry.root.attributes = with_attributes(root.attributes, sharding=None)
+    return copy

@@ -17,6 +17,8 @@ from functools import partial
 from math import prod
 from typing import Final
 
+from hlotool.scale.matching import largest_common, runs, value_of, without_common
+
 #: Terms are not taken apart deeper than this; what would need it is frozen.
 _DEEPEST: Final = 60
 #: And not into more parts at once: 1 + x = x + y would be taken apart into ones.
@@ -108,7 +110,7 @@ class Sizes:
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
             self.freeze_all((*ones, *others), why)
             return
-        for run, other_run in _runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
+        for run, other_run in runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
             self._guarded(run, other_run, why, partial(self._match, run, other_run, Form.PRODUCT, 0))
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
@@ -230,7 +232,7 @@ class Sizes:
         """Two products, or two sums, are the same: part by part, in order; larger parts are taken apart."""
         left, right = self._parts(ones, form), self._parts(others, form)
         if form is Form.SUM:
-            left, right = _without_common(left, right)
+            left, right = without_common(left, right)
             if [one.value for one in left] == [other.value for other in right]:
                 for one, other in zip(left, right):
                     self._unify(one, other, depth + 1)
@@ -241,7 +243,11 @@ class Sizes:
                 raise _Unlike
             # What was related before may have cut these meanwhile.
             left[:1], right[:1] = self._parts(left[:1], form), self._parts(right[:1], form)
-            a, b = left.pop(0), right.pop(0)
+            a, b = left[0], right[0]
+            if form is Form.PRODUCT and max(a.value, b.value) % min(a.value, b.value):
+                self._commute(left, right, depth + 1)
+                return
+            left, right = left[1:], right[1:]
             if a.value == b.value:
                 self._unify(a, b, depth + 1)
                 continue
@@ -249,6 +255,29 @@ class Sizes:
                 a, b, left, right = b, a, right, left
             # The larger one begins with the smaller one; its rest has to match what follows.
             left[:0] = self._parts([self._rest(a, b, form, depth + 1)], form)
+        if left or right:
+            raise _Unlike
+
+    def _commute(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
+        """Two products are the same that no order of factors matches: 3 heads of 16 are 2 shards of 24.
+
+        Two factors share as much as they have in common, 8 here, so that both hold for any number in its place.
+        """
+        left, right = list(ones), list(others)
+        while left and right:
+            left, right = without_common(self._parts(left, Form.PRODUCT), self._parts(right, Form.PRODUCT))
+            if not left or not right:
+                break
+            if depth > _DEEPEST or (found := largest_common(left, right, self._is_fixed)) is None:
+                raise _Unlike
+            one, other, common = found
+            stays = self._is_fixed(left[one]) or self._is_fixed(right[other])
+            shared = self.fixed(common, "a factor of a number that stays") if stays else self.new(common)
+            for whole, rest in ((left.pop(one), left), (right.pop(other), right)):
+                if whole.value == common:
+                    self._unify(whole, shared, depth + 1)
+                else:
+                    rest.append(self._factored(whole, shared, depth + 1))
         if left or right:
             raise _Unlike
 
@@ -276,7 +305,7 @@ class Sizes:
             if whole.value % first.value:
                 raise _Unlike
             return self._factored(whole, first, depth)
-        own, rest = self._cut(whole, first.value, depth)
+        own, rest = self._cut(whole, first.value, depth, first)
         self._unify(own, first, depth)
         return rest
 
@@ -289,15 +318,19 @@ class Sizes:
         rest = self.new(whole.value // major.value)
         if whole.form is Form.SUM:
             product = Size(whole.value, Form.PRODUCT, [major, rest])
-            self._unify(product, whole, depth + 1)
+            try:
+                self._unify(product, whole, depth + 1)
+            except _Unlike:
+                # All three stay; what else is made of them need not.
+                self.freeze_all((whole, major, rest), "a sum of parts that have no common factor")
         else:
             whole.form, whole.parts = Form.PRODUCT, [major, rest]
             if whole.why:
                 self.freeze(whole, whole.why)
         return rest
 
-    def _cut(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
-        """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`."""
+    def _cut(self, whole: Size, at: int, depth: int, like: Size | None = None) -> tuple[Size, Size]:
+        """`whole`, which is no sum yet, as a sum of two parts of which the first is `at`, the size `like`."""
         whole = self.root(whole)
         if depth > _DEEPEST:
             raise _Unlike
@@ -312,13 +345,17 @@ class Sizes:
             if whole.why:
                 self.freeze(whole, whole.why)
             return first, rest
-        # (x + y) * m = x * m + y * m
-        major, *minors = self._parts(whole.parts, Form.PRODUCT)
-        minor = prod(m.value for m in minors)
-        if at % minor:
+        # (x + y) * m = x * m + y * m, for the first factor that can be cut there; one that leaves what the first
+        # part is made of, if there is any.
+        parts = self._parts(whole.parts, Form.PRODUCT)
+        able = [n for n, part in enumerate(parts) if at % (whole.value // part.value) == 0]
+        if not able:
             raise _Unlike
-        x, y = self._pieces(major, at // minor, depth + 1)
-        return self._product([x, *minors]), self._product([y, *minors])
+        told = Counter(map(value_of, [] if like is None else self._parts([like], Form.PRODUCT)))
+        minors = {n: [*parts[:n], *parts[n + 1 :]] for n in able}
+        number = next((n for n in able if Counter(map(value_of, minors[n])) <= told), able[0])
+        x, y = self._pieces(parts[number], at // (whole.value // parts[number].value), depth + 1)
+        return self._product([x, *minors[number]]), self._product([y, *minors[number]])
 
     def _pieces(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
         """A size as two parts, wherever it is cut already."""
@@ -342,41 +379,3 @@ class Sizes:
 
     def _sum(self, parts: list[Size]) -> Size:
         return parts[0] if len(parts) == 1 else Size(sum(p.value for p in parts), Form.SUM, parts)
-
-
-def _without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], list[Size]]:
-    """Summands that only one of two equal sums has, by size: 1 + x is x + 1, whatever x becomes."""
-    common = Counter(ones) & Counter(others)
-    rests: list[list[Size]] = []
-    for parts in (ones, others):
-        left = Counter(common)
-        rest: list[Size] = []
-        for part in parts:
-            if left[part]:
-                left[part] -= 1
-            else:
-                rest.append(part)
-        rests.append(rest)
-    a, b = rests
-    by_value = sorted(a, key=_value), sorted(b, key=_value)
-    return by_value if [*map(_value, by_value[0])] == [*map(_value, by_value[1])] else (a, b)
-
-
-def _value(size: Size) -> int:
-    return size.value
-
-
-def _runs(ones: Sequence[Size], others: Sequence[Size]) -> Iterable[tuple[list[Size], list[Size]]]:
-    """The shortest runs of dimensions of two arrays that hold equal numbers of elements."""
-    left, right = list(ones), list(others)
-    while left or right:
-        run, other = [left.pop(0)], [right.pop(0)]
-        a, b = run[0].value, other[0].value
-        while a != b:
-            if a < b:
-                run.append(left.pop(0))
-                a *= run[-1].value
-            else:
-                other.append(right.pop(0))
-                b *= other[-1].value
-        yield run, other

@@ -12,7 +12,7 @@ from itertools import count, islice
 from typing import Final
 
 from hlotool.scale.classes import Classes
-from hlotool.scale.sizes import Size
+from hlotool.scale.sizes import Form, Size
 
 #: Sizes up to this stay: heads of a group, experts that are chosen, channels of an image are what they are.
 SMALLEST: Final = 8
@@ -20,9 +20,13 @@ SMALLEST: Final = 8
 _LEAST_OF_ALL: Final = 4
 #: Where the primes begin that sizes become, one after the other: the first that fits is taken.
 STARTS: Final = (61, 31, 17, 11, 7, 5, 3)
+#: So many sizes that are next to each other become the same number, where numbers of their own are too large.
+_WIDTHS: Final = (1, 2, 4, 8, 16)
 #: What becomes of a loop over a stack: a first, a last and one between, as every iteration is like the
 #: others, and many of them only amplify rounding.
 ITERATIONS: Final = 3
+#: No size becomes smaller than this.
+FEWEST: Final = 2
 #: So many primes are shared by sizes that were equal.
 _SHARED: Final = 3
 
@@ -31,11 +35,14 @@ def choices(classes: Classes) -> Iterator[Mapping[Size, int]]:
     """New sizes of the atoms that may change, the largest programs first; each satisfies all relations.
 
     Programs with very many sizes run out of small primes. Theirs become numbers one after the other in the
-    end, still in order; and those that stay otherwise become smaller, too.
+    end, still in order; and those that stay otherwise become smaller, too. Where that is too large still, as
+    where one of many sizes is squared and cubed, neighbours in this order share a number.
     """
     for start in STARTS:
         yield from filter(None, [chosen_from(classes, _primes(start), _SHARED, SMALLEST)])
-    yield from filter(None, [chosen_from(classes, count(STARTS[-1]), 1, _LEAST_OF_ALL)])
+    for width in _WIDTHS:
+        numbers = (STARTS[-1] + position // width for position in count())
+        yield from filter(None, [chosen_from(classes, numbers, 1, _LEAST_OF_ALL)])
 
 
 def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest: int) -> dict[Size, int]:
@@ -48,11 +55,11 @@ def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest:
         smallest: sizes up to this stay.
     """
     groups: dict[int, list[Size]] = {}
-    walked = {atom for size in classes.loops for atom in classes.known.sizes.atoms(size)}
+    walked = _walked(classes)
     for atom in reversed(classes.free):
         if atom.value > smallest and atom not in walked:
             groups.setdefault(atom.value, []).append(atom)
-    chosen = {atom: ITERATIONS for atom in classes.free if atom in walked and atom.value > ITERATIONS}
+    chosen = {atom: walked[atom] for atom in classes.free if atom in walked and atom.value > walked[atom]}
     for value, atoms in sorted(groups.items()):
         ours = list(islice(numbers, min(shared, len(atoms))))
         for position, atom in enumerate(sorted(atoms, key=classes.uses.__getitem__, reverse=True)):
@@ -60,6 +67,16 @@ def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest:
             if number < value:
                 chosen[atom] = number
     return _in_order(classes, chosen)
+
+
+def _walked(classes: Classes) -> dict[Size, int]:
+    """What becomes of the atoms of sizes that loops walk along: a factor need not be as many as all."""
+    found: dict[Size, int] = {}
+    for size in map(classes.known.sizes.root, classes.loops):
+        for atom in classes.known.sizes.atoms(size):
+            factors = size.value // atom.value if size.form is Form.PRODUCT else 1
+            found[atom] = max(found.get(atom, 0), FEWEST, -(-ITERATIONS // factors))
+    return found
 
 
 def _in_order(classes: Classes, chosen: dict[Size, int]) -> dict[Size, int]:
