@@ -146,7 +146,8 @@ class KernelPolicy:
         if not error.relative:
             return {}
         if is_wide:
-            error = wide_error(origin, part, is_uncertain=False)
+            wide = wide_error(origin, part, is_uncertain=False)
+            error = Error(wide.relative, wide.zeros if error.zeros else 0)
         return {
             number: Perturb(self._noise, error)
             for number in _summed_operands(origin)

@@ -22,7 +22,7 @@ from hlotool.fuzz.programs.draft import Declined, Shared
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import IDIOMS
-from hlotool.fuzz.programs.limits import LEFT_OUT, compiles
+from hlotool.fuzz.programs.limits import LEFT_OUT, compiles, partitions
 from hlotool.fuzz.programs.mutation import batches_fit
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, MOST_OF_LARGE, Taste
@@ -256,6 +256,12 @@ def test_what_xla_does_not_compile_is_not_drawn() -> None:
             first = instruction.operands[0].shape if instruction.operands else None
             if isinstance(first, ArrayShape):
                 assert compiles(instruction.opcode, first.element_type), instruction
+
+
+def test_programs_for_several_devices_are_divided() -> None:
+    for drawn in draws(150, Source(SEED + 2, devices=4)):
+        if drawn.module.num_partitions > 1:
+            assert all(map(partitions, drawn.module.entry.instructions)), drawn.module.to_text()
 
 
 def test_most_floats_stay_finite() -> None:

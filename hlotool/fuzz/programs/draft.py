@@ -149,8 +149,8 @@ class Draft:
         first = instruction.operands[0].shape if instruction.operands else None
         if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
             raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
-        if self.taste.partitioned and not partitions(instruction.opcode, array_shapes(instruction.shape)):
-            raise Declined(f"XLA partitions no {instruction.opcode} that gives {instruction.shape}")
+        if self.taste.partitioned and not partitions(instruction):
+            raise Declined(f"XLA partitions no such {instruction.opcode} that gives {instruction.shape}")
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
         self.shared.room -= 1

@@ -5,9 +5,10 @@ Measured with jaxlib 0.10.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ELEMENT_TYPES, ElementType, array_shapes
 
 _FLOATS = "f16 bf16 f32 f64"
 _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
@@ -59,8 +60,19 @@ LEFT_OUT: Mapping[str, str] = {
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
+#: f8e8m0fnu has no zero, which the imaginary part of a real number is: NaN where XLA folds it, else the
+#: smallest number.
+_NOT_OF_SCALES = frozenset({"imag"})
+
 #: XLA's partitioner dies of these, or of where their shardings go.
 _NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})
+#: It makes a convolution of each device's features that is no longer divisible into the groups, and dies.
+_GROUPS = ("feature_group_count", "batch_group_count")
+
+#: What devices that share the elements of a reduction can combine their parts by: XLA's CPU collectives have
+#: these, and of predicates also `and` and `or`. The partitioner knows where a scatter begins of these alone.
+_ARITHMETIC = frozenset({"add", "multiply", "maximum", "minimum"})
+_OF_PREDICATES = frozenset({"and", "or"})
 
 #: Bits of the types that devices exchange: all-reduces of narrower ones are not implemented.
 LEAST_PARTITIONED = 8
@@ -72,12 +84,28 @@ def compiles(opcode: str, kind: ElementType) -> bool:
     """Whether XLA's CPU compiler takes the operation with a first operand of this type."""
     if opcode in _NOT_OF_TWO_BITS and kind.bits == 2:
         return False
+    if opcode in _NOT_OF_SCALES and kind is ElementType.F8E8M0FNU:
+        return False
     kinds = _COMPILED.get(opcode)
     return kinds is None or kind in kinds
 
 
-def partitions(opcode: str, results: Iterable[ArrayShape]) -> bool:
-    """Whether XLA divides an operation with these results among devices."""
-    return opcode not in _NOT_PARTITIONED and all(
-        shape.element_type.bits >= LEAST_PARTITIONED for shape in results
-    )
+def partitions(instruction: Instruction) -> bool:
+    """Whether XLA divides an operation among devices, wherever the shardings of other arrays lead it."""
+    opcode = instruction.opcode
+    if opcode in _NOT_PARTITIONED or any(instruction.integer(name, 1) > 1 for name in _GROUPS):
+        return False
+    if opcode in ("reduce", "scatter") and not _exchanged(opcode, instruction.computation("to_apply")):
+        return False
+    return all(shape.element_type.bits >= LEAST_PARTITIONED for shape in array_shapes(instruction.shape))
+
+
+def _exchanged(opcode: str, reducer: Computation) -> bool:
+    """Whether devices can combine by this function of two arguments; of more, XLA gathers all of them."""
+    if len(reducer.parameters) > 2:
+        return opcode == "reduce"
+    root = reducer.root
+    if {*root.operands} != {*reducer.parameters}:
+        return False
+    is_of_predicates = opcode == "reduce" and root.element_type is ElementType.PRED
+    return root.opcode in (_OF_PREDICATES if is_of_predicates else _ARITHMETIC)

@@ -14,7 +14,7 @@ import numpy as np
 from hlotool.errors import VerificationError
 from hlotool.fuzz.programs.draft import Declined, Dims
 from hlotool.fuzz.programs.graph import Graph, castable
-from hlotool.fuzz.programs.limits import compiles
+from hlotool.fuzz.programs.limits import compiles, partitions
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner
@@ -233,4 +233,6 @@ class Transplant:
             first = operands[0] if operands else None
             if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
                 raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
+            if self.graph.taste.partitioned and not partitions(instruction):
+                raise Declined(f"XLA partitions no such {instruction.opcode}")
             check_shape(instruction.opcode, operands, kept, shape, mixed_precision=False)
