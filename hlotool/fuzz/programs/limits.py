@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import ELEMENT_TYPES, ElementType, array_shapes
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 
 _FLOATS = "f16 bf16 f32 f64"
 _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
@@ -57,6 +57,9 @@ LEFT_OUT: Mapping[str, str] = {
     "rng-get-and-update-state": "its state is the device's",
 }  # fmt: skip
 
+#: Where the start indices of an operation begin among its operands.
+_STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
@@ -88,6 +91,25 @@ def compiles(opcode: str, kind: ElementType) -> bool:
         return False
     kinds = _COMPILED.get(opcode)
     return kinds is None or kind in kinds
+
+
+def objection(instruction: Instruction, partitioned: bool) -> str:
+    """What XLA's CPU compiler has against an instruction; empty where it has nothing.
+
+    Args:
+        instruction: any.
+        partitioned: XLA divides the program among devices.
+    """
+    opcode = instruction.opcode
+    first = instruction.operands[0].shape if instruction.operands else None
+    if isinstance(first, ArrayShape) and not compiles(opcode, first.element_type):
+        return f"XLA compiles no {opcode} of {first.element_type}"
+    starts = _STARTS.get(opcode)
+    if starts is not None and any(index.array_shape.dims for index in instruction.operands[starts:]):
+        return f"StableHLO has no {opcode} whose start is one vector"
+    if partitioned and not partitions(instruction):
+        return f"XLA partitions no such {opcode} that gives {instruction.shape}"
+    return ""
 
 
 def partitions(instruction: Instruction) -> bool:
