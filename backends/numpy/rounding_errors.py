@@ -85,7 +85,7 @@ _EXACT_FOR_MANY = frozenset(
     {"add", "cbrt", "divide", "multiply", "power", "remainder", "rsqrt", "sqrt", "subtract"}
 )
 
-#: Opcodes that divide what they add up, or take its root: whole numbers come out of that no more exactly than
+#: Opcodes that divide on their way, and take roots: whole numbers come out of that no more exactly than
 #: others, and whether a pivot is zero, or what is below the root negative, is for the last bit to say.
 _OF_NO_WHOLE_NUMBERS = frozenset({"cholesky", "triangular-solve"})
 

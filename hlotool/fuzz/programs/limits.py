@@ -5,8 +5,9 @@ Measured with jaxlib 0.10.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from hlotool.ir.attributes import PaddingDim, SliceDim, Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 
@@ -71,9 +72,11 @@ _NOT_OF_SCALES = frozenset({"imag"})
 _NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})
 #: It makes a convolution of each device's features that is no longer divisible into the groups, and dies.
 _GROUPS = ("feature_group_count", "batch_group_count")
+#: Types of indices that it has code for: it dies of others.
+_INDICES = {"gather": frozenset({ElementType.S32, ElementType.S64}), "scatter": frozenset({ElementType.S32})}
 
 #: What devices that share the elements of a reduction can combine their parts by: XLA's CPU collectives have
-#: these, and of predicates also `and` and `or`. The partitioner knows where a scatter begins of these alone.
+#: these, and of predicates also `and` and `or`.
 _ARITHMETIC = frozenset({"add", "multiply", "maximum", "minimum"})
 _OF_PREDICATES = frozenset({"and", "or"})
 
@@ -117,17 +120,48 @@ def partitions(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode in _NOT_PARTITIONED or any(instruction.integer(name, 1) > 1 for name in _GROUPS):
         return False
-    if opcode in ("reduce", "scatter") and not _exchanged(opcode, instruction.computation("to_apply")):
+    if opcode in _INDICES:
+        indices = instruction.operands[len(instruction.operands) // 2]
+        if indices.element_type not in _INDICES[opcode]:
+            return False
+    if opcode in ("reduce", "scatter") and not _is_exchanged(instruction.computation("to_apply")):
+        return False
+    if any(_is_lost(part) for part in _parts(instruction)):
         return False
     return all(shape.element_type.bits >= LEAST_PARTITIONED for shape in array_shapes(instruction.shape))
 
 
-def _exchanged(opcode: str, reducer: Computation) -> bool:
+def _is_exchanged(reducer: Computation) -> bool:
     """Whether devices can combine by this function of two arguments; of more, XLA gathers all of them."""
     if len(reducer.parameters) > 2:
-        return opcode == "reduce"
+        return True
     root = reducer.root
     if {*root.operands} != {*reducer.parameters}:
         return False
-    is_of_predicates = opcode == "reduce" and root.element_type is ElementType.PRED
-    return root.opcode in (_OF_PREDICATES if is_of_predicates else _ARITHMETIC)
+    return root.opcode in (_OF_PREDICATES if root.element_type is ElementType.PRED else _ARITHMETIC)
+
+
+def _parts(instruction: Instruction) -> Iterable[object]:
+    """What is said of each dimension by a window, a padding or a slice."""
+    for value in instruction.attributes.values():
+        if isinstance(value, Window):
+            if instruction.opcode == "reduce-window":
+                yield from value.dims
+        elif isinstance(value, tuple):
+            yield from value
+
+
+def _is_lost(part: object) -> bool:
+    """Whether the partitioner dies where the dimension is divided: its shapes or offsets do not fit then.
+
+    These are windows on elements that are moved apart, edges that are cut off such elements, and slices of
+    one element with a stride.
+    """
+    match part:
+        case WindowDim():
+            return part.base_dilation > 1
+        case PaddingDim():
+            return part.low < 0 < part.interior
+        case SliceDim():
+            return part.stride > 1 and part.limit - part.start <= part.stride
+    return False
