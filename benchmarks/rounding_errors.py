@@ -2,7 +2,7 @@
 
     python benchmarks/rounding_errors.py            (needs jaxlib)
 
-Every elementwise opcode computes some hundred thousand numbers from all over its domain, in f32 and in f64,
+Every elementwise opcode computes some hundred thousand numbers from all over its domain, in f16, f32 and f64,
 in XLA and in NumPy. The truth is NumPy's function in the next wider type (x87's 80 bits for f64). The table
 shows the largest error in units in the last place of the result, and the row that must cover it together with
 the rounding of the result. A difference is what counts: where both sides are off in the same way, no verdict
@@ -90,14 +90,19 @@ CASES: dict[str, Case] = {
     "tanh": Case(np.tanh, (-9, 9)),
 }
 
-_WIDER = {"f32": np.float64, "f64": np.longdouble}
+_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_WIDER = {"f16": np.float64, "f32": np.float64, "f64": np.longdouble}
+#: Where f16 is another matter: exp(-x) is infinite there (`f16-logistic-overflows`).
+_ELSEWHERE = {("logistic", "f16"): (-11.0, 30.0)}
+#: What any result of f16 may be off by before it is rounded, whatever its row says.
+_OF_F16 = 1.0
 _BINARY = frozenset(("add", "atan2", "divide", "multiply", "power", "remainder", "subtract"))
 
 
 def measured(opcode: str, kind: str, backend: str) -> float:
     """The largest error in units in the last place; NaN where the backend does not know the opcode."""
     case = CASES[opcode]
-    arguments = _arguments(opcode, kind, case.domain)
+    arguments = _arguments(opcode, kind, _ELSEWHERE.get((opcode, kind), case.domain))
     names = [f"x{i}" for i in range(len(arguments))]
     parameters = "\n".join(f"  {n} = {kind}[{_COUNT}] parameter({i})" for i, n in enumerate(names))
     text = _MODULE.format(
@@ -112,7 +117,7 @@ def measured(opcode: str, kind: str, backend: str) -> float:
     with np.errstate(all="ignore"):
         truth = case.truth(*(a.astype(wide) for a in arguments))
         nearest = truth.astype(result.dtype)
-        ulp = np.abs(np.spacing(nearest)).astype(wide)
+        ulp = np.spacing(np.abs(nearest)).astype(wide)
         error = np.abs(result.astype(wide) - truth) / ulp
     usable = np.isfinite(error) & (np.abs(nearest) > np.finfo(result.dtype).tiny)
     return float(error[usable].max())
@@ -122,7 +127,7 @@ def _arguments(opcode: str, kind: str, domain: tuple[float, float]) -> list[Arra
     rng = np.random.default_rng(0)
     low, high = domain
     count = 2 if opcode in _BINARY else 1
-    dtype = np.float32 if kind == "f32" else np.float64
+    dtype = _TYPES[kind]
     if low > 0:
         drawn = np.exp(rng.uniform(np.log(low), np.log(high), (count, _COUNT)))
     else:
@@ -134,17 +139,19 @@ def main() -> int:
     """Print the table."""
     short = []
     print(
-        f"{'opcode':24}{'XLA f32':>9}{'NumPy f32':>11}{'XLA f64':>9}{'NumPy f64':>11}{'row + 1/2':>13}  why"
+        f"{'opcode':24}{'XLA f16':>9}{'NumPy f16':>11}{'XLA f32':>9}{'NumPy f32':>11}{'XLA f64':>9}{'NumPy f64':>11}"
+        f"{'row + 1/2':>18}  why"
     )
     for opcode in CASES:
         errors = [measured(opcode, kind, backend) for kind in _WIDER for backend in ("xla", "numpy")]
         row = row_of(opcode)
-        covered = [row.ulps + 0.5, (row.ulps if row.f64 is None else row.f64) + 0.5]
+        of_f64 = row.ulps if row.f64 is None else row.f64
+        covered = [row.f16 + _OF_F16 + 0.5, row.ulps + 0.5, of_f64 + 0.5]
         is_short = any(error > covered[i // 2] for i, error in enumerate(errors))
         short += [opcode] if is_short else []
-        numbers = "".join(f"{e:>{width}.2f}" for e, width in zip(errors, (9, 11, 9, 11)))
-        allowed = f"{covered[0]:.1f}, {covered[1]:.1f}"
-        print(f"{opcode:24}{numbers}{allowed:>13}  {row.reason}{'  TOO SMALL' if is_short else ''}")
+        numbers = "".join(f"{e:>{width}.2f}" for e, width in zip(errors, (9, 11) * 3))
+        allowed = ", ".join(f"{ulps:.1f}" for ulps in covered)
+        print(f"{opcode:24}{numbers}{allowed:>18}  {row.reason}{'  TOO SMALL' if is_short else ''}")
     unmeasured = sorted(set(ROWS) - set(CASES))
     print(f"not measured: {', '.join(unmeasured)}" if unmeasured else "all rows are measured")
     return 1 if short else 0

@@ -128,3 +128,40 @@ class RoundToNarrow:
         # What the type holds exactly is not rounded in any execution.
         exact = np.equal(rounded, value)
         return np.where(exact, rounded, widen(narrow(off, self.kind), self.kind))[()]
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceOfSquares:
+    """The results of a batch normalisation whose variance is the mean of squares less the square of the mean.
+
+    That is how XLA expands it (xla/service/batchnorm_expander.cc). Both means are rounded before they are
+    subtracted: where a feature's deviation is small beside its mean, nothing of its variance may be left.
+
+    Attributes:
+        noise: which execution it is.
+        relative: what the means may be off by.
+        epsilon: added to variances.
+        axis: the dimension of features.
+    """
+
+    noise: Noise
+    relative: float
+    epsilon: float
+    axis: int
+
+    def __call__(self, results: tuple[Any, ...], offset: Any) -> tuple[Any, ...]:
+        """Output, mean and variance, from those of the plain execution and what was added to its output."""
+        output, mean, variance = results
+        if self.noise.member.seed is None or not output.size:
+            return results
+        with np.errstate(all="ignore"):
+            plain = variance.astype(np.float64)
+            squares = np.square(mean.astype(np.float64)) + plain
+            varied = plain + (self.noise.perturbed(squares, self.relative, 0) - squares)
+            factor = np.sqrt((plain + self.epsilon) / (varied + self.epsilon))
+            factors, added = self._spread(factor, output), self._spread(offset, output)
+            changed = np.where(added == output, output, (output - added) * factors + added)
+        return changed.astype(output.dtype), mean, varied.astype(variance.dtype)
+
+    def _spread(self, feature: Any, output: Any) -> Any:
+        return feature.reshape([-1 if d == self.axis else 1 for d in range(output.ndim)])

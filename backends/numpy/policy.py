@@ -16,9 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from math import sqrt
 from typing import Any, TypeAlias
 
-from hlotool.backends.numpy.changes import Change, Perturb, PerturbSaturating, PerturbTransform, RoundToNarrow
+from hlotool.backends.numpy.changes import (
+    Change,
+    Perturb,
+    PerturbSaturating,
+    PerturbTransform,
+    RoundToNarrow,
+    VarianceOfSquares,
+)
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.backends.numpy.rounding_errors import (
@@ -40,7 +48,7 @@ from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes, 
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import does_arithmetic, sum_length
 from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
-from hlotool.numerics.ulp import digits_of, flush_threshold
+from hlotool.numerics.ulp import digits_of, epsilon, flush_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,22 @@ class KernelPolicy:
             return kernel
         is_wide = self._policy.wide and instruction.shape != origin.shape
         terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
+        if origin.opcode == "batch-norm-training" and self._policy.varied and not isinstance(kernel, Calling):
+            kernel = self._by_squares(origin, kernel, is_wide)
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
+
+    def _by_squares(
+        self, origin: Instruction, kernel: Callable[..., Any], is_wide: bool
+    ) -> Callable[..., Any]:
+        """A batch normalisation as XLA expands it."""
+        part = array_shapes(origin.shape)[-1]
+        kind = ElementType.F64 if is_wide else part.element_type
+        unit = epsilon(ElementType.F32 if kind.is_narrow_float else kind)
+        relative = (2 + sqrt(sum_length(origin, part))) * unit
+        change = VarianceOfSquares(
+            self._noise, relative, origin.number("epsilon"), origin.integer("feature_index")
+        )
+        return lambda x, scale, offset: change(kernel(x, scale, offset), offset)
 
     def _rounds(self, origin: Instruction) -> bool:
         """Whether results are rounded here; constants have kernels only where they are uncertain."""
@@ -150,7 +173,8 @@ class KernelPolicy:
         if not error.relative:
             return {}
         if is_wide:
-            error = wide_error(origin, part, is_uncertain=False)
+            wide = wide_error(origin, part, is_uncertain=False)
+            error = Error(wide.relative, wide.zeros if error.zeros else 0)
         change = self._of_terms(origin, part, error, is_wide)
         return {
             number: change

@@ -31,6 +31,9 @@ from hlotool.workers.pool import Pool
 
 #: Passes that are switched off, one at a time, for a compiler that dies: each time costs a new process.
 _MOST_SWITCHED = 30
+#: Compilations of a program that is wrong, until one of them shows it: a compiler that reads memory which
+#: nobody wrote is right in a fresh process, and wrong in the next compilation there.
+_COMPILATIONS = 4
 #: Other set-ups of XLA that are tried before: what they leave out, as a level of blame and in words.
 _ELSEWHERE = (
     ("route", "pre", "import", "the import of StableHLO"),
@@ -72,12 +75,17 @@ def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds
     findings, blame = Findings(), Blame()
     limits = Limits(1, own.timeout, own.memory_limit)
     dumps = program.with_suffix(".dumps")
+    deadline = Deadline(seconds)
     try:
         with Pool(limits, PRELOAD, own.reference) as pool:
-            oracle = StageOracle(pool, Steps(None, Deadline(seconds)))
             reading = msgspec.structs.replace(own, backend=own.reference)
             tasks = find_tasks([str(program)], reading, blame.problems)
-            Compiler(own.backend, dumps, oracle).bisect(tasks, findings)
+            for number in range(_COMPILATIONS):
+                findings = Findings()
+                oracle = StageOracle(pool, Steps(None, deadline))
+                Compiler(own.backend, dumps / str(number), oracle).bisect(tasks, findings)
+                if findings.culprits or not findings.healthy:
+                    break
     except OutOfTime:
         blame.problems.append(f"bisection: not done after {seconds:.0f} s")
     except HlotoolError as error:
@@ -101,12 +109,20 @@ def _blame_other_set_ups(blame: Blame, program: Path, inputs: Path | None, optio
     """Blame what is before the first dump or after the last one, if without it the result is right."""
     case = load_case(str(program), msgspec.structs.replace(options, inputs=inputs and str(inputs))).case
     with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+        if not _always(Answer.BAD, pool, case, options, options.backend):
+            blame.problems.append("compiled again and again, it is not always wrong")
+            return
         for spec, level, what in _set_ups(options.backend):
-            outcome = _outcome(pool, case, options, spec)
-            if outcome is not None and outcome.answer is Answer.GOOD:
+            if _always(Answer.GOOD, pool, case, options, spec):
                 blame.level = level
                 blame.evidence.append(f"without {what} ({spec}) the result is right")
                 return
+
+
+def _always(answer: Answer, pool: Pool, case: Case, options: RunOptions, backend: str) -> bool:
+    """Whether each of several compilations of a program does what is said."""
+    outcomes = (_outcome(pool, case, options, backend) for _ in range(_COMPILATIONS))
+    return all(outcome is not None and outcome.answer is answer for outcome in outcomes)
 
 
 def blame_death(
@@ -177,8 +193,8 @@ def _outcome(pool: Pool, case: Case, options: RunOptions, backend: str) -> Outco
 
 
 def _passes_in(root: Path) -> Iterator[str]:
-    """The passes that left something in the dumps below a folder."""
-    for folder in sorted(root.glob("*")) if root.is_dir() else ():
+    """The passes that left something in the dumps of all compilations below a folder."""
+    for folder in sorted(root.glob("*/*")) if root.is_dir() else ():
         try:
             dump = open_dump(folder)
         except HlotoolError:

@@ -34,6 +34,7 @@ from hlotool.errors import (
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.ir.edit_extract import cone
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import array_shapes
 from hlotool.numerics.facts import NOTHING
@@ -199,7 +200,7 @@ def _open_question(module: Module) -> str:
     if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
         return "the size of a result is known at run time only"
     for instruction in module.instructions():
-        if instruction.opcode == "reduce" and _begins_often(instruction):
+        if instruction.opcode == "reduce" and (_begins_often(instruction) or _may_not_begin(instruction)):
             return "how often a reduce combines with its initial value is open, and that is no identity"
         name = _OF_ANY_ORDER.get(instruction.opcode)
         if name is None:
@@ -221,6 +222,17 @@ def _begins_often(instruction: Instruction) -> bool:
         return False
     dims = instruction.operands[0].dims
     return any(dims[d] > WINDOW for d in instruction.integers("dimensions"))
+
+
+def _may_not_begin(instruction: Instruction) -> bool:
+    """Whether compilers may leave an initial value out that is no identity.
+
+    XLA reduces the parts of a concatenation one by one, and takes one of a single element for that element.
+    """
+    if not has_its_own_start(instruction):
+        return False
+    on_the_way = cone([instruction.operands[0]])
+    return any(other.opcode == "concatenate" for other in on_the_way)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,17 @@ from support.shell import Shell
 
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
+from hlotool.fuzz.attribution import blame_wrong
+from hlotool.replay.options import RunOptions
 
 #: A rewrite that is wrong wherever its pattern stands: that is in almost any program.
 PLUG_IN = '''
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 from hlotool.ir.edit import editing
+
+times = count()
 
 @dataclass(frozen=True)
 class Forget:
@@ -28,6 +33,16 @@ class Forget:
             for i in edit:
                 if i.operands and i.shape == i.operands[0].shape and context.spend("operand"):
                     edit.replace(i, i.operands[0])
+
+@dataclass(frozen=True)
+class ForgetLater(Forget):
+    """The same, but not where a process compiles for the first time."""
+
+    name: ClassVar[str] = "forget-later"
+
+    def run(self, module, context):
+        if next(times):
+            super().run(module, context)
 '''
 
 
@@ -37,7 +52,9 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "site" / "forgetful-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forgetful\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[hlotool.passes]\nforget-operand = forgetful:Forget\n")
+    (info / "entry_points.txt").write_text(
+        "[hlotool.passes]\nforget-operand = forgetful:Forget\nforget-later = forgetful:ForgetLater\n"
+    )
     (tmp_path / "site" / "forgetful.py").write_text(PLUG_IN)
     monkeypatch.syspath_prepend(tmp_path / "site")
     path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]))
@@ -72,6 +89,20 @@ def test_a_wrong_pass_is_found_named_and_known(tmp_path: Path, fuzz: Shell) -> N
     other = [*given[:-1], "4", "--programs", "3"]
     assert fuzz(*other) == ExitCode.USAGE
     assert "another campaign" in fuzz.error
+
+
+@pytest.mark.usefixtures("plug_in")
+@pytest.mark.parametrize("name", ["forget-later", "simplify"])
+def test_a_compiler_that_is_right_at_first_is_blamed(tmp_path: Path, name: str) -> None:
+    """As XLA where it reads memory that nobody wrote, which is zero in a fresh process."""
+    program = tmp_path / "p.hlo"
+    program.write_text("HloModule m\nENTRY e {\n  x = s32[] constant(3)\n  ROOT r = s32[] negate(x)\n}\n")
+    options = RunOptions(backend=f"opt:passes=simplify-tuples+{name}+dce")
+    blame = blame_wrong(program, None, options, seconds=60.0)
+    if name == "simplify":
+        assert blame.problems[-1] == "bisection: every stage and the result agree"
+    else:
+        assert (blame.level, blame.pass_name) == ("pass", name)
 
 
 def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:

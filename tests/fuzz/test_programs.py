@@ -22,7 +22,7 @@ from hlotool.fuzz.programs.draft import Declined, Shared
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import IDIOMS
-from hlotool.fuzz.programs.limits import LEFT_OUT, compiles
+from hlotool.fuzz.programs.limits import LEFT_OUT, compiles, objection, partitions
 from hlotool.fuzz.programs.mutation import batches_fit
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.fuzz.programs.taste import MOST_ELEMENTS, MOST_OF_LARGE, Taste
@@ -256,6 +256,36 @@ def test_what_xla_does_not_compile_is_not_drawn() -> None:
             first = instruction.operands[0].shape if instruction.operands else None
             if isinstance(first, ArrayShape):
                 assert compiles(instruction.opcode, first.element_type), instruction
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("f32[2] dynamic-slice(x, i), dynamic_slice_sizes={2}", "StableHLO has no"),
+        ("f32[4] dynamic-update-slice(x, y, i)", "StableHLO has no"),
+        ("f32[2] dynamic-slice(x, j), dynamic_slice_sizes={2}", ""),
+        ("f8e8m0fnu[] imag(s)", "XLA compiles no"),
+        ("f8e8m0fnu[] real(s)", ""),
+    ],
+)
+def test_what_is_said_against_instructions(text: str, said: str) -> None:
+    """The older form of slices has one vector of starts; scales have no zero."""
+    module = parse_module(f"""ENTRY e {{
+  x = f32[4] parameter(0)
+  y = f32[2] parameter(1)
+  i = s32[1] parameter(2)
+  j = s32[] parameter(3)
+  s = f8e8m0fnu[] parameter(4)
+  ROOT r = {text}
+}}""")
+    found = objection(module.entry.root, partitioned=False)
+    assert found.startswith(said) and bool(found) is bool(said)
+
+
+def test_programs_for_several_devices_are_divided() -> None:
+    for drawn in draws(150, Source(SEED + 2, devices=4)):
+        if drawn.module.num_partitions > 1:
+            assert all(map(partitions, drawn.module.entry.instructions)), drawn.module.to_text()
 
 
 def test_most_floats_stay_finite() -> None:

@@ -201,6 +201,29 @@ ENTRY e {{
     assert judge_program(Question(text, options)).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("operand", "start", "kind"),
+    [("concatenate(x, x)", -1, "unjudged"), ("concatenate(x, x)", 0, "agree"), ("broadcast(s)", -1, "agree")],
+)
+def test_whether_a_part_of_a_reduction_begins_decides_nothing(operand: str, start: int, kind: Kind) -> None:
+    """XLA takes a part of one element for that element, and leaves the initial value out."""
+    text = f"""HloModule m
+f {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] or(a, b)
+}}
+ENTRY e {{
+  x = s32[1] parameter(0)
+  s = s32[] reshape(x)
+  y = s32[2] {operand}, dimensions={{{"" if "s)" in operand else 0}}}
+  z = s32[] constant({start})
+  ROOT r = s32[] reduce(y, z), dimensions={{0}}, to_apply=f
+}}"""
+    options = ReplayOptions(backend="opt:passes=simplify")
+    assert judge_program(Question(text, options)).kind == kind
+
+
 def test_what_lies_behind_the_end_of_a_result_is_no_question() -> None:
     text = """HloModule m
 ENTRY e {

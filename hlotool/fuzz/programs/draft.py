@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
-from hlotool.fuzz.programs.limits import compiles, partitions
+from hlotool.fuzz.programs.limits import objection
 from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.builder import Builder
@@ -146,11 +146,8 @@ class Draft:
         """Add an instruction made elsewhere; raises as `op`."""
         if any(part.size > self.taste.most_elements for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
-        first = instruction.operands[0].shape if instruction.operands else None
-        if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
-            raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
-        if self.taste.partitioned and not partitions(instruction.opcode, array_shapes(instruction.shape)):
-            raise Declined(f"XLA partitions no {instruction.opcode} that gives {instruction.shape}")
+        if why := objection(instruction, self.taste.partitioned):
+            raise Declined(why)
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
         self.shared.room -= 1

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
+from hlotool.ir.attributes import PaddingDim, SliceDim, Window, WindowDim
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 
 _FLOATS = "f16 bf16 f32 f64"
 _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
@@ -56,11 +58,27 @@ LEFT_OUT: Mapping[str, str] = {
     "rng-get-and-update-state": "its state is the device's",
 }  # fmt: skip
 
+#: Where the start indices of an operation begin among its operands.
+_STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
+#: f8e8m0fnu has no zero, which the imaginary part of a real number is: NaN where XLA folds it, else the
+#: smallest number.
+_NOT_OF_SCALES = frozenset({"imag"})
+
 #: XLA's partitioner dies of these, or of where their shardings go.
 _NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})
+#: It makes a convolution of each device's features that is no longer divisible into the groups, and dies.
+_GROUPS = ("feature_group_count", "batch_group_count")
+#: Types of indices that it has code for: it dies of others.
+_INDICES = {"gather": frozenset({ElementType.S32, ElementType.S64}), "scatter": frozenset({ElementType.S32})}
+
+#: What devices that share the elements of a reduction can combine their parts by: XLA's CPU collectives have
+#: these, and of predicates also `and` and `or`.
+_ARITHMETIC = frozenset({"add", "multiply", "maximum", "minimum"})
+_OF_PREDICATES = frozenset({"and", "or"})
 
 #: Bits of the types that devices exchange: all-reduces of narrower ones are not implemented.
 LEAST_PARTITIONED = 8
@@ -72,12 +90,78 @@ def compiles(opcode: str, kind: ElementType) -> bool:
     """Whether XLA's CPU compiler takes the operation with a first operand of this type."""
     if opcode in _NOT_OF_TWO_BITS and kind.bits == 2:
         return False
+    if opcode in _NOT_OF_SCALES and kind is ElementType.F8E8M0FNU:
+        return False
     kinds = _COMPILED.get(opcode)
     return kinds is None or kind in kinds
 
 
-def partitions(opcode: str, results: Iterable[ArrayShape]) -> bool:
-    """Whether XLA divides an operation with these results among devices."""
-    return opcode not in _NOT_PARTITIONED and all(
-        shape.element_type.bits >= LEAST_PARTITIONED for shape in results
-    )
+def objection(instruction: Instruction, partitioned: bool) -> str:
+    """What XLA's CPU compiler has against an instruction; empty where it has nothing.
+
+    Args:
+        instruction: any.
+        partitioned: XLA divides the program among devices.
+    """
+    opcode = instruction.opcode
+    first = instruction.operands[0].shape if instruction.operands else None
+    if isinstance(first, ArrayShape) and not compiles(opcode, first.element_type):
+        return f"XLA compiles no {opcode} of {first.element_type}"
+    starts = _STARTS.get(opcode)
+    if starts is not None and any(index.array_shape.dims for index in instruction.operands[starts:]):
+        return f"StableHLO has no {opcode} whose start is one vector"
+    if partitioned and not partitions(instruction):
+        return f"XLA partitions no such {opcode} that gives {instruction.shape}"
+    return ""
+
+
+def partitions(instruction: Instruction) -> bool:
+    """Whether XLA divides an operation among devices, wherever the shardings of other arrays lead it."""
+    opcode = instruction.opcode
+    if opcode in _NOT_PARTITIONED or any(instruction.integer(name, 1) > 1 for name in _GROUPS):
+        return False
+    if opcode in _INDICES:
+        indices = instruction.operands[len(instruction.operands) // 2]
+        if indices.element_type not in _INDICES[opcode]:
+            return False
+    if opcode in ("reduce", "scatter") and not _is_exchanged(instruction.computation("to_apply")):
+        return False
+    if any(_is_lost(part) for part in _parts(instruction)):
+        return False
+    return all(shape.element_type.bits >= LEAST_PARTITIONED for shape in array_shapes(instruction.shape))
+
+
+def _is_exchanged(reducer: Computation) -> bool:
+    """Whether devices can combine by this function of two arguments; of more, XLA gathers all of them."""
+    if len(reducer.parameters) > 2:
+        return True
+    root = reducer.root
+    if {*root.operands} != {*reducer.parameters}:
+        return False
+    return root.opcode in (_OF_PREDICATES if root.element_type is ElementType.PRED else _ARITHMETIC)
+
+
+def _parts(instruction: Instruction) -> Iterable[object]:
+    """What is said of each dimension by a window, a padding or a slice."""
+    for value in instruction.attributes.values():
+        if isinstance(value, Window):
+            if instruction.opcode == "reduce-window":
+                yield from value.dims
+        elif isinstance(value, tuple):
+            yield from value
+
+
+def _is_lost(part: object) -> bool:
+    """Whether the partitioner dies where the dimension is divided: its shapes or offsets do not fit then.
+
+    These are windows on elements that are moved apart, edges that are cut off such elements, and slices of
+    one element with a stride.
+    """
+    match part:
+        case WindowDim():
+            return part.base_dilation > 1
+        case PaddingDim():
+            return part.low < 0 < part.interior
+        case SliceDim():
+            return part.stride > 1 and part.limit - part.start <= part.stride
+    return False

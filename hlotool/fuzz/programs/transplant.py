@@ -14,7 +14,7 @@ import numpy as np
 from hlotool.errors import VerificationError
 from hlotool.fuzz.programs.draft import Declined, Dims
 from hlotool.fuzz.programs.graph import Graph, castable
-from hlotool.fuzz.programs.limits import compiles
+from hlotool.fuzz.programs.limits import objection
 from hlotool.fuzz.programs.steps import STEPS
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner
@@ -229,8 +229,7 @@ class Transplant:
                 raise Declined("its value is not known")
             instruction.literal = Literal(shape, np.resize(instruction.literal.array, shape.dims))
         elif instruction.opcode not in ("parameter", "constant"):
+            if why := objection(instruction, self.graph.taste.partitioned):
+                raise Declined(why)
             operands = [operand.shape for operand in instruction.operands]
-            first = operands[0] if operands else None
-            if isinstance(first, ArrayShape) and not compiles(instruction.opcode, first.element_type):
-                raise Declined(f"XLA compiles no {instruction.opcode} of {first.element_type}")
             check_shape(instruction.opcode, operands, kept, shape, mixed_precision=False)

@@ -14,7 +14,8 @@ from hlotool.findings.provenance import source_of
 from hlotool.findings.records import finite_or_none
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Instruction
-from hlotool.numerics.exchangeability import Score
+from hlotool.numerics import thresholds
+from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import origin_of
 from hlotool.numerics.reasons import (
     LESS_STABLE,
@@ -29,6 +30,7 @@ from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
+from hlotool.replay.judge.semantics import Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +85,14 @@ class Case:
     def accused(self) -> LeafComparison | Accusation:
         """Nothing legal explains it, unless a known departure of XLA's does."""
         # Where nothing is rounded, nothing is denormal, either: no execution tells what f64 tells apart.
-        rule = self.executions.departures.explaining(self.leaf, flushes=self.wide is not WideRelation.OUTSIDE)
+        is_outside = self.wide is WideRelation.OUTSIDE
+        rule = self.executions.departures.explaining(self.leaf, flushes=not is_outside)
+        rest = ""
+        if rule is None and isinstance(self.found, Score) and not is_outside:
+            rule, rest = self._rule_beside_rounding(), ", apart from rounding"
         if rule is None:
             return Accusation(self)
-        reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same"
+        reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same{rest}"
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
 
     def _said(
@@ -96,6 +102,15 @@ class Case:
         source = None if instruction is None else source_of(module, [instruction])
         evidence = replace(self.evidence(), instruction=source, rule=rule)
         return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
+
+    def _rule_beside_rounding(self) -> Rule | None:
+        """The known departure that explains some elements, where legal executions explain all others."""
+        size = int(thresholds.FIRST_MEMBERS.value)
+        for rule, rest in self.executions.departures.in_part(self.leaf):
+            left = score(rest, self.executions.members(self.leaf, size), self.leaf.shape.element_type)
+            if not left.misplaced and left.ratio <= thresholds.RATIO.value:
+                return rule
+        return None
 
     def evidence(self) -> EvidenceRecord:
         """What is known before it is said why."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from hlotool.backends.numpy.departures import DEPARTURES, DepartingBackend
 from hlotool.backends.numpy.noise import Member
@@ -65,6 +67,19 @@ class Departures:
                 return rule
         return None
 
+    def in_part(self, leaf: Leaf) -> Iterator[tuple[Rule, Array]]:
+        """The rules that some elements follow to the bit, each with what it leaves to be explained.
+
+        That is the result in question with the values of the reference in the place of those elements.
+        """
+        for rule in self._rules[:-1]:
+            value = self._value(rule, leaf.number)
+            if value is None:
+                continue
+            follows = _same(value, leaf.actual) & ~_same(value, leaf.expected)
+            if follows.any():
+                yield rule, np.where(follows, leaf.expected, leaf.actual)
+
     def _value(self, rule: Rule, number: int) -> Array | None:
         if rule not in self._results:
             self._results[rule] = self._executed(rule)
@@ -78,3 +93,9 @@ class Departures:
             return array_leaves(self._side.shape, self._side.execute(backend)())
         except HlotoolError:
             return None
+
+
+def _same(one: Array, other: Array) -> npt.NDArray[np.bool_]:
+    """Which elements are equal, or both NaN."""
+    found: npt.NDArray[np.bool_] = (one == other) | ((one != one) & (other != other))
+    return found

@@ -87,6 +87,26 @@ def test_exact_arithmetic_stays_exact() -> None:
     np.testing.assert_array_equal(_run("numpy:perturbed=5", COUNTING, [x]), _run("numpy", COUNTING, [x]))
 
 
+def test_a_factorisation_of_whole_numbers_is_not_exact() -> None:
+    """The last pivot is 768 - 1/768 - (768 - 1/768): what is left of it, rounding decides."""
+    text = "ENTRY e { x = f32[3,3] parameter(0) ROOT c = f32[3,3] cholesky(x), lower=true }"
+    x = np.float32([[768, 1, 1], [1, 768, 1], [1, 768, 768]])
+    found = {bool(np.isnan(_run(f"numpy:perturbed={seed}", text, [x])).any()) for seed in range(8)}
+    assert found == {True, False}
+
+
+def test_functions_that_xla_expands_are_rounded_in_f16() -> None:
+    """1 / (1 + exp(-x)) is 1.94 units off; tanh, which is computed in f32, half of one."""
+    x = np.linspace(-8, 8, 999).astype(np.float16)
+    units = {}
+    for opcode in ("logistic", "tanh"):
+        text = f"ENTRY e {{ x = f16[999] parameter(0) ROOT r = f16[999] {opcode}(x) }}"
+        exact = _run("numpy", text, [x])
+        off = [_run(f"numpy:perturbed={seed}", text, [x]) for seed in range(6)]
+        units[opcode] = max(np.abs(y.view(np.int16) - exact.view(np.int16)).max() for y in off)
+    assert units["logistic"] > units["tanh"] >= 1
+
+
 def test_a_quotient_by_a_constant_is_not_taken_for_exact() -> None:
     text = """ENTRY e {
       x = f32[1000] parameter(0)

@@ -55,6 +55,21 @@ def test_a_fault_beside_a_known_difference_is_wrong() -> None:
     assert leaf.verdict is Verdict.WRONG
 
 
+LOGISTIC = "ENTRY e { x = f16[4] parameter(0) y = f16[4] logistic(x) ROOT r = f32[4] convert(y) }"
+#: What jaxlib 0.10.2 gives for them: exp(-x) is infinite in f16 for the first, and rounded for the second.
+FAR_AND_NEAR, ON_XLA = np.float16([-13.38, -5.246, 0.5, 1]), np.float32([0, 0.005237579, 0.6225586, 0.73095703])
+
+
+def test_a_known_difference_beside_rounding() -> None:
+    """Some elements follow the rule, others are rounded as some legal execution rounds them."""
+    leaf = _judged(LOGISTIC, [FAR_AND_NEAR], ON_XLA)
+    assert (leaf.verdict, leaf.evidence.rule) == (Verdict.SEMANTICS, "f16-logistic-overflows")
+    for place, value in ((1, 0.0), (1, 0.00515), (2, 0.6255)):
+        faulty = ON_XLA.copy()
+        faulty[place] = value
+        assert _judged(LOGISTIC, [FAR_AND_NEAR], faulty).verdict is Verdict.WRONG
+
+
 def test_flushed_denormals_are_legal_even_where_they_are_amplified() -> None:
     text = "ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(1) ROOT d = f32[2] divide(y, x) }"
     x = np.float32([1e-40, 2])
