@@ -312,13 +312,26 @@ class Sizes:
             if whole.why:
                 self.freeze(whole, whole.why)
             return first, rest
-        # (x + y) * m = x * m + y * m
+        return self._cut_product(whole, at, depth)
+
+    def _cut_product(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
+        """A product as a sum of two parts: (x + y) * m is x * m + y * m.
+
+        A place within one of the rows cuts the row: (x + 1 + y) * (r + s) is x * m + r, and s + y * m.
+        """
         major, *minors = self._parts(whole.parts, Form.PRODUCT)
-        minor = prod(m.value for m in minors)
-        if at % minor:
-            raise _Unlike
-        x, y = self._pieces(major, at // minor, depth + 1)
-        return self._product([x, *minors]), self._product([y, *minors])
+        row = self._product(minors)
+        rows, within = divmod(at, row.value)
+        before, behind = self._pieces(major, rows, depth + 1) if rows else (None, major)
+        if not within:
+            assert before is not None
+            return self._product([before, row]), self._product([behind, row])
+        first, rest = self._pieces(row, within, depth + 1)
+        last = self._pieces(behind, 1, depth + 1)[1] if behind.value > 1 else None
+        return (
+            self._sum([*([self._product([before, row])] if before else []), first]),
+            self._sum([rest, *([self._product([last, row])] if last else [])]),
+        )
 
     def _pieces(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
         """A size as two parts, wherever it is cut already."""
