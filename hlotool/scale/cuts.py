@@ -83,7 +83,7 @@ def _decide(sizes: Sizes, size: Size, said: Sequence[_Said], stated: Sequence[St
         return
     if alone:
         why = f"{place(_reader(said, alone))}: a position in it, in one program only"
-        if not is_clear:
+        if not is_clear or sizes.is_mixed(size):
             sizes.freeze(size, why)
             return
         # What lies before a position that cannot follow stays, and so does the position.

@@ -67,6 +67,8 @@ class Sizes:
     def __init__(self) -> None:
         #: Pairs of which the first is no larger than the second, and must not become larger.
         self.orders: list[tuple[Size, Size]] = []
+        #: Sizes whose elements a reshape mixes: which ones stay is not the same before and after it.
+        self.mixed: list[Size] = []
 
     def new(self, value: int) -> Size:
         """A size that nothing is known of yet; 0 and 1 stay what they are."""
@@ -103,13 +105,20 @@ class Sizes:
         """The elements of two arrays are the same, in row-major order: a reshape.
 
         Runs of dimensions that hold the same number of elements are told apart first, so that a run that
-        cannot be understood freezes nothing else.
+        cannot be understood freezes nothing else. One that has the same factors in another order holds the
+        same number of elements whatever they are, though others: a matrix that is read in the wrong order.
         """
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
             self.freeze_all((*ones, *others), why)
             return
         for run, other_run in _runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
-            self._guarded(run, other_run, why, partial(self._match, run, other_run, Form.PRODUCT, 0))
+            try:
+                self._match(run, other_run, Form.PRODUCT, 0)
+            except _Unlike:
+                if Counter(self._parts(run, Form.PRODUCT)) == Counter(self._parts(other_run, Form.PRODUCT)):
+                    self.mixed += run
+                else:
+                    self.freeze_all((*run, *other_run), why)
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
@@ -177,6 +186,11 @@ class Sizes:
                 number = prod(numbers) if one.form is Form.PRODUCT else sum(numbers)
             known[one] = number
         return number
+
+    def is_mixed(self, size: Size) -> bool:
+        """Whether elements of it are mixed by a reshape."""
+        mixed = {atom for one in self.mixed for atom in self.atoms(one)}
+        return not mixed.isdisjoint(self.atoms(size))
 
     def settle(self) -> None:
         """Find the part that a size is that is no larger than a sum with such a part.
