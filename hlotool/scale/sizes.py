@@ -1,7 +1,7 @@
 """Sizes of dimensions as terms: which are equal, which are products or sums of others, which must stay.
 
 Every dimension of every value is a `Size`. What an opcode says of the dimensions of its operands and its
-result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_product`, a reshape) or into
+result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_elements`, a reshape) or into
 parts (`Sizes.same_sum`, a concatenation or a slice). A cut is made once, for everything that has the size:
 two ways of cutting it are refined to one that both follow. Where that is impossible the sizes are frozen:
 they keep their numbers, which satisfy every relation, for the program has them.
@@ -10,7 +10,7 @@ they keep their numbers, which satisfy every relation, for the program has them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -69,6 +69,7 @@ class Sizes:
         self.orders: list[tuple[Size, Size]] = []
         #: Sizes whose elements a reshape mixes: which ones stay is not the same before and after it.
         self.mixed: list[Size] = []
+        self._reshaped: list[tuple[Sequence[Size], Sequence[Size], str]] = []
 
     def new(self, value: int) -> Size:
         """A size that nothing is known of yet; 0 and 1 stay what they are."""
@@ -102,23 +103,34 @@ class Sizes:
             self.unify(one, other)
 
     def same_product(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
+        """The product of sizes is that of others, the major one first."""
+        for run, other_run in self._unlike_runs(ones, others):
+            self.freeze_all((*run, *other_run), why)
+
+    def same_elements(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """The elements of two arrays are the same, in row-major order: a reshape.
 
+        What cannot be told as factors is frozen by `settle`: everything has to be related first to see
+        whether it is the same factors in another order.
+        """
+        self._reshaped += [(*runs, why) for runs in self._unlike_runs(ones, others)]
+
+    def _unlike_runs(
+        self, ones: Sequence[Size], others: Sequence[Size]
+    ) -> Iterator[tuple[Sequence[Size], Sequence[Size]]]:
+        """Relate the factors of two equal products; the runs of them that have none in common.
+
         Runs of dimensions that hold the same number of elements are told apart first, so that a run that
-        cannot be understood freezes nothing else. One that has the same factors in another order holds the
-        same number of elements whatever they are, though others: a matrix that is read in the wrong order.
+        cannot be understood freezes nothing else.
         """
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
-            self.freeze_all((*ones, *others), why)
+            yield ones, others
             return
         for run, other_run in _runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
             try:
                 self._match(run, other_run, Form.PRODUCT, 0)
             except _Unlike:
-                if Counter(self._parts(run, Form.PRODUCT)) == Counter(self._parts(other_run, Form.PRODUCT)):
-                    self.mixed += run
-                else:
-                    self.freeze_all((*run, *other_run), why)
+                yield run, other_run
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
@@ -193,10 +205,19 @@ class Sizes:
         return not mixed.isdisjoint(self.atoms(size))
 
     def settle(self) -> None:
-        """Find the part that a size is that is no larger than a sum with such a part.
+        """Say what could not be said before everything was related.
 
-        What a loop takes of a dimension in windows, but for the rest that it leaves, is a part of it.
+        A reshape with the same factors in another order keeps the number of elements whatever they are,
+        though it mixes them: a matrix that is read in the wrong order. Other reshapes that could not be told
+        freeze their sizes. And a size that is no larger than a sum with one part like it is that part: what
+        a loop takes of a dimension in windows, but for the rest that it leaves.
         """
+        for ones, others, why in self._reshaped:
+            if Counter(self._parts(ones, Form.PRODUCT)) == Counter(self._parts(others, Form.PRODUCT)):
+                self.mixed += ones
+            else:
+                self.freeze_all((*ones, *others), why)
+        self._reshaped.clear()
         for small, large in self.orders:
             whole, part = self.root(large), self.root(small)
             if whole.form is Form.SUM and part.form is Form.ATOM:
