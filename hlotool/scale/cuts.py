@@ -63,45 +63,88 @@ def relate_stated(programs: Sequence[Places]) -> None:
 
     for number, program in enumerate(stated):
         for one in program.statements:
-            of(one.size, number).statements.append(one)
+            if not _is_vague(one, stated):
+                of(one.size, number).statements.append(one)
         for one in program.shared:
-            of(one.size, number).shared.append(one)
+            # An index may be limited in other forms elsewhere.
+            if not one.is_limit:
+                of(one.size, number).shared.append(one)
         for doubt in program.doubts:
             of(doubt.size, number).doubts.add(doubt.signature)
     for size, said in dimensions.items():
-        _decide(sizes, size, said, stated)
+        _Dimension(sizes, size, said, stated).decide()
 
 
-def _decide(sizes: Sizes, size: Size, said: Sequence[_Said], stated: Sequence[Stated]) -> None:
-    """What becomes of one dimension, and of the constants that state positions in it."""
-    everywhere = set.intersection(*(one.positions for one in said))
-    anywhere = set[int]().union(*(one.positions for one in said))
-    shared = set[int]().union(*(_positions(one.shared) for one in said))
-    alone = anywhere - everywhere
-    is_clear = all(one.doubts == said[0].doubts for one in said)
-    if not alone and (not is_clear or len(anywhere) > _MOST_SHARED):
-        return
-    if alone:
-        why = f"{place(_reader(said, alone))}: a position in it, in one program only"
-        if not is_clear or sizes.is_mixed(size):
-            sizes.freeze(size, why)
+def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
+    """Whether it limits an index that some program may have in a form in which nobody sees that it is one,
+    with the same limit: compilers compute an index again where they need it."""
+    position = max(statement.positions)
+    return statement.is_limit and any(
+        abs(number - other) <= _NEAR
+        for program in stated
+        for number in (position, position + statement.offset)
+        for other in program.others
+    )
+
+
+@dataclass
+class _Dimension:
+    """One dimension, and what each of the programs says of it.
+
+    Attributes:
+        sizes: all.
+        size: of the dimension.
+        said: by each program.
+        stated: by each program, of all dimensions.
+    """
+
+    sizes: Sizes
+    size: Size
+    said: Sequence[_Said]
+    stated: Sequence[Stated]
+
+    def decide(self) -> None:
+        """Cut the dimension, keep it, or leave it and its constants alone."""
+        is_clear = all(one.doubts == self.said[0].doubts for one in self.said)
+        for one in self.said:
+            one.statements = [each for each in one.statements if is_clear or not each.is_limit]
+        everywhere = set.intersection(*(one.positions for one in self.said))
+        anywhere = set[int]().union(*(one.positions for one in self.said))
+        alone = anywhere - everywhere
+        left = set[int]().union(*(_positions(one.shared) for one in self.said))
+        if not alone and (not is_clear or len(anywhere) > _MOST_SHARED):
             return
-        # What lies before a position that cannot follow stays, and so does the position.
-        staying = {other for other in shared if any(abs(position - other) <= _NEAR for position in alone)}
-        if staying:
-            first, _ = _cut(sizes, size, max(staying), why)
-            sizes.freeze(first, why)
-            shared -= set(range(max(staying) + 1))
-    for program, one in zip(stated, said):
-        for statement in one.statements:
-            if shared.isdisjoint(statement.positions):
-                _follow(program, statement)
+        if alone:
+            why = f"{place(self._reader(alone))}: a position in it, in one program only"
+            if not is_clear or self.sizes.is_mixed(self.size):
+                self.sizes.freeze(self.size, why)
+                return
+            staying = self._staying(alone, left)
+            if staying:
+                # What lies before a position that cannot follow stays, and so does the position.
+                first, _ = _cut(self.sizes, self.size, max(staying), why)
+                self.sizes.freeze(first, why)
+                left -= set(range(max(staying) + 1))
+        for program, one in zip(self.stated, self.said):
+            for statement in one.statements:
+                if left.isdisjoint(statement.positions):
+                    _follow(program, statement)
 
+    def _staying(self, alone: set[int], left: set[int]) -> set[int]:
+        """Positions that cannot follow, though programs say different things there."""
+        near = {other for other in left if any(abs(position - other) <= _NEAR for position in alone)}
+        compared = {
+            position
+            for program, said in zip(self.stated, self.said)
+            for position in alone - said.positions
+            if not program.compared.isdisjoint((position - 1, position, position + 1))
+        }
+        return near | compared
 
-def _reader(said: Sequence[_Said], positions: set[int]) -> Instruction:
-    """What reads one of the positions first."""
-    statements = (statement for one in said for statement in (*one.statements, *one.shared))
-    return next(one.reader for one in statements if not positions.isdisjoint(one.positions))
+    def _reader(self, positions: set[int]) -> Instruction:
+        """What reads one of the positions first."""
+        statements = (one for said in self.said for one in (*said.statements, *said.shared))
+        return next(one.reader for one in statements if not positions.isdisjoint(one.positions))
 
 
 def _follow(program: Stated, statement: Statement) -> None:

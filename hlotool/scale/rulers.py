@@ -31,10 +31,13 @@ class Ruler(NamedTuple):
     Attributes:
         size: of the dimension.
         offset: what the integer is more than the position.
+        is_counted: whether it is made of an iota; else it is an index, which a program may compute again
+            elsewhere, so that only some of its forms are known to be one.
     """
 
     size: Size
     offset: int
+    is_counted: bool
 
 
 class Start(NamedTuple):
@@ -128,14 +131,17 @@ class Rulers:
 
     def _of(self, source: Instruction, depth: int) -> Ruler | None:
         if source.opcode == "iota":
-            return Ruler(self._places.known.of(source)[source.integer("iota_dimension")], 0)
+            return Ruler(self._places.known.of(source)[source.integer("iota_dimension")], 0, True)
         size = self._indices.get(source)
         if size is not None:
-            return Ruler(size, 0)
+            return Ruler(size, 0, False)
         if source.opcode in ("add", "subtract"):
             return self._moved(source, depth)
-        if source.opcode in ("minimum", "maximum", "clamp"):
-            return next(filter(None, (self.of(operand, depth + 1) for operand in source.operands)), None)
+        if source.opcode in ("minimum", "maximum", "clamp", "select"):
+            choices = source.operands[1:] if source.opcode == "select" else source.operands
+            found = [ruler for operand in choices if (ruler := self.of(operand, depth + 1)) is not None]
+            # Of an index that has the size added to it where it is negative the one that is plain.
+            return min(found, key=lambda ruler: abs(ruler.offset), default=None)
         return None
 
     def _moved(self, source: Instruction, depth: int) -> Ruler | None:
@@ -147,7 +153,7 @@ class Rulers:
             ruler = None if number is None else self.of(position, depth + 1)
             if number is not None and ruler is not None:
                 self.moved.add(source)
-                return Ruler(ruler.size, ruler.offset + sign * number)
+                return ruler._replace(offset=ruler.offset + sign * number)
         return None
 
     def _follow(self, start: Start) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
 from hlotool.scale.rulers import Rulers, elements, whole_number
 from hlotool.scale.sizes import Size
@@ -41,6 +42,7 @@ class Statement:
         offset: what the elements are more than the positions.
         window: of the elements that are taken from there on.
         is_from_end: whether the elements are negative, and count from the end of the dimension.
+        is_limit: whether an index is limited to it, or compared with it, which is not the constant itself.
     """
 
     constant: Instruction
@@ -51,6 +53,7 @@ class Statement:
     offset: int
     window: Size | None = None
     is_from_end: bool = False
+    is_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class Stated:
         shared: those whose constant is something else, too.
         doubts: about other numbers.
         settled: reads of constants that decide nothing.
+        others: integers of other constants.
+        compared: those of them that something is compared with, or limited to.
     """
 
     def __init__(self, places: Places) -> None:
@@ -92,6 +97,7 @@ class Stated:
         stated = [one for one in found if max(one.positions) > 0]
         self.statements = [one for one in stated if one.constant not in shared]
         self.shared = [one for one in stated if one.constant in shared]
+        self.others, self.compared = self._others({one.constant for one in found})
 
     def _bounds(self) -> Iterator[Statement]:
         """Constants that positions are compared with, or limited to."""
@@ -109,7 +115,15 @@ class Stated:
                     continue
                 position = value - ruler.offset
                 inside = position if 0 < position < ruler.size.value else -1
-                yield Statement(constant, instruction, number, ruler.size, (inside,), ruler.offset)
+                yield Statement(
+                    constant,
+                    instruction,
+                    number,
+                    ruler.size,
+                    (inside,),
+                    ruler.offset,
+                    is_limit=not ruler.is_counted,
+                )
 
     def _limits(self) -> Iterator[Statement]:
         """Constants that say where windows begin."""
@@ -172,3 +186,17 @@ class Stated:
                 if source in constants and (instruction, number) not in ends:
                     others.add(source)
         return others
+
+    def _others(self, known: set[Instruction]) -> tuple[set[int], set[int]]:
+        """Integers that are no positions as far as is known, and those of them that are compared."""
+        others, compared = set[int](), set[int]()
+        for instruction in self.places.spread.calls.home:
+            if instruction.opcode == "constant" and instruction not in known:
+                if isinstance(instruction.shape, ArrayShape) and instruction.shape.element_type.is_integer:
+                    others.update(map(abs, elements(instruction) or ()))
+            elif instruction.opcode in _COMPARES:
+                for operand in instruction.operands:
+                    constant = self.places.stripped(operand)
+                    if constant is not None and constant not in known:
+                        compared.update(map(abs, elements(constant) or ()))
+        return others, compared
