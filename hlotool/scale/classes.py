@@ -18,7 +18,7 @@ from hlotool.scale.integers import freeze_counted
 from hlotool.scale.literals import freeze_literals
 from hlotool.scale.loops import SizeConstant, relate_loops
 from hlotool.scale.means import CountConstant, relate_means
-from hlotool.scale.places import PlaceConstant
+from hlotool.scale.places import PlaceConstant, TableConstant
 from hlotool.scale.relate_places import relate_places
 from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its rules
     contraction,
@@ -52,7 +52,7 @@ class Classes:
 
     modules: Sequence[Module]
     known: Relations
-    constants: Mapping[Instruction, SizeConstant | PlaceConstant | CountConstant] = field(
+    constants: Mapping[Instruction, SizeConstant | PlaceConstant | TableConstant | CountConstant] = field(
         default_factory=dict
     )
     loops: list[Size] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 A constant that both programs have is cut on both sides to the same elements. One whose elements are all equal
 needs no partner. Any other was computed by a compiler from something of the full size: nobody says what it
-would be of another one, and its dimensions stay.
+would be of another one, and its dimensions stay; so do those of a table that a reshape may have mixed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ def freeze_literals(known: Relations, modules: Sequence[Module]) -> None:
         for instruction, contents in table.items():
             if len(modules) > 1 and contents not in shared:
                 known.freeze(instruction, f"{place(instruction)}: a table in one of the programs only")
+            elif any(map(known.sizes.is_mixed, known.of(instruction))):
+                known.freeze(instruction, f"{place(instruction)}: a table whose elements a reshape mixes")
 
 
 def _tables(known: Relations, module: Module) -> Iterator[tuple[Instruction, Hashable]]:

@@ -50,6 +50,26 @@ class PlaceConstant:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TableConstant:
+    """A constant whose elements are places along a dimension, each of its own.
+
+    Attributes:
+        sizes: what lies before each of the places, or behind it, in row-major order.
+        factors: 1 where it lies before; -1 where it lies behind.
+        offsets: what is added to that.
+    """
+
+    sizes: tuple[Size, ...]
+    factors: Array
+    offsets: Array
+
+    def value(self, number: Number) -> Array:
+        """Its elements when sizes are other numbers."""
+        parts = np.array([number(size) for size in self.sizes], np.int64)
+        return self.factors * parts.reshape(self.factors.shape) + self.offsets
+
+
 @dataclass
 class Found:
     """What is known of one program so far.
@@ -88,19 +108,24 @@ class Places:
         spread: what devices have of integers.
         found: constants, and where they are understood.
         from_the_end: those of them that are added to negative indices, and are nothing else.
+        tables: constants of several elements that are places, each of its own.
     """
 
     def __init__(self, known: Relations, spread: Spread) -> None:
         self.known, self.spread = known, spread
         self.found = Found()
         self.from_the_end: set[Instruction] = set()
+        self.tables: dict[Instruction, TableConstant] = {}
+        self._stripped: dict[Instruction, Instruction | None] = {}
 
     def stripped(self, value: Instruction) -> Instruction | None:
         """What computes the elements of a value, which others arrange."""
-        found = self.spread.origin(value)
-        while found is not None and found.opcode in SAME:
-            found = self.spread.origin(found.operands[0])
-        return found
+        if value not in self._stripped:
+            found = self.spread.origin(value)
+            while found is not None and found.opcode in SAME:
+                found = self.spread.origin(found.operands[0])
+            self._stripped[value] = found
+        return self._stripped[value]
 
     def is_multiple(self, value: Instruction, size: Size, end: tuple[Instruction, int]) -> bool:
         """Whether a place is a number of shards, or one less, with constants that say so."""

@@ -7,10 +7,10 @@ from typing import Final
 
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.module import Instruction, Module
+from hlotool.scale.cuts import relate_stated
 from hlotool.scale.indices import relate_indices
 from hlotool.scale.loops import SizeConstant
-from hlotool.scale.masks import relate_masks
-from hlotool.scale.places import PlaceConstant, Places
+from hlotool.scale.places import PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Relations, place
 from hlotool.scale.shards import relate_shards
 from hlotool.scale.sizes import Size
@@ -22,9 +22,9 @@ _NEAR: Final = 8
 
 def relate_places(
     known: Relations, modules: Sequence[Module], loops: Mapping[Instruction, SizeConstant]
-) -> dict[Instruction, PlaceConstant]:
-    """Find the constants that follow sizes as places of shards, as bounds of masks, or are added to negative
-    indices.
+) -> dict[Instruction, PlaceConstant | TableConstant]:
+    """Find the constants that follow sizes as places of shards, as positions that are stated, or are added to
+    negative indices.
 
     Args:
         known: sizes and relations; sizes of shards become related to those that they are cut from.
@@ -35,7 +35,7 @@ def relate_places(
     from_the_end: set[Instruction] = set()
     doubtful: set[Instruction] = set()
     programs = [Places(known, Spread(module)) for module in modules]
-    relate_masks(programs)
+    relate_stated(programs)
     for places in programs:
         relate_shards(places)
         relate_indices(places)
@@ -49,7 +49,8 @@ def relate_places(
             del found[constant]
         elif constant in doubtful and constant not in from_the_end:
             known.sizes.freeze(held.size, f"{place(constant)}: a place, and more than that")
-    return _on_both_sides(known, modules, {*loops}, found, from_the_end, doubtful)
+    tables = {constant: table for places in programs for constant, table in places.tables.items()}
+    return {**_on_both_sides(known, modules, {*loops}, found, from_the_end, doubtful), **tables}
 
 
 def _reconcile(known: Relations, constant: Instruction, loop: SizeConstant, held: PlaceConstant) -> None:

@@ -99,8 +99,7 @@ class _Scaler:
         held = self.classes.constants.get(original)
         if held is not None:
             value = held.value(self.number)
-            array = np.full_like(literal.array, value)
-            return Literal(literal.shape, array)
+            literal = Literal(literal.shape, np.full_like(literal.array, value))
         return self._cut(literal, self.classes.known.dims[original], ())
 
     def _cut(self, literal: Literal, dims: Mapping[ShapeIndex, Dims], index: ShapeIndex) -> Literal:

@@ -1,7 +1,7 @@
 """Sizes of dimensions as terms: which are equal, which are products or sums of others, which must stay.
 
 Every dimension of every value is a `Size`. What an opcode says of the dimensions of its operands and its
-result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_product`, a reshape) or into
+result makes sizes equal (`Sizes.unify`), cuts them into factors (`Sizes.same_elements`, a reshape) or into
 parts (`Sizes.same_sum`, a concatenation or a slice). A cut is made once, for everything that has the size:
 two ways of cutting it are refined to one that both follow. Where that is impossible the sizes are frozen:
 they keep their numbers, which satisfy every relation, for the program has them.
@@ -10,7 +10,7 @@ they keep their numbers, which satisfy every relation, for the program has them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -69,6 +69,9 @@ class Sizes:
     def __init__(self) -> None:
         #: Pairs of which the first is no larger than the second, and must not become larger.
         self.orders: list[tuple[Size, Size]] = []
+        #: Sizes whose elements a reshape mixes: which ones stay is not the same before and after it.
+        self.mixed: list[Size] = []
+        self._reshaped: list[tuple[Sequence[Size], Sequence[Size], str]] = []
 
     def new(self, value: int) -> Size:
         """A size that nothing is known of yet; 0 and 1 stay what they are."""
@@ -102,16 +105,34 @@ class Sizes:
             self.unify(one, other)
 
     def same_product(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
+        """The product of sizes is that of others, the major one first."""
+        for run, other_run in self._unlike_runs(ones, others):
+            self.freeze_all((*run, *other_run), why)
+
+    def same_elements(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """The elements of two arrays are the same, in row-major order: a reshape.
+
+        What cannot be told as factors is frozen by `settle`: everything has to be related first to see
+        whether it is the same factors in another order.
+        """
+        self._reshaped += [(*runs, why) for runs in self._unlike_runs(ones, others)]
+
+    def _unlike_runs(
+        self, ones: Sequence[Size], others: Sequence[Size]
+    ) -> Iterator[tuple[Sequence[Size], Sequence[Size]]]:
+        """Relate the factors of two equal products; the runs of them that have none in common.
 
         Runs of dimensions that hold the same number of elements are told apart first, so that a run that
         cannot be understood freezes nothing else.
         """
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
-            self.freeze_all((*ones, *others), why)
+            yield ones, others
             return
         for run, other_run in runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
-            self._guarded(run, other_run, why, partial(self._match, run, other_run, Form.PRODUCT, 0))
+            try:
+                self._match(run, other_run, Form.PRODUCT, 0)
+            except _Unlike:
+                yield run, other_run
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
@@ -180,11 +201,25 @@ class Sizes:
             known[one] = number
         return number
 
-    def settle(self) -> None:
-        """Find the part that a size is that is no larger than a sum with such a part.
+    def is_mixed(self, size: Size) -> bool:
+        """Whether elements of it are mixed by a reshape."""
+        mixed = {atom for one in self.mixed for atom in self.atoms(one)}
+        return not mixed.isdisjoint(self.atoms(size))
 
-        What a loop takes of a dimension in windows, but for the rest that it leaves, is a part of it.
+    def settle(self) -> None:
+        """Say what could not be said before everything was related.
+
+        A reshape with the same factors in another order keeps the number of elements whatever they are,
+        though it mixes them: a matrix that is read in the wrong order. Other reshapes that could not be told
+        freeze their sizes. And a size that is no larger than a sum with one part like it is that part: what
+        a loop takes of a dimension in windows, but for the rest that it leaves.
         """
+        for ones, others, why in self._reshaped:
+            if Counter(self._parts(ones, Form.PRODUCT)) == Counter(self._parts(others, Form.PRODUCT)):
+                self.mixed += ones
+            else:
+                self.freeze_all((*ones, *others), why)
+        self._reshaped.clear()
         for small, large in self.orders:
             whole, part = self.root(large), self.root(small)
             if whole.form is Form.SUM and part.form is Form.ATOM:
@@ -345,17 +380,36 @@ class Sizes:
             if whole.why:
                 self.freeze(whole, whole.why)
             return first, rest
-        # (x + y) * m = x * m + y * m, for the first factor that can be cut there; one that leaves what the first
-        # part is made of, if there is any.
+        return self._cut_product(whole, at, depth, like)
+
+    def _cut_product(self, whole: Size, at: int, depth: int, like: Size | None) -> tuple[Size, Size]:
+        """A product as a sum of two parts: (x + y) * m is x * m + y * m.
+
+        The first factor is cut that can be cut there; one that leaves what the first part is made of, if there
+        is any.
+        """
         parts = self._parts(whole.parts, Form.PRODUCT)
         able = [n for n, part in enumerate(parts) if at % (whole.value // part.value) == 0]
         if not able:
-            raise _Unlike
+            return self._cut_row(parts, at, depth)
         told = Counter(map(value_of, [] if like is None else self._parts([like], Form.PRODUCT)))
         minors = {n: [*parts[:n], *parts[n + 1 :]] for n in able}
         number = next((n for n in able if Counter(map(value_of, minors[n])) <= told), able[0])
         x, y = self._pieces(parts[number], at // (whole.value // parts[number].value), depth + 1)
         return self._product([x, *minors[number]]), self._product([y, *minors[number]])
+
+    def _cut_row(self, factors: list[Size], at: int, depth: int) -> tuple[Size, Size]:
+        """A product cut within one of its rows: (x + 1 + y) * (r + s) is x * m + r, and s + y * m."""
+        major, *minors = factors
+        row = self._product(minors)
+        rows, within = divmod(at, row.value)
+        before, behind = self._pieces(major, rows, depth + 1) if rows else (None, major)
+        first, rest = self._pieces(row, within, depth + 1)
+        last = self._pieces(behind, 1, depth + 1)[1] if behind.value > 1 else None
+        return (
+            self._sum([*([self._product([before, row])] if before else []), first]),
+            self._sum([rest, *([self._product([last, row])] if last else [])]),
+        )
 
     def _pieces(self, whole: Size, at: int, depth: int) -> tuple[Size, Size]:
         """A size as two parts, wherever it is cut already."""

@@ -32,7 +32,7 @@ def transpose(known: Relations, instruction: Instruction) -> None:
 def reshape(known: Relations, instruction: Instruction) -> None:
     """The same elements, in row-major order."""
     given, result = known.of(instruction.operands[0]), known.of(instruction)
-    known.sizes.same_product(given, result, f"{place(instruction)} cannot be told as factors")
+    known.sizes.same_elements(given, result, f"{place(instruction)} cannot be told as factors")
 
 
 @relates("bitcast")
@@ -53,7 +53,7 @@ def bitcast(known: Relations, instruction: Instruction) -> None:
     else:
         left = [sizes[d] for d in reversed(given.minor_to_major)]
         right = [others[d] for d in reversed(result.minor_to_major)]
-        known.sizes.same_product(left, right, f"{place(instruction)} cannot be told as factors")
+        known.sizes.same_elements(left, right, f"{place(instruction)} cannot be told as factors")
 
 
 @relates("bitcast-convert")

@@ -1,0 +1,193 @@
+"""Dimensions are cut at the positions that programs state, so that these stay inside of smaller ones.
+
+`compare(iota, 45)` says where something begins or ends. Left as it is 45 would lie behind the end of a
+dimension that becomes 17, and what it does would be nothing, a fault in it included. So the dimension is cut
+there, on both sides, and the constant follows what lies before it: prefix and suffix keep their ends, and
+the element at the place stays an element.
+
+A position means the same in all programs if it follows in all, or in none. So all that is said of one
+dimension follows, or nothing does. Where one program says what the other one does not, it is in another form
+in that one (a slice, a table, padding: these are cut at the same place), or a fault. Where the other one has
+a constant that may be the same position in a way that is not understood, nobody knows, and the dimension
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from hlotool.ir.module import Instruction
+from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
+from hlotool.scale.rules.base import place
+from hlotool.scale.sizes import Size, Sizes
+from hlotool.scale.stated import Stated, Statement
+
+#: A compiler hides a position in a number that is a little larger or smaller.
+_NEAR: Final = 8
+#: Where both programs state more positions than this of one dimension it is taken apart: they stay as they
+#: are in both.
+_MOST_SHARED: Final = 8
+
+
+@dataclass
+class _Said:
+    """What one program says of one dimension."""
+
+    statements: list[Statement] = field(default_factory=list)
+    shared: list[Statement] = field(default_factory=list)
+    doubts: set[Hashable] = field(default_factory=set)
+
+    @property
+    def positions(self) -> set[int]:
+        """That are stated."""
+        return _positions([*self.statements, *self.shared])
+
+
+def _positions(statements: Iterable[Statement]) -> set[int]:
+    return {position for one in statements for position in one.positions if position > 0}
+
+
+def relate_stated(programs: Sequence[Places]) -> None:
+    """Cut dimensions at the positions that are stated of them."""
+    stated = [Stated(places) for places in programs]
+    sizes = programs[0].known.sizes
+    dimensions: dict[Size, list[_Said]] = {}
+
+    def of(size: Size, number: int) -> _Said:
+        """What one of the programs says of a dimension."""
+        return dimensions.setdefault(sizes.root(size), [_Said() for _ in programs])[number]
+
+    for number, program in enumerate(stated):
+        for one in program.statements:
+            if not _is_vague(one, stated):
+                of(one.size, number).statements.append(one)
+        for one in program.shared:
+            # An index may be limited in other forms elsewhere.
+            if not one.is_limit:
+                of(one.size, number).shared.append(one)
+        for doubt in program.doubts:
+            of(doubt.size, number).doubts.add(doubt.signature)
+    for size, said in dimensions.items():
+        _Dimension(sizes, size, said, stated).decide()
+
+
+def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
+    """Whether it limits an index that some program may have in a form in which nobody sees that it is one,
+    with the same limit: compilers compute an index again where they need it."""
+    position = max(statement.positions)
+    return statement.is_limit and any(
+        abs(number - other) <= _NEAR
+        for program in stated
+        for number in (position, position + statement.offset)
+        for other in program.others
+    )
+
+
+@dataclass
+class _Dimension:
+    """One dimension, and what each of the programs says of it.
+
+    Attributes:
+        sizes: all.
+        size: of the dimension.
+        said: by each program.
+        stated: by each program, of all dimensions.
+    """
+
+    sizes: Sizes
+    size: Size
+    said: Sequence[_Said]
+    stated: Sequence[Stated]
+
+    def decide(self) -> None:
+        """Cut the dimension, keep it, or leave it and its constants alone."""
+        is_clear = all(one.doubts == self.said[0].doubts for one in self.said)
+        for one in self.said:
+            one.statements = [each for each in one.statements if is_clear or not each.is_limit]
+        everywhere = set.intersection(*(one.positions for one in self.said))
+        anywhere = set[int]().union(*(one.positions for one in self.said))
+        alone = anywhere - everywhere
+        left = set[int]().union(*(_positions(one.shared) for one in self.said))
+        if not alone and (not is_clear or len(anywhere) > _MOST_SHARED):
+            return
+        if alone:
+            why = f"{place(self._reader(alone))}: a position in it, in one program only"
+            if not is_clear or self.sizes.is_mixed(self.size):
+                self.sizes.freeze(self.size, why)
+                return
+            staying = self._staying(alone, left)
+            if staying:
+                # What lies before a position that cannot follow stays, and so does the position.
+                first, _ = _cut(self.sizes, self.size, max(staying), why)
+                self.sizes.freeze(first, why)
+                left -= set(range(max(staying) + 1))
+        for program, one in zip(self.stated, self.said):
+            for statement in one.statements:
+                if left.isdisjoint(statement.positions):
+                    _follow(program, statement)
+
+    def _staying(self, alone: set[int], left: set[int]) -> set[int]:
+        """Positions that cannot follow, though programs say different things there."""
+        near = {other for other in left if any(abs(position - other) <= _NEAR for position in alone)}
+        compared = {
+            position
+            for program, said in zip(self.stated, self.said)
+            for position in alone - said.positions
+            if not program.compared.isdisjoint((position - 1, position, position + 1))
+        }
+        return near | compared
+
+    def _reader(self, positions: set[int]) -> Instruction:
+        """What reads one of the positions first."""
+        statements = (one for said in self.said for one in (*said.statements, *said.shared))
+        return next(one.reader for one in statements if not positions.isdisjoint(one.positions))
+
+
+def _follow(program: Stated, statement: Statement) -> None:
+    """Cut the dimension, and let the constant be what lies before the position, or behind it."""
+    sizes, constant = program.places.known.sizes, statement.constant
+    why = f"{place(statement.reader)}: a position that cannot be told"
+    parts: list[Size] = []
+    for position in statement.positions:
+        if position < 0:
+            parts.append(sizes.fixed(0, "no position"))
+            continue
+        first, rest = _cut(sizes, statement.size, position, why)
+        window = statement.window
+        if window is not None and window.value > 1:
+            behind = sizes.new(rest.value - window.value)
+            sizes.same_sum(statement.size, [first, window, behind], why)
+        parts.append(rest if statement.is_from_end else first)
+    assert constant.literal is not None
+    array = constant.literal.array.astype(np.int64)
+    inside = np.array(statement.positions).reshape(array.shape) >= 0
+    factors = inside * (-1 if statement.is_from_end else 1)
+    offsets = np.where(inside, statement.offset, array)
+    if len(parts) > 1:
+        program.places.tables[constant] = TableConstant(tuple(parts), factors, offsets)
+        return
+    found = Found(
+        held={constant: [PlaceConstant(parts[0], factors, offsets)]},
+        seen={*_arranged(program.places, statement)},
+        ends={(statement.reader, statement.number), *program.settled},
+    )
+    program.places.found.add(found)
+
+
+def _cut(sizes: Sizes, size: Size, position: int, why: str) -> tuple[Size, Size]:
+    """What lies before a position in a dimension, and behind it."""
+    first, rest = sizes.new(position), sizes.new(size.value - position)
+    sizes.same_sum(size, [first, rest], why)
+    return first, rest
+
+
+def _arranged(places: Places, statement: Statement) -> Iterator[Instruction]:
+    """What hands the position on to its reader."""
+    found = places.spread.origin(statement.reader.operands[statement.number])
+    while found is not None and found is not statement.constant:
+        yield found
+        found = places.spread.origin(found.operands[0])

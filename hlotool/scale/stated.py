@@ -1,0 +1,202 @@
+"""Numbers of a program that are positions along a dimension, and numbers that might be.
+
+`compare(iota, 45)` states a position, and so do the start of a slice, the limits that an index is clamped
+to and a row that a gather always takes. Where arithmetic is done with positions and a constant (a remainder,
+a product) nobody says here which position that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
+from hlotool.scale.places import Places
+from hlotool.scale.rulers import Rulers, elements, whole_number
+from hlotool.scale.sizes import Size
+from hlotool.scale.spread import HANDS_ON, SAME
+
+#: What compares a position with another one, or limits it.
+_COMPARES: Final = frozenset({"compare", "minimum", "maximum", "clamp"})
+#: What makes other numbers of positions.
+_COMPUTES: Final = frozenset(
+    {"add", "subtract", "multiply", "divide", "remainder", "and", "or", "xor", "power",
+     "shift-left", "shift-right-logical", "shift-right-arithmetic"}
+)  # fmt: skip
+#: Positions that one constant states at most; more are a table like any other.
+_MOST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Positions along a dimension that a constant holds.
+
+    Attributes:
+        constant: that holds them.
+        reader: what the operand of this number is read by, as positions.
+        number: of the operand.
+        size: of the dimension.
+        positions: of each element of the constant; negative where it is none inside of the dimension.
+        offset: what the elements are more than the positions.
+        window: of the elements that are taken from there on.
+        is_from_end: whether the elements are negative, and count from the end of the dimension.
+        is_limit: whether an index is limited to it, or compared with it, which is not the constant itself.
+    """
+
+    constant: Instruction
+    reader: Instruction
+    number: int
+    size: Size
+    positions: tuple[int, ...]
+    offset: int
+    window: Size | None = None
+    is_from_end: bool = False
+    is_limit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A constant that may be a position along a dimension, in a way that is not understood.
+
+    Attributes:
+        constant: in question.
+        reader: what reads it.
+        size: of the dimension.
+        signature: the same for the same doubt in another program.
+    """
+
+    constant: Instruction
+    reader: Instruction
+    size: Size
+    signature: Hashable
+
+
+class Stated:
+    """What one program says of positions.
+
+    Attributes:
+        places: in the program.
+        statements: that are understood.
+        shared: those whose constant is something else, too.
+        doubts: about other numbers.
+        settled: reads of constants that decide nothing.
+        others: integers of other constants.
+        compared: those of them that something is compared with, or limited to.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._rulers = Rulers(places)
+        self.settled = self._rulers.settled
+        found = [*self._bounds(), *self._limits()]
+        self._moved = frozenset(self._rulers.moved)
+        self.doubts = [*self._computed(found)]
+        shared = self._read_elsewhere(found)
+        stated = [one for one in found if max(one.positions) > 0]
+        self.statements = [one for one in stated if one.constant not in shared]
+        self.shared = [one for one in stated if one.constant in shared]
+        self.others, self.compared = self._others({one.constant for one in found})
+
+    def _bounds(self) -> Iterator[Statement]:
+        """Constants that positions are compared with, or limited to."""
+        for instruction in self.places.spread.calls.home:
+            if instruction.opcode not in _COMPARES:
+                continue
+            for number, operand in enumerate(instruction.operands):
+                constant = self.places.stripped(operand)
+                value = None if constant is None else whole_number(constant)
+                if constant is None or value is None:
+                    continue
+                others = [one for n, one in enumerate(instruction.operands) if n != number]
+                ruler = next(filter(None, map(self._rulers.of, others)), None)
+                if ruler is None:
+                    continue
+                position = value - ruler.offset
+                inside = position if 0 < position < ruler.size.value else -1
+                yield Statement(
+                    constant,
+                    instruction,
+                    number,
+                    ruler.size,
+                    (inside,),
+                    ruler.offset,
+                    is_limit=not ruler.is_counted,
+                )
+
+    def _limits(self) -> Iterator[Statement]:
+        """Constants that say where windows begin."""
+        for start in self._rulers.limits:
+            constant = self.places.stripped(start.value)
+            values = None if constant is None else elements(constant)
+            if constant is None or values is None or start.window is None:
+                continue
+            moved = start.size.value if start.is_from_end else 0
+            last = start.size.value - start.window.value
+            positions = tuple(v + moved if 0 < v + moved <= last else -1 for v in values)
+            if len({*positions}) <= _MOST and (start.window.value == 1 or len(positions) == 1):
+                yield Statement(
+                    constant,
+                    start.reader,
+                    start.number,
+                    start.size,
+                    positions,
+                    0,
+                    start.window,
+                    start.is_from_end,
+                )
+
+    def _computed(self, found: list[Statement]) -> Iterator[Doubt]:
+        """Constants that other numbers are made with of positions, and tables of too many positions."""
+        understood = {(one.reader, one.number) for one in found} | self.settled
+        for instruction in self.places.spread.calls.home:
+            if (
+                instruction.opcode not in _COMPUTES
+                or instruction in self._moved
+                or len(instruction.operands) != 2
+            ):
+                continue
+            for number, operand in enumerate(instruction.operands):
+                constant = self.places.stripped(operand)
+                value = None if constant is None else whole_number(constant)
+                if constant is None or value is None or abs(value) < 2:
+                    continue
+                ruler = self._rulers.of(instruction.operands[1 - number])
+                if ruler is not None and (instruction, number) not in understood:
+                    yield Doubt(constant, instruction, ruler.size, (instruction.opcode, number, value))
+        for start in self._rulers.limits:
+            constant = self.places.stripped(start.value)
+            if constant is not None and (start.reader, start.number) not in understood:
+                values = elements(constant)
+                if values is None or start.window is None or len({*values}) > 1:
+                    yield Doubt(constant, start.reader, start.size, ("table", constant.array_shape.size))
+
+    def _read_elsewhere(self, found: list[Statement]) -> set[Instruction]:
+        """Constants that are not only positions."""
+        ends = {(one.reader, one.number) for one in found} | self.settled
+        constants = {one.constant for one in found if max(one.positions) > 0}
+        others = set[Instruction]()
+        root = self.places.spread.calls.module.entry.root
+        for instruction in self.places.spread.calls.home if constants else ():
+            if instruction is not root and (instruction.opcode in SAME or instruction.opcode in HANDS_ON):
+                continue
+            for number, operand in enumerate(instruction.operands):
+                source = self.places.stripped(operand)
+                if source in constants and (instruction, number) not in ends:
+                    others.add(source)
+        return others
+
+    def _others(self, known: set[Instruction]) -> tuple[set[int], set[int]]:
+        """Integers that are no positions as far as is known, and those of them that are compared."""
+        others, compared = set[int](), set[int]()
+        for instruction in self.places.spread.calls.home:
+            if instruction.opcode == "constant" and instruction not in known:
+                if isinstance(instruction.shape, ArrayShape) and instruction.shape.element_type.is_integer:
+                    others.update(map(abs, elements(instruction) or ()))
+            elif instruction.opcode in _COMPARES:
+                for operand in instruction.operands:
+                    constant = self.places.stripped(operand)
+                    if constant is not None and constant not in known:
+                        compared.update(map(abs, elements(constant) or ()))
+        return others, compared
