@@ -38,8 +38,8 @@ def directed_sets(
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
     their turn, too: they take longer; first those that start from the plain arguments, then ties that start
     from small whole numbers, then ties alone that start from the plain arguments. Then come those that a
-    random search finds for outcomes that none of them has, then what else is odd. More mixed values follow, and long
-    loops, which are most work, are last.
+    random search finds for outcomes that none of them has, then what else is odd. More mixed values follow;
+    long loops, which are most work, are last.
 
     Args:
         module: a program for one device.
