@@ -238,6 +238,7 @@ def outside(rng: Rng, above: bool) -> Chooser:
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
         steps = np.where(rng.random(leaf.plain.shape) < _JUST_BEYOND, 1, steps)
+        beyond: npt.NDArray[Any] | None
         if leaf.needs_order and not above and rng.random() < 0.5:
             # All together stay in order, also where the length is added to what is negative.
             beyond = leaf.plain.astype(np.int64) - (span - 1)
