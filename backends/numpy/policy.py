@@ -243,9 +243,10 @@ def _around(
 
     def before(values: list[Any]) -> list[Any]:
         for number, change in terms.items():
-            is_product = isinstance(change, PerturbTerms) and change.factor is not None
-            factors = (values[change.factor],) if is_product else ()
-            values[number] = change(values[number], *factors)
+            if isinstance(change, PerturbTerms) and change.factor is not None:
+                values[number] = change(values[number], values[change.factor])
+            else:
+                values[number] = change(values[number])
         return values
 
     def after(value: Any) -> Any:

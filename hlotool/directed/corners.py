@@ -238,7 +238,11 @@ def outside(rng: Rng, above: bool) -> Chooser:
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
         steps = np.where(rng.random(leaf.plain.shape) < _JUST_BEYOND, 1, steps)
-        if leaf.needs_order:
+        beyond: npt.NDArray[Any] | None
+        if leaf.needs_order and not above and rng.random() < 0.5:
+            # All together stay in order, also where the length is added to what is negative.
+            beyond = leaf.plain.astype(np.int64) - (span - 1)
+        elif leaf.needs_order:
             beyond = _at_one_end(leaf, wanted.high + span + 1 if above else wanted.low - span - 1, above)
             if beyond is None:
                 return None
@@ -267,8 +271,11 @@ def _at_one_end(leaf: Leaf, position: float, above: bool) -> npt.NDArray[Any] | 
     return beyond
 
 
-def far_outside(above: bool) -> Chooser:
-    """Positions that are in range again where an index has but half of its bits."""
+def far_outside(above: bool, wraps: bool = False) -> Chooser:
+    """Positions that are in range again where an index has but half of its bits.
+
+    With `wraps` they are so once a program has added the length to what is negative, as frameworks do.
+    """
 
     def choose(leaf: Leaf) -> Array | None:
         kind = leaf.element_type
@@ -276,8 +283,22 @@ def far_outside(above: bool) -> Chooser:
             return None
         step = 1 << kind.bits // 2
         beyond = leaf.plain.astype(np.int64) + (step if above else -step)
+        wanted = leaf.bounds
+        if wraps and wanted.is_bounded:
+            beyond -= int(wanted.high - wanted.low) + 1
         required = InRange(leaf.required.intervals).narrowest
         return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    return choose
+
+
+def anywhere(rng: Rng) -> Chooser:
+    """Positions of as many or few bits as the type has: what is computed of them may be any number."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer:
+            return None
+        return _any_integers(leaf.as_required, rng)
 
     return choose
 

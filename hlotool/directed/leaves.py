@@ -17,6 +17,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
 from hlotool.values.constraints import Constraint, combine
 from hlotool.values.demand_flow import Finding, parameter_demands
+from hlotool.values.demand_rules import TRIP_COUNT
 from hlotool.values.demands import InRange
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.workers.work_limit import spend
@@ -128,7 +129,7 @@ def _asked(module: Module) -> tuple[_Constraints, _Constraints, frozenset[tuple[
 def _is_required(finding: Finding) -> bool:
     """Loops must end, however their counts came to be mere wishes."""
     demand = finding.demand
-    return not isinstance(demand, InRange) or demand.required or finding.purpose.startswith("trip count of")
+    return not isinstance(demand, InRange) or demand.required or finding.purpose.startswith(TRIP_COUNT)
 
 
 def _chosen(leaf: Leaf, choose: Chooser) -> Array | None:

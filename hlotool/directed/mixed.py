@@ -23,7 +23,7 @@ from hlotool.values.generate import InputGenerator
 #: Sets of each sort, ordinary and odd, that take turns with all others.
 FIRST: Final = range(1, 41)
 #: Those that come last: where three things have to come together, few draws have them.
-LAST: Final = range(41, 241)
+LAST: Final = range(41, 161)
 #: Share of the arrays that stay as another seed makes them.
 _AS_GENERATED: Final = 0.3
 #: Places that the largest number of a row may have.
@@ -128,8 +128,13 @@ class _Mixture:
     def _odd_ones(self, leaf: Leaf) -> tuple[tuple[str, Chooser], ...]:
         rng = self._rng
         if leaf.is_index:
-            above = bool(rng.integers(2))
-            return ((OUT_OF_RANGE, corners.outside(rng, above)),)
+            above, wraps = bool(rng.integers(2)), bool(rng.integers(2))
+            return (
+                (OUT_OF_RANGE, corners.outside(rng, above)),
+                (OUT_OF_RANGE, corners.outside(rng, above)),
+                (OUT_OF_RANGE, corners.far_outside(above, wraps)),
+                (OUT_OF_RANGE, corners.anywhere(rng)),
+            )
         return (
             ("NaN", corners.special(rng, np.nan)),
             ("NaN", corners.special(rng, np.nan)),

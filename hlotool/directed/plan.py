@@ -13,6 +13,7 @@ from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
 from hlotool.directed.leaves import Range, leaves_of, with_chosen
+from hlotool.directed.long_loops import long_loops
 from hlotool.directed.mixed import LAST, mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
@@ -37,7 +38,8 @@ def directed_sets(
     kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
     their turn, too: they take longer; first those that start from the plain arguments, then ties that start
     from small whole numbers, then ties alone that start from the plain arguments. Then come those that a
-    random search finds for outcomes that none of them has, then what else is odd. More mixed values are last.
+    random search finds for outcomes that none of them has, then what else is odd. More mixed values follow;
+    long loops, which are most work, are last.
 
     Args:
         module: a program for one device.
@@ -84,6 +86,7 @@ def directed_sets(
         mixed_sets(module, generator, seed, odd=True, within=within, numbers=LAST),
         mixed_sets(module, generator, seed, odd=False, within=within, numbers=LAST),
     )
+    yield from long_loops(module, plain)
 
 
 def _solved(

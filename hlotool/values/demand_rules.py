@@ -20,6 +20,9 @@ from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
 from hlotool.values.monoids import identities
 
+#: What demands of loops are for.
+TRIP_COUNT: Final = "trip count"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -56,7 +59,7 @@ def sources(instruction: Instruction, ranges: ForwardRanges, may_skip: bool = Fa
             yield Source(instruction.operands[number], demand, f"{role} of {name}")
     elif instruction.opcode == "while":
         for value, demand in loop_demands(instruction, may_skip):
-            yield Source(value, demand, f"trip count of {name}")
+            yield Source(value, demand, f"{TRIP_COUNT} of {name}")
 
 
 def _real(instruction: Instruction) -> bool:

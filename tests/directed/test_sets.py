@@ -381,7 +381,8 @@ ENTRY e {
 def test_a_loop_may_run_no_iteration(direction: str, may_be_skipped: bool) -> None:
     """Where a number is compared with NE, one that is never met would mean that the loop never ends."""
     module, plain = program(COUNTED.replace("DIRECTION", direction))
-    counts = {int(np.asarray(one.values[1])) for one in directed_sets(module, plain, 0)}
+    short = [one for one in directed_sets(module, plain, 0) if not one.name.startswith("long loop")]
+    counts = {int(np.asarray(one.values[1])) for one in short}
     assert (0 in counts) is may_be_skipped
     assert max(counts) <= 16
 

@@ -52,6 +52,26 @@ class Found:
     number: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A run of a mutant that has not ended.
+
+    Attributes:
+        number: of the set.
+        name: likewise.
+        began: in `time.perf_counter`.
+    """
+
+    number: int
+    name: str
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        """That it has taken so far."""
+        return time.perf_counter() - self.began
+
+
 class Examiner:
     """Runs mutants of one program on sets of inputs.
 
@@ -61,11 +81,13 @@ class Examiner:
 
     Attributes:
         seconds: that the program took on all sets.
+        running: the run of a mutant that is under way, not the judge nor a proof.
     """
 
     def __init__(self, reference: Program, sets: Iterable[InputSet]) -> None:
         self.reference = reference
         self.seconds = 0.0
+        self.running: Running | None = None
         self._runs: list[tuple[InputSet, Value]] = []
         for one in sets:
             began = time.perf_counter()
@@ -83,6 +105,7 @@ class Examiner:
 
     def fate(self, mutant: Mutant) -> Found:
         """What becomes of a mutant of the program, or of a later stage of it."""
+        self.running = None
         try:
             tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
         except HlotoolError as error:
@@ -103,10 +126,12 @@ class Examiner:
         excused, ran = "", False
         for number, (one, expected) in enumerate(self._runs[:most]):
             try:
+                self.running = Running(number, one.name, time.perf_counter())
                 verdict = self._verdict(tested, one, expected)
             except EndlessLoop:
                 return Found(Fate.KILLED, f"{one.name}: it never ends", number)
             except HlotoolError:
+                self.running = None
                 continue
             ran = True
             if verdict.answer is Answer.BAD:
@@ -117,6 +142,7 @@ class Examiner:
 
     def _verdict(self, tested: Program, one: InputSet, expected: Value) -> Verdict:
         outcome = tested.runner.run(one.values, expected)
+        self.running = None
         if same_bits(tested.runner.result, expected, outcome.value):
             return Verdict.IDENTICAL
         options = ReplayOptions(budget=_JUDGING, first_divergence=False)

@@ -27,7 +27,7 @@ from hlotool.workers.work_limit import work_done
 
 #: Seconds for one mutant: some loops never end.
 _SECONDS = 60.0
-#: What takes so many times as long as the program on all sets is taken not to end.
+#: A run that takes so many times as long as the program on all sets is taken not to end.
 _SLOWER = 10.0
 
 
@@ -125,6 +125,7 @@ def fate_within(mutant: Mutant, examiner: Examiner) -> Found:
         with time_limit(_SECONDS):
             return examiner.fate(mutant)
     except TooSlow:
-        if _SLOWER * examiner.seconds < _SECONDS:
-            return Found(Fate.KILLED, "it does not end")
+        running = examiner.running
+        if running is not None and _SLOWER * examiner.seconds < running.seconds:
+            return Found(Fate.KILLED, f"{running.name}: it does not end", running.number)
         return Found(Fate.SURVIVED, f"not examined to the end in {_SECONDS:g} s")
