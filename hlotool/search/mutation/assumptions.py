@@ -265,8 +265,8 @@ def _restated(term: Term, given: Predicate, holds: bool, depth: int) -> Term:
     # What else is known of the term holds where it is read, and this stands for all elements. What it is on
     # either side of what was left open, a further mask may decide.
     symbols = np.where(parts[0] == parts[1], parts[1], mixture)
-    cases = {int(whole(left.symbols(dims))): Case(left, *(_broadcast(side, dims) for side in sides))}
-    return Term(symbols, term.bounds, cases=cases)
+    there, elsewhere = (_broadcast(side, dims) for side in sides)
+    return Term(symbols, term.bounds, cases={int(whole(left.symbols(dims))): Case(left, there, elsewhere)})
 
 
 def _restricted(term: Term, given: Predicate, holds: bool) -> Term:

@@ -26,7 +26,7 @@ from hlotool.search.mutation.integer_laws import (
     zero,
 )
 from hlotool.search.mutation.low_bits import either_way, masked, narrowed
-from hlotool.search.mutation.predicates import Predicate
+from hlotool.search.mutation.predicates import COMPARED, Predicate
 from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
 
@@ -243,7 +243,7 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
         return None
     direction, (first, second) = instruction.text("direction"), operands
     if instruction.operands[0].element_type is ElementType.PRED:
-        return predicates.applied(_DIRECTIONS[direction], first.as_predicate, second.as_predicate)
+        return predicates.applied(COMPARED[direction], first.as_predicate, second.as_predicate)
     if direction in ("EQ", "NE"):
         if is_number(second, 0) and first.zero_like is not None:
             first = first.zero_like
@@ -251,7 +251,7 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
             first, second = rest, zero(rest.symbols.shape)
     if first.predicate is not None and second.bounds.is_point:
         number = int(second.bounds.low)
-        return predicates.applied(lambda mask: _DIRECTIONS[direction](mask * 1, number), first.predicate)
+        return predicates.applied(lambda mask: COMPARED[direction](mask * 1, number), first.predicate)
     if direction == "NE" and np.array_equal(first.symbols, second.symbols):
         return predicates.is_nan(first.side, first.nan_of)
     return predicates.comparison(direction, first.side, second.side)
@@ -265,14 +265,6 @@ _TABLES: Final[Mapping[str, Callable[..., Any]]] = {
     "maximum": np.logical_or,
     "minimum": np.logical_and,
     "select": np.where,
-}
-_DIRECTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,15 @@ _HOLDS: Final[Mapping[str, tuple[int, ...]]] = {
     "LE": (LESS, EQUAL),
     "GT": (GREATER,),
     "GE": (GREATER, EQUAL),
+}
+#: The same of numbers, by direction.
+COMPARED: Final[Mapping[str, Callable[..., Any]]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
 }
 
 
