@@ -11,7 +11,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_type, rounded
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
+from hlotool.analysis.trip_counts import most_trips
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
@@ -66,10 +67,25 @@ _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
 
 
-def result_symbols(
-    module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False
-) -> list[Symbols]:
-    """The symbols of all arrays that a program returns.
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a program returns, as terms.
+
+    Attributes:
+        results: the symbols of all arrays that it returns.
+        loops: a symbol for each loop of which it is not known that it ends.
+    """
+
+    results: list[Symbols]
+    loops: frozenset[int]
+
+    def covers(self, other: Reading) -> bool:
+        """Whether another program returns the same, and ends wherever this one does."""
+        return all(map(np.array_equal, self.results, other.results)) and other.loops <= self.loops
+
+
+def read(module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False) -> Reading:
+    """Reads a program as terms.
 
     Args:
         module: the program.
@@ -82,11 +98,16 @@ def result_symbols(
     """
     reader = _Reader(module, laws, split, unrolled)
     results = flat(reader.result(module.entry, reader.fresh(module.entry)))
-    return [settled(term, split).symbols for term in results]
+    return Reading([settled(term, split).symbols for term in results], frozenset(reader.loops))
+
+
+def result_symbols(module: Module, laws: Sequence[Law], split: Split | None = None) -> list[Symbols]:
+    """The symbols of all arrays that a program returns; see `read`."""
+    return read(module, laws, split).results
 
 
 def compared_at(module: Module, laws: Sequence[Law], comparison: Instruction) -> list[tuple[Term, Term]]:
-    """What a comparison compares, each time that it is read; see `result_symbols`."""
+    """What a comparison compares, each time that it is read; see `read`."""
     reader = _Reader(module, laws)
     reader.watched = comparison
     reader.result(module.entry, reader.fresh(module.entry))
@@ -107,6 +128,7 @@ class _Reader:
         self._maxima: dict[int, frozenset[int]] = {}
         self._sums: dict[int, frozenset[int]] = {}
         self._meanings: dict[tuple[Computation, Bounds | None, tuple[int, ...]], Symbols] = {}
+        self.loops: set[int] = set()
         self._choices = Choices()
         self._elements = 0
 
@@ -222,6 +244,8 @@ class _Reader:
         held = loops.invariant(loop, start, fresh, partial(run, body))
         parts = [*held.after, *run(condition, held.before)]
         key = combined(key_of("while", loop.shape), begun, *(whole(term.symbols) for term in parts))
+        if most_trips(loop) is None:
+            self.loops.add(int(key))
 
         def returned(number: int) -> Term:
             term, place = held.before[number], held.like[number]
