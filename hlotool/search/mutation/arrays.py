@@ -14,6 +14,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation.hashing import Symbols, along, bag, combined, key_of, numbered, of_values, whole
+from hlotool.search.mutation.scatters import scattered_to_places
 from hlotool.search.mutation.terms import Gathered, Term
 
 #: What puts elements at other places.
@@ -50,7 +51,8 @@ class Arrays:
         if opcode == "gather":
             return _gathered(instruction, operands, said)
         if opcode == "scatter" and len(operands) == 3:
-            return _scattered(instruction, operands, said)
+            found = scattered_to_places(instruction, operands)
+            return _scattered(instruction, operands, said) if found is None else found
         return _dot(instruction, operands) if opcode == "dot" else None
 
     def moved(

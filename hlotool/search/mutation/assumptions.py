@@ -23,7 +23,7 @@ from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, whole
 from hlotool.search.mutation.integer_laws import narrowed, zero
-from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate
+from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate, Table, Variable
 from hlotool.search.mutation.terms import Case, Term, constant, of_predicate
 
 #: Masks that a term remembers, besides its own: each costs two more terms.
@@ -63,7 +63,9 @@ def assumed(
         # Now either may be taken where the other one was.
         bounds = chosen.bounds.union(otherwise.bounds)
         chosen, otherwise = (replace(side, bounds=bounds) for side in (chosen, otherwise))
-        mask = replace(of_predicate(matters, mask.symbols.shape), cases=mask.cases)
+    outer, chosen, otherwise = _merged(matters, chosen, otherwise)
+    if outer is not says:
+        mask = replace(of_predicate(outer, mask.symbols.shape), cases=mask.cases)
     return mask, chosen, otherwise
 
 
@@ -89,6 +91,40 @@ def _where_it_matters(
     has_signs = chosen.bounds.negative_zero or otherwise.bounds.negative_zero
     is_decisive = kind.is_floating and has_signs and reads_signs(select)
     return says if is_decisive else predicates.without(says, compared, EQUAL)
+
+
+def _anywhere(term: Term, bounds: MachineRange) -> Term:
+    """A term that is read where it was not: what else was known of it held where it was."""
+    return Term(term.symbols, bounds, term.known)
+
+
+def _merged(says: Predicate, chosen: Term, otherwise: Term) -> tuple[Predicate, Term, Term]:
+    """A choice within a choice, of what stands on the other side: the two are one.
+
+    `select(m, select(n, b, c), b)` is `select(m & !n, c, b)`.
+    """
+    if says.constant is not None:
+        return says, chosen, otherwise
+    for is_chosen, side, other in ((True, chosen, otherwise), (False, otherwise, chosen)):
+        for _, case in sorted(side.cases.items()):
+            for is_there, taken, left in ((True, case.holds, case.fails), (False, case.fails, case.holds)):
+                if case.is_asked or not np.array_equal(taken.symbols, other.symbols):
+                    continue
+                both = predicates.applied(_MERGED[is_chosen, is_there], says, case.mask)
+                if both is not None:
+                    rest = _anywhere(other, other.bounds.union(taken.bounds))
+                    return (both, left, rest) if is_chosen else (both, rest, left)
+    return says, chosen, otherwise
+
+
+#: Where the first side of a choice is taken, by that of its sides that holds another choice, and by whether
+#: what stands on both sides is what that one takes where its mask holds.
+_MERGED: Final[Mapping[tuple[bool, bool], Callable[[Table, Table], Table]]] = {
+    (True, True): lambda outer, inner: outer & ~inner,
+    (True, False): lambda outer, inner: outer & inner,
+    (False, True): lambda outer, inner: outer | inner,
+    (False, False): lambda outer, inner: outer | ~inner,
+}
 
 
 #: Gives the term of an operation, and its operands as they are where it reads them.
@@ -229,8 +265,8 @@ def _restated(term: Term, given: Predicate, holds: bool, depth: int) -> Term:
     # What else is known of the term holds where it is read, and this stands for all elements. What it is on
     # either side of what was left open, a further mask may decide.
     symbols = np.where(parts[0] == parts[1], parts[1], mixture)
-    cases = {int(whole(left.symbols(dims))): Case(left, *(_broadcast(side, dims) for side in sides))}
-    return Term(symbols, term.bounds, cases=cases)
+    there, elsewhere = (_broadcast(side, dims) for side in sides)
+    return Term(symbols, term.bounds, cases={int(whole(left.symbols(dims))): Case(left, there, elsewhere)})
 
 
 def _restricted(term: Term, given: Predicate, holds: bool) -> Term:
@@ -256,7 +292,7 @@ def _narrowed(term: Term, kind: ElementType, given: Predicate, holds: bool) -> T
     base, offset = term.sum_of if term.sum_of is not None else (term, 0)
     if not kind.is_integer:
         return term
-    for variable in given.variables:
+    for variable in _comparisons(given):
         for place, side in enumerate(variable.sides):
             other = variable.sides[1 - place].bounds
             if not other.is_point or not np.array_equal(side.symbols, base.symbols):
@@ -271,13 +307,17 @@ def _narrowed(term: Term, kind: ElementType, given: Predicate, holds: bool) -> T
     return term
 
 
+def _comparisons(given: Predicate) -> list[Variable]:
+    return [variable for variable in given.variables if len(variable.sides) == 2]
+
+
 def _read_in_range(term: Term, given: Predicate, holds: bool) -> Term:
     """A gather whose indices are in range wherever its result is read: there none of them is clamped."""
     gather = term.gathered
     for base in _made_of(gather.index) if gather is not None else ():
         assert gather is not None
         within, rows = base.bounds, gather.rows(base.symbols)
-        for variable in given.variables:
+        for variable in _comparisons(given):
             for place, side in enumerate(variable.sides):
                 other = variable.sides[1 - place].bounds
                 if other.is_point and np.array_equal(side.symbols, rows):

@@ -17,11 +17,10 @@ from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program, compile_program
 from hlotool.search.mutation.both_ways import both_ways, is_decision
-from hlotool.search.mutation.hashing import Symbols
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.search.mutation.split import Split, splits
-from hlotool.search.mutation.symbols import compared_at, result_symbols
+from hlotool.search.mutation.symbols import Reading, compared_at, read
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.
@@ -121,14 +120,14 @@ def _has_loop(module: Module) -> bool:
 
 
 def _has_same_terms(mutant: Mutant, split: Split | None = None, unrolled: bool = False) -> bool:
-    right = _symbols(mutant.right, unrolled) if split is None else result_symbols(mutant.right, LAWS, split)
-    return all(map(np.array_equal, right, result_symbols(mutant.module, LAWS, split, unrolled)))
+    right = _read(mutant.right, unrolled) if split is None else read(mutant.right, LAWS, split)
+    return right.covers(read(mutant.module, LAWS, split, unrolled))
 
 
 @lru_cache(maxsize=4)
-def _symbols(module: Module, unrolled: bool) -> list[Symbols]:
+def _read(module: Module, unrolled: bool) -> Reading:
     """Of a program with many mutants."""
-    return result_symbols(module, LAWS, unrolled=unrolled)
+    return read(module, LAWS, unrolled=unrolled)
 
 
 def _is_of_numbers(program: Program) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy.typing as npt
 from hlotool.ir.dtypes import Array
 
 Symbols: TypeAlias = npt.NDArray[np.uint64]
+
+#: Integers that are told by their symbols: places in arrays of which elements are looked at one by one.
+_LARGEST_NUMBER: Final = 4096
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -102,6 +106,18 @@ def of_values(value: Array) -> Symbols:
     numbers: Any = value.astype(np.float64)
     numbers = np.where(np.isnan(numbers), np.nan, numbers)
     return combined(key_of("float"), numbers.view(np.uint64))
+
+
+def numbers(symbols: Symbols) -> list[int | None]:
+    """The integers that elements are known to be, small ones, in row-major order; None for other elements."""
+    known = _small_numbers()
+    return [known.get(symbol) for symbol in symbols.reshape(-1).tolist()]
+
+
+@cache
+def _small_numbers() -> dict[int, int]:
+    small = np.arange(-_LARGEST_NUMBER, _LARGEST_NUMBER + 1)
+    return dict(zip(of_values(small).tolist(), small.tolist()))
 
 
 def _is_small_integer(value: Array) -> bool:

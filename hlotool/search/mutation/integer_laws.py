@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,11 @@ from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.search.mutation.hashing import Symbols, numbers, of_values
 from hlotool.search.mutation.terms import Term, Truncated, Word, constant, elementwise
+
+#: Arrays of more elements are not looked at one by one.
+_MOST_ELEMENTS: Final = 256
 
 
 def is_integer(instruction: Instruction) -> bool:
@@ -38,14 +43,26 @@ def plus(kind: ElementType, term: Term, number: int) -> Term:
     total = (before + number) % (1 << kind.bits)
     if total == 0:
         return base
-    symbols = elementwise("plus", kind, (total,), (base.symbols,))
     limits = of_type(kind)
+    symbols = _moved(base.symbols, elementwise("plus", kind, (total,), (base.symbols,)), kind, total)
     # Of the two numbers that are the same to the type one may never wrap.
     for step in (total, total - (1 << kind.bits)):
         low, high = base.bounds.low + step, base.bounds.high + step
         if limits.low <= low and high <= limits.high:
             return Term(symbols, of_integers(low, high), sum_of=(base, step))
     return Term(symbols, limits, sum_of=(base, total))
+
+
+def _moved(base: Symbols, sums: Symbols, kind: ElementType, number: int) -> Symbols:
+    """Symbols of sums with a constant, of which those with known elements are known."""
+    if base.size > _MOST_ELEMENTS:
+        return sums
+    low, modulus = int(of_type(kind).low), 1 << kind.bits
+    found = np.array(sums)
+    for place, known in enumerate(numbers(base)):
+        if known is not None:
+            found.flat[place] = of_values(np.asarray((known + number - low) % modulus + low))
+    return found
 
 
 def sums(instruction: Instruction, operands: Sequence[Term]) -> Term | None:

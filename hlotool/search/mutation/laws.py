@@ -26,7 +26,7 @@ from hlotool.search.mutation.integer_laws import (
     zero,
 )
 from hlotool.search.mutation.low_bits import either_way, masked, narrowed
-from hlotool.search.mutation.predicates import Predicate
+from hlotool.search.mutation.predicates import COMPARED, Predicate
 from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
 
@@ -194,7 +194,9 @@ def _nan_to_integer(instruction: Instruction, value: Term) -> Term | None:
     """NaN becomes 0 as an integer: a choice of 0 for NaN before the conversion is none."""
     for case in value.cases.values():
         is_zero = case.holds.known is not None and not case.holds.known.any()
-        if is_zero and predicates.is_nan(case.mask, case.fails.symbols):
+        is_nan = predicates.is_nan(case.fails.side, case.fails.nan_of)
+        dims = case.fails.symbols.shape
+        if is_zero and np.array_equal(is_nan.symbols(dims), case.mask.symbols(dims)):
             symbols = elementwise("convert", instruction.element_type, (), (case.fails.symbols,))
             bounds = range_of(instruction, [case.fails.bounds])
             return Term(np.broadcast_to(symbols, instruction.dims), bounds)
@@ -220,9 +222,20 @@ def logic(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     if any(operand.symbols.shape not in (shape.dims, ()) for operand in operands):
         return None
     found = _compared(instruction, operands) if instruction.opcode == "compare" else None
+    if instruction.opcode == "is-finite":
+        found = _finite(operands[0])
     if instruction.opcode in _TABLES:
         found = predicates.applied(_TABLES[instruction.opcode], *(o.as_predicate for o in operands))
     return None if found is None else of_predicate(found, shape.dims)
+
+
+def _finite(value: Term) -> Predicate | None:
+    """Where a number is finite; of a choice of numbers, where the one that is taken is."""
+    for _, case in sorted(value.cases.items()):
+        sides = [predicates.is_finite(side.side) for side in (case.holds, case.fails)]
+        if any(side.constant is not None for side in sides):
+            return predicates.applied(np.where, case.mask, *sides)
+    return predicates.is_finite(value.side)
 
 
 def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate | None:
@@ -230,7 +243,7 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
         return None
     direction, (first, second) = instruction.text("direction"), operands
     if instruction.operands[0].element_type is ElementType.PRED:
-        return predicates.applied(_DIRECTIONS[direction], first.as_predicate, second.as_predicate)
+        return predicates.applied(COMPARED[direction], first.as_predicate, second.as_predicate)
     if direction in ("EQ", "NE"):
         if is_number(second, 0) and first.zero_like is not None:
             first = first.zero_like
@@ -238,7 +251,9 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
             first, second = rest, zero(rest.symbols.shape)
     if first.predicate is not None and second.bounds.is_point:
         number = int(second.bounds.low)
-        return predicates.applied(lambda mask: _DIRECTIONS[direction](mask * 1, number), first.predicate)
+        return predicates.applied(lambda mask: COMPARED[direction](mask * 1, number), first.predicate)
+    if direction == "NE" and np.array_equal(first.symbols, second.symbols):
+        return predicates.is_nan(first.side, first.nan_of)
     return predicates.comparison(direction, first.side, second.side)
 
 
@@ -250,14 +265,6 @@ _TABLES: Final[Mapping[str, Callable[..., Any]]] = {
     "maximum": np.logical_or,
     "minimum": np.logical_and,
     "select": np.where,
-}
-_DIRECTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
 }
 
 
@@ -322,7 +329,6 @@ def zero_alike(instruction: Instruction, operands: Sequence[Term]) -> Term | Non
 def _zeros(term: Term) -> Term:
     """An array that is 0 where an integer is."""
     return term if term.zero_like is None else term.zero_like
-
 
 
 LAWS: Final[tuple[Law, ...]] = (

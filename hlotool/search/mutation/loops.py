@@ -11,6 +11,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_integers
 from hlotool.analysis.trip_counts import ceilings, counter_limits
+from hlotool.errors import Unsupported
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import leaves
 from hlotool.search.mutation.terms import Term
@@ -44,14 +45,18 @@ class Iterations:
             state: before the first iteration.
             condition: gives the pred that says whether there is another one.
             body: gives the state after an iteration.
+
+        Raises:
+            Unsupported: there are too many iterations, perhaps without an end.
         """
         arrays = list(state)
-        while self.read < _MOST_READ:
+        while True:
             [goes_on] = condition(arrays)
             if goes_on.known is None or not goes_on.known:
                 return arrays, goes_on.known is not None
+            if self.read > _MOST_READ:
+                raise Unsupported(f"loops of which more than {_MOST_READ} instructions would be read")
             arrays = list(body(arrays))
-        return arrays, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from hlotool.analysis.machine_range import of_integers, of_type
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, unordered
-from hlotool.search.mutation.terms import Term, Word
+from hlotool.search.mutation.terms import Term, Word, constant
 
 _COMMUTATIVE: Final = frozenset({"add", "multiply", "and", "or", "xor"})
 _MADE_OF_LOW_BITS: Final = _COMMUTATIVE | {"convert", "negate", "not", "select", "subtract"}
@@ -90,8 +90,11 @@ def either_way(instruction: Instruction, operands: Sequence[Term]) -> Term | Non
     below = low_bits(chosen, bits)
     if not np.array_equal(below, low_bits(otherwise, bits)):
         return None
-    found = _kept(kind, below, (1 << bits) - 1, shape.dims, Word("select", tuple(operands), kind.bits))
-    return found if found.known is not None else Term(found.symbols, bounds, word=found.word)
+    kept = (1 << bits) - 1
+    # What is said of the symbols is true wherever they are read, and not only where the bounds hold.
+    word = Word("and", (otherwise, constant(np.full(shape.dims, kept))), kind.bits)
+    found = _kept(kind, below, kept, shape.dims, word)
+    return found if found.known is not None else Term(found.symbols, bounds, word=word)
 
 
 def _kept(kind: ElementType, below: Symbols, kept: int, dims: tuple[int, ...], word: Word) -> Term:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,10 @@ Table: TypeAlias = npt.NDArray[np.bool_]
 #: More variables make tables large; what depends on more is a mask of which nothing else is known.
 _MOST_VARIABLES: Final = 5
 
+#: What kind of number something is: finite, infinite, NaN.
+_FINITE: Final = (True, False, False)
+_NAN: Final = (False, False, True)
+
 #: How two numbers compare.
 LESS, EQUAL, GREATER, UNORDERED = range(4)
 _MIRRORED: Final = (GREATER, EQUAL, LESS, UNORDERED)
@@ -35,6 +39,15 @@ _HOLDS: Final[Mapping[str, tuple[int, ...]]] = {
     "LE": (LESS, EQUAL),
     "GT": (GREATER,),
     "GE": (GREATER, EQUAL),
+}
+#: The same of numbers, by direction.
+COMPARED: Final[Mapping[str, Callable[..., Any]]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
 }
 
 
@@ -60,8 +73,9 @@ class Variable:
     Attributes:
         symbols: of its outcomes.
         key: the same for the same variable.
-        possible: by outcome, whether it may occur: two of a mask (false, true), four of a comparison.
-        sides: what is compared; none of a mask.
+        possible: by outcome, whether it may occur: two of a mask (false, true), four of a comparison, three
+            of what kind of number something is.
+        sides: what is compared, or the one array whose kind it is; none of a mask.
     """
 
     symbols: Symbols
@@ -100,11 +114,40 @@ class Predicate:
 
 def comparison(direction: str, one: Side, other: Side) -> Predicate:
     """A comparison of numbers, of which NaN is unordered."""
+    if np.array_equal(one.symbols, other.symbols):
+        holds = EQUAL in _HOLDS[direction]
+        return simplified((_kind(one),), np.array([holds, holds, direction == "NE"]))
     variable, is_mirrored = order(one, other)
     table = np.zeros(4, bool)
     for outcome in _HOLDS[direction]:
         table[_MIRRORED[outcome] if is_mirrored else outcome] = True
     return simplified((variable,), table)
+
+
+def is_nan(side: Side, nan_of: Symbols | None) -> Predicate:
+    """Where an array is NaN.
+
+    Args:
+        side: the array.
+        nan_of: symbols of another one, outside of whose NaNs and infinities it is not, where one is known.
+    """
+    found = simplified((_kind(side),), np.array(_NAN))
+    if nan_of is None or np.array_equal(nan_of, side.symbols):
+        return found
+    source = is_finite(Side(nan_of, MachineRange()))
+    both = applied(lambda nan, finite: nan & ~finite, found, source)
+    return found if both is None else both
+
+
+def is_finite(side: Side) -> Predicate:
+    """Where an array is neither NaN nor infinite."""
+    return simplified((_kind(side),), np.array(_FINITE))
+
+
+def _kind(side: Side) -> Variable:
+    symbols = combined(key_of("kind"), side.symbols)
+    possible = True, not side.bounds.is_finite, side.bounds.nan
+    return Variable(symbols, int(whole(symbols)), possible, (side,))
 
 
 def order(one: Side, other: Side) -> tuple[Variable, bool]:
@@ -158,14 +201,6 @@ def where(predicate: Predicate, given: Predicate, holds: bool) -> Predicate:
 def implied(given: Predicate, holds: bool, predicate: Predicate) -> bool | None:
     """What a predicate always is where another one holds, or where it does not; None where it depends."""
     return where(predicate, given, holds).constant
-
-
-def is_nan(predicate: Predicate, symbols: Symbols) -> bool:
-    """Whether a predicate holds where the elements of an array are NaN, and nowhere else."""
-    if len(predicate.variables) != 1 or len(sides := predicate.variables[0].sides) != 2:
-        return False
-    is_same = all(np.array_equal(side.symbols, symbols) for side in sides)
-    return is_same and bool(predicate.table[UNORDERED]) and not predicate.table[EQUAL]
 
 
 def without(predicate: Predicate, variable: Variable, outcome: int) -> Predicate:
@@ -245,6 +280,9 @@ def moved(predicate: Predicate, move: Callable[[Symbols], Symbols]) -> Predicate
             variables[axis] = replace(variable, symbols=symbols, key=int(whole(symbols)))
             continue
         sides = [Side(move(np.broadcast_to(s.symbols, dims)), s.bounds) for s in variable.sides]
+        if len(sides) == 1:
+            variables[axis] = replace(_kind(sides[0]), possible=variable.possible)
+            continue
         found, is_mirrored = order(*sides)
         # The same numbers are equal wherever they stand; what is known otherwise stays known, too.
         if is_mirrored:

@@ -11,7 +11,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import MachineRange, of_type, rounded
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
+from hlotool.analysis.trip_counts import most_trips
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
@@ -30,18 +31,22 @@ from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation import loops, predicates, reducers
 from hlotool.search.mutation.arrays import MOVEMENT, Arrays, gathered
 from hlotool.search.mutation.assumptions import assumed, in_case, is_elementwise, nan_source, with_cases
+from hlotool.search.mutation.choices import Choices
 from hlotool.search.mutation.hashing import (
     Symbols,
     along,
     combined,
     key_of,
     numbered,
+    numbers,
     set_along,
     whole,
 )
 from hlotool.search.mutation.integer_laws import plus, zero
+from hlotool.search.mutation.libraries import with_facts
 from hlotool.search.mutation.low_bits import remembered
 from hlotool.search.mutation.reducers import Bounds, bounded
+from hlotool.search.mutation.row_choices import chosen_rows
 from hlotool.search.mutation.sorting import order_of_rows
 from hlotool.search.mutation.split import Split, settled
 from hlotool.search.mutation.terms import Law, Term, Terms, constant, elementwise, flat, of_predicate
@@ -51,6 +56,8 @@ from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 _MOST_ELEMENTS: Final = 16_000_000
 #: Elements that are looked up one by one among those of which others are the largest.
 _MOST_COMPARED: Final = 4096
+#: Elements that are asked one by one whether they are known.
+_MOST_NUMBERS: Final = 16
 
 #: How far a quotient may be off, in units in the last place: further than any division is.
 _ULPS: Final = 4.0
@@ -60,10 +67,25 @@ _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
 
 
-def result_symbols(
-    module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False
-) -> list[Symbols]:
-    """The symbols of all arrays that a program returns.
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a program returns, as terms.
+
+    Attributes:
+        results: the symbols of all arrays that it returns.
+        loops: a symbol for each loop of which it is not known that it ends.
+    """
+
+    results: list[Symbols]
+    loops: frozenset[int]
+
+    def covers(self, other: Reading) -> bool:
+        """Whether another program returns the same, and ends wherever this one does."""
+        return all(map(np.array_equal, self.results, other.results)) and other.loops <= self.loops
+
+
+def read(module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False) -> Reading:
+    """Reads a program as terms.
 
     Args:
         module: the program.
@@ -76,11 +98,16 @@ def result_symbols(
     """
     reader = _Reader(module, laws, split, unrolled)
     results = flat(reader.result(module.entry, reader.fresh(module.entry)))
-    return [settled(term, split).symbols for term in results]
+    return Reading([settled(term, split).symbols for term in results], frozenset(reader.loops))
+
+
+def result_symbols(module: Module, laws: Sequence[Law], split: Split | None = None) -> list[Symbols]:
+    """The symbols of all arrays that a program returns; see `read`."""
+    return read(module, laws, split).results
 
 
 def compared_at(module: Module, laws: Sequence[Law], comparison: Instruction) -> list[tuple[Term, Term]]:
-    """What a comparison compares, each time that it is read; see `result_symbols`."""
+    """What a comparison compares, each time that it is read; see `read`."""
     reader = _Reader(module, laws)
     reader.watched = comparison
     reader.result(module.entry, reader.fresh(module.entry))
@@ -101,6 +128,8 @@ class _Reader:
         self._maxima: dict[int, frozenset[int]] = {}
         self._sums: dict[int, frozenset[int]] = {}
         self._meanings: dict[tuple[Computation, Bounds | None, tuple[int, ...]], Symbols] = {}
+        self.loops: set[int] = set()
+        self._choices = Choices()
         self._elements = 0
 
         @cache
@@ -215,6 +244,8 @@ class _Reader:
         held = loops.invariant(loop, start, fresh, partial(run, body))
         parts = [*held.after, *run(condition, held.before)]
         key = combined(key_of("while", loop.shape), begun, *(whole(term.symbols) for term in parts))
+        if most_trips(loop) is None:
+            self.loops.add(int(key))
 
         def returned(number: int) -> Term:
             term, place = held.before[number], held.like[number]
@@ -234,7 +265,14 @@ class _Reader:
     def _operation(self, instruction: Instruction, operands: Sequence[Term]) -> tuple[Term, Sequence[Term]]:
         """Its term, and the operands as they are where it reads them."""
         operands = assumed(instruction, operands, self._reads_signs)
+        is_choice = instruction.opcode == "select" and is_elementwise(instruction, operands)
+        if is_choice:
+            operands = self._choices.seen_through(operands)
         term = self._simplified(instruction, operands)
+        if is_choice:
+            parts = [operand.symbols for operand in operands]
+            plain = elementwise("select", instruction.element_type, self._said(instruction), parts)
+            self._choices.note(term.symbols, np.broadcast_to(plain, instruction.dims), parts)
         word = remembered(instruction, operands, term)
         return term if word is term.word else replace(term, word=word), operands
 
@@ -264,6 +302,8 @@ class _Reader:
             return replace(opaque, bounds=bounds)
         if (moved := self._moved_predicate(instruction, operands)) is not None:
             return moved
+        if (known_now := _numbers(instruction, symbols)) is not None:
+            return constant(known_now)
         said = self._said(instruction) if instruction.opcode == "gather" else ()
         nan_of = nan_source(instruction, operands)
         return Term(symbols, bounds, nan_of=nan_of, gathered=gathered(instruction, operands, said))
@@ -341,6 +381,10 @@ class _Reader:
         terms = flat(tuple(operands))
         bounds = self._reduced(instruction, terms)
         rising = reducers.rising(instruction, terms)
+        if (rows := self._chosen_rows(instruction, terms, rising)) is not None:
+            pairs = enumerate(zip(terms, terms[len(terms) // 2 :]))
+            chosen = [Term(combined(key_of(n), rows), a.bounds.union(b.bounds)) for n, (a, b) in pairs]
+            return _packed(instruction.shape, chosen)
         key = key_of(instruction.opcode, instruction.shape, *self._said(instruction, bounds, rising))
         if instruction.opcode in _NOT_COMPUTED:
             key = key_of(key, instruction.name)
@@ -351,9 +395,20 @@ class _Reader:
             assert isinstance(before, Term)
             parts = order_of_rows(instruction, terms, before, self.fresh(comparator)) or parts
         found = self._unknown(np.uint64(combined(key, *parts)), instruction.shape)
+        if instruction.opcode == "custom-call":
+            found = with_facts(instruction, found)
         if bounds is None:
             bounds = ranges_of_parts(instruction, [term.bounds for term in terms])
         return bounded(found, bounds)
+
+    def _chosen_rows(
+        self, instruction: Instruction, terms: Sequence[Term], rising: Sequence[int]
+    ) -> Symbols | None:
+        """Of a reduction of several arrays that depends on nothing but the rows that there are."""
+        if instruction.opcode != "reduce" or len(terms) < 4 or any(map(_is_dynamic, instruction.operands)):
+            return None
+        is_told = any(term.bounds.negative_zero for term in terms) and self._reads_signs(instruction)
+        return None if is_told else chosen_rows(instruction, terms, rising)
 
     def _reduced(self, instruction: Instruction, terms: Sequence[Term]) -> Bounds | None:
         """What holds of the numbers that a reducer gets; None of what has no reducer."""
@@ -412,6 +467,15 @@ class _Reader:
             returned = flat(self.result(computation, arguments))
             self._meanings[key] = combined(key_of("function"), *(whole(t.symbols) for t in returned))
         return self._meanings[key]
+
+
+def _numbers(instruction: Instruction, symbols: Symbols) -> Array | None:
+    """The integers that a result is, where each of a few elements is known to be one."""
+    if not instruction.element_type.is_integer or not 0 < symbols.size <= _MOST_NUMBERS:
+        return None
+    if None in numbers(symbols.reshape(-1)[:1]) or None in (found := numbers(symbols)):
+        return None
+    return np.array(found).astype(dtype_of(instruction.element_type)).reshape(instruction.dims)
 
 
 def _is_dynamic(instruction: Instruction) -> bool:

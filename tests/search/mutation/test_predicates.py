@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable
 
@@ -22,8 +23,8 @@ DIRECTIONS: dict[str, Callable[[float, float], bool]] = {
     "NE": operator.ne,
 }
 CONNECTIVES = (np.logical_and, np.logical_or, np.logical_xor)
-#: Numbers that three variables take in all combinations, NaN among them.
-NUMBERS = (-1.0, 0.0, 1.0, float("nan"))
+#: Numbers that three variables take in all combinations, an infinity and NaN among them.
+NUMBERS = (-1.0, 0.0, math.inf, math.nan)
 ASSIGNMENTS = list(itertools.product(NUMBERS, repeat=3))
 
 
@@ -33,6 +34,11 @@ def side(number: int, bounds: MachineRange) -> Side:
 
 def drawn(rng: np.random.Generator, depth: int, sides: list[Side]) -> tuple[Predicate | None, list[bool]]:
     """A random predicate, and its truth for every assignment."""
+    if depth == 0 and rng.random() < 0.2:
+        asked = int(rng.integers(len(sides)))
+        if rng.random() < 0.5:
+            return predicates.is_nan(sides[asked], None), [math.isnan(v[asked]) for v in ASSIGNMENTS]
+        return predicates.is_finite(sides[asked]), [math.isfinite(v[asked]) for v in ASSIGNMENTS]
     if depth == 0:
         one, other = (int(n) for n in rng.integers(len(sides), size=2))
         direction = str(rng.choice(list(DIRECTIONS)))
@@ -116,6 +122,10 @@ def at(predicate: Predicate, values: tuple[float, ...]) -> bool:
     numbers = {int(side(n, MachineRange()).symbols): value for n, value in enumerate(values)}
     place = []
     for variable in predicate.variables:
-        one, other = (numbers[int(s.symbols)] for s in variable.sides)
+        one, *others = (numbers[int(s.symbols)] for s in variable.sides)
+        if not others:
+            place.append(0 if math.isfinite(one) else 1 if math.isinf(one) else 2)
+            continue
+        [other] = others
         place.append(0 if one < other else 1 if one == other else 2 if one > other else 3)
     return bool(predicate.table[tuple(place)])
