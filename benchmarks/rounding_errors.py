@@ -139,8 +139,8 @@ def main() -> int:
     """Print the table."""
     short = []
     print(
-        f"{'opcode':24}{'XLA f16':>9}{'NumPy f16':>11}{'XLA f32':>9}{'NumPy f32':>11}{'XLA f64':>9}{'NumPy f64':>11}"
-        f"{'row + 1/2':>18}  why"
+        f"{'opcode':24}{'XLA f16':>9}{'NumPy f16':>11}{'XLA f32':>9}{'NumPy f32':>11}"
+        f"{'XLA f64':>9}{'NumPy f64':>11}{'row + 1/2':>18}  why"
     )
     for opcode in CASES:
         errors = [measured(opcode, kind, backend) for kind in _WIDER for backend in ("xla", "numpy")]

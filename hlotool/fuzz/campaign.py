@@ -254,7 +254,8 @@ class Campaign:
         number, variants = drawn.index, self.plan.variants
         variant = variants[number // _VARIED % len(variants)] if variants and number % _VARIED == 0 else ""
         options = msgspec.structs.replace(self.plan.options, seed=self.plan.options.seed + number)
-        return Question(drawn.module.to_text(), options, variant, number % _DUMPED == 1)
+        cures = self.triage.cures(drawn.module)
+        return Question(drawn.module.to_text(), options, variant, number % _DUMPED == 1, cures)
 
     def _judged(self, drawn: Drawn, done: Done) -> Judged:
         """What became of a program; a failure is on the disk before anything else goes on."""
@@ -279,6 +280,7 @@ class Campaign:
                 set=judged.set,
                 origin=drawn.origin,
                 program=str(path),
+                cured=judged.cured,
             )
             self._journal.add(f"failure {drawn.index}", msgspec.to_builtins(failure))
             if all(failure.index != other.index for other in self.waiting):

@@ -85,12 +85,15 @@ class Question:
         options: reference, backend and the seed of inputs.
         variant: spec of the backend set up in another way, which is asked as well; empty for none.
         shows_passes: say which passes changed the program.
+        cures: specs of the backend without the pass of a frequent fault; where the result is wrong, it is
+            asked which of them makes it right.
     """
 
     text: str
     options: ReplayOptions
     variant: str = ""
     shows_passes: bool = False
+    cures: tuple[str, ...] = ()
 
 
 class Judged(Record, frozen=True, kw_only=True):
@@ -106,6 +109,7 @@ class Judged(Record, frozen=True, kw_only=True):
         set: of inputs that shows the failure.
         inputs: these, as the bytes of an .npz file.
         passes: that changed the program, in order; empty where nobody looked.
+        cured: the first of the question's cures with which the result is right; empty where none is.
     """
 
     kind: Kind
@@ -116,6 +120,7 @@ class Judged(Record, frozen=True, kw_only=True):
     set: str = ""
     inputs: bytes = b""
     passes: list[str] = []
+    cured: str = ""
 
 
 def judge_program(question: Question) -> Judged:
@@ -146,7 +151,15 @@ def judge_program(question: Question) -> Judged:
         if found.kind != "agree":
             break
     passes = _passes(module, options.backend) if question.shows_passes and found.kind == "agree" else []
-    return msgspec.structs.replace(found, reference=reference.backend_spec, passes=passes)
+    cures = question.cures if found.kind == "wrong" and found.backend == options.backend else ()
+    cured = (
+        spec
+        for spec in cures
+        if _on(spec, reference.program, case, arguments, options, reference.backend_spec).kind == "agree"
+    )
+    return msgspec.structs.replace(
+        found, reference=reference.backend_spec, passes=passes, cured=next(cured, "")
+    )
 
 
 def judge_meant(question: CaseQuestion) -> Outcome:

@@ -29,6 +29,8 @@ class FailureRecord(Record, frozen=True, kw_only=True):
         set: of inputs.
         origin: what made the program.
         program: file of it; the arguments lie beside it as .npz.
+        cured: spec of the backend without the pass of a frequent fault, with which the result is right; empty
+            where there is none.
     """
 
     index: int
@@ -40,6 +42,7 @@ class FailureRecord(Record, frozen=True, kw_only=True):
     set: str = ""
     origin: str = ""
     program: str = ""
+    cured: str = ""
 
 
 class FaultRecord(Record, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
 from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
+from hlotool.fuzz.likeness import alike, is_same, key_of, opcodes_of
 from hlotool.fuzz.limits import LimitedJudge
 from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
@@ -51,10 +52,6 @@ _EQUAL = Relation.EQUAL.value
 _SAME_FUNCTION = (
     "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
 )
-
-#: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
-#: minute that another fault could have.
-_ENOUGH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +117,8 @@ class Triage:
     def _fault(self, failure: FailureRecord) -> FaultRecord:
         options = self._options(failure)
         loaded = load_case(failure.program, options)
+        if failure.cured and (found := self._by_likeness(failure, loaded.case, options)):
+            return found  # The worker that judged it has asked all there is to ask.
         outcome = _asked_again(loaded.case, options, failure.kind)
         if kind_of(outcome) != failure.kind:
             said = outcome.reason or outcome.answer.value
@@ -132,7 +131,7 @@ class Triage:
         case = reduction.case if reduction is not None else loaded.case
         blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
         problems += blame.problems
-        opcodes = _opcodes(case.module)
+        opcodes = opcodes_of(case.module)
         work = _work(blame, opcodes)
         described = FaultRecord(
             status="new",
@@ -215,31 +214,30 @@ class Triage:
     def _next(self) -> int:
         return 1 + max((fault.number for fault in self.faults), default=0)
 
+    def cures(self, module: Module) -> tuple[str, ...]:
+        """The backend without the pass of each frequent fault whose operations are all in a program."""
+        backend = self.settings.options.backend
+        found = alike(self.faults, "wrong", backend, opcodes_of(module))
+        return tuple(dict.fromkeys(without(backend, [f.pass_name]) for f in found if f.pass_name))
+
     def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
         """A failure that looks like a frequent fault: its operations are there, and so is the cure.
 
         A death says the same words besides; where no pass is accused of it, there is no cure to try.
         """
-        opcodes = set(_opcodes(case.module))
         died = _says(failure)
-        for fault in self.faults:
-            if (
-                fault.status not in ("new", "known")
-                or fault.kind != failure.kind
-                or fault.count < _ENOUGH
-                or fault.backend != failure.backend
-                or not fault.work
-                or not set(fault.work) <= opcodes
-                or (died and fault.signature != died)
-                or not (died or fault.pass_name)
-            ):
+        for fault in alike(self.faults, failure.kind, failure.backend, opcodes_of(case.module)):
+            if (died and fault.signature != died) or not (died or fault.pass_name):
                 continue
-            cured = msgspec.structs.replace(options, backend=without(options.backend, [fault.pass_name]))
-            if not fault.pass_name or _asked_again(case, cured, failure.kind).answer is Answer.GOOD:
-                found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
-                return msgspec.structs.replace(
-                    found, key=fault.key, duplicate_of=fault.number, known=fault.known, link=fault.link
-                )
+            cure = without(options.backend, [fault.pass_name])
+            if fault.pass_name and failure.cured != cure:
+                cured = msgspec.structs.replace(options, backend=cure)
+                if _asked_again(case, cured, failure.kind).answer is not Answer.GOOD:
+                    continue
+            found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
+            return msgspec.structs.replace(
+                found, key=fault.key, duplicate_of=fault.number, known=fault.known, link=fault.link
+            )
         return None
 
     def _reduced(
@@ -303,32 +301,6 @@ def kind_of(outcome: Outcome) -> Kind:
     return kinds.get(outcome.failure.kind, "wrong")
 
 
-def key_of(kind: Kind, outcome: Outcome, blame: Blame, work: Iterable[str]) -> str:
-    """What failures of one fault share: pass, pattern and the work done; of a death its words, too."""
-    failure = outcome.failure
-    pattern = kind if failure is None else f"{kind}: {failure.words}" if failure.words else failure.kind
-    who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
-    return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
-
-
-def is_same(one: FaultRecord, other: FaultRecord) -> bool:
-    """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
-
-    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died.
-    """
-    if one.key == other.key:
-        return True
-    if (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
-        return False
-    if one.kind not in ("wrong", "crashed", "hang") or (
-        one.kind != "wrong" and one.signature != other.signature
-    ):
-        return False
-    first, second = {*one.work}, {*other.work}
-    return bool(first and second) and (first <= second or second <= first)
-
-
 def _says(failure: FailureRecord) -> str:
     """How a failure died, as the records of faults say it; empty where it did not."""
     return str(failure.failure) if failure.kind in ("crashed", "hang") and failure.failure else ""
@@ -377,14 +349,10 @@ def _raw(failure: FailureRecord, status: str, problems: list[str]) -> FaultRecor
     )
 
 
-def _opcodes(module: Module) -> list[str]:
-    return list(dict.fromkeys(i.opcode for i in module.instructions() if i.opcode != "parameter"))
-
-
 def _work(blame: Blame, opcodes: Iterable[str]) -> list[str]:
     """See `FaultRecord.work`."""
     spot = blame.culprit.spot if blame.culprit is not None and blame.level == "pass" else None
-    given = _opcodes(parse_module(spot.before)) if spot is not None and spot.before else []
+    given = opcodes_of(parse_module(spot.before)) if spot is not None and spot.before else []
     return [o for o in given if o not in PLUMBING] or [o for o in opcodes if o not in PLUMBING]
 
 

@@ -11,7 +11,8 @@ from support.shell import Shell
 from hlotool.cli.main import main
 from hlotool.errors import ExitCode
 from hlotool.fuzz.attribution import blame_wrong
-from hlotool.replay.options import RunOptions
+from hlotool.fuzz.oracle import Question, judge_program
+from hlotool.replay.options import ReplayOptions, RunOptions
 
 #: A rewrite that is wrong wherever its pattern stands: that is in almost any program.
 PLUG_IN = '''
@@ -103,6 +104,17 @@ def test_a_compiler_that_is_right_at_first_is_blamed(tmp_path: Path, name: str) 
         assert blame.problems[-1] == "bisection: every stage and the result agree"
     else:
         assert (blame.level, blame.pass_name) == ("pass", name)
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_the_worker_that_judges_knows_the_cure() -> None:
+    """A case of a frequent fault costs no process: it is asked at once what the pass has to do with it."""
+    text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
+    wrong, right = (f"opt:passes=simplify-tuples+{name}dce" for name in ("forget-operand+", ""))
+    options = ReplayOptions(backend=wrong)
+    assert judge_program(Question(text, options, cures=(wrong, right))).cured == right
+    assert judge_program(Question(text, options, cures=(wrong,))).cured == ""
+    assert judge_program(Question(text, ReplayOptions(backend=right), cures=(right,))).cured == ""
 
 
 def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:

@@ -279,7 +279,8 @@ def test_what_is_said_against_instructions(text: str, said: str) -> None:
   ROOT r = {text}
 }}""")
     found = objection(module.entry.root, partitioned=False)
-    assert found.startswith(said) and bool(found) is bool(said)
+    assert found.startswith(said)
+    assert bool(found) is bool(said)
 
 
 def test_programs_for_several_devices_are_divided() -> None:

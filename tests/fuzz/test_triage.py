@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame
+from hlotool.fuzz.likeness import is_same, key_of
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
 from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
 from hlotool.fuzz.tally import Tally
-from hlotool.fuzz.triage import is_same, key_of, kind_of
-from hlotool.replay.options import ReplayOptions
+from hlotool.fuzz.triage import Settings, Triage, kind_of
+from hlotool.parse.reader import parse_module
+from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.search.reduction.case_worker import CaseQuestion, Outcome
 
 
@@ -36,6 +40,21 @@ def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> N
     assert not is_same(fault("slice"), fault("slice", pass_name="cse"))
     # Programs that only move values share nothing that could be told apart.
     assert not is_same(fault(), fault("slice"))
+
+
+def test_what_is_frequent_is_cured_without_its_pass() -> None:
+    """Only where all of its operations are there, and a pass is accused that can be left out."""
+    text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
+    settings = Settings(RunOptions(backend="xla"), Path("nowhere"))
+    often = replace(fault("negate"), number=1, count=2, backend="xla")
+    others = (
+        replace(often, count=1),
+        replace(often, work=["negate", "slice"]),
+        replace(often, pass_name=""),
+        replace(often, backend="numpy"),
+    )
+    assert Triage(settings, [*others]).cures(parse_module(text)) == ()
+    assert Triage(settings, [*others, often]).cures(parse_module(text)) == ("xla:disable=algsimp",)
 
 
 def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:

@@ -57,6 +57,9 @@ _PARALLEL = {
     "gather": 1.0, "scatter": 1.0, "fft": 0.5, "concatenate": 0.5, "transpose": 0.5,
 }  # fmt: skip
 
+#: Patterns that a library runs as one call, in parts.
+_OF_ONE_CALL = ("norms of a dot", "sum of a product")
+
 _ELEMENTWISE = dict.fromkeys(("multiply", "add", "negate", "maximum", "convert"), 1.0)
 
 
@@ -66,8 +69,8 @@ def large_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
     graph = Graph("main", shared)
     graph.fresh(graph.kind(), long_dims(rng, rng.choice([1, 2, 2, 3])))
     for _ in range(rng.choice([1, 1, 2])):
-        if graph.chance(0.4):
-            graph.attempt(lambda: emit_one(graph, _PARALLEL))
+        if graph.chance():
+            graph.attempt(lambda: emit_one(graph, graph.choose([_PARALLEL, _OF_ONE_CALL])))
         else:
             grow(graph, 1, _PARALLEL)
         grow(graph, rng.choice([0, 1, 1, 2]), _ELEMENTWISE)

@@ -57,7 +57,10 @@ def test_a_fault_beside_a_known_difference_is_wrong() -> None:
 
 LOGISTIC = "ENTRY e { x = f16[4] parameter(0) y = f16[4] logistic(x) ROOT r = f32[4] convert(y) }"
 #: What jaxlib 0.10.2 gives for them: exp(-x) is infinite in f16 for the first, and rounded for the second.
-FAR_AND_NEAR, ON_XLA = np.float16([-13.38, -5.246, 0.5, 1]), np.float32([0, 0.005237579, 0.6225586, 0.73095703])
+FAR_AND_NEAR, ON_XLA = (
+    np.float16([-13.38, -5.246, 0.5, 1]),
+    np.float32([0, 0.005237579, 0.6225586, 0.73095703]),
+)
 
 
 def test_a_known_difference_beside_rounding() -> None:

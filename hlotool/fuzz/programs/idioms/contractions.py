@@ -154,17 +154,23 @@ def _batch_of_one(g: Graph, x: Instruction) -> None:
 
 @idiom("norms of a dot", 1, NUMBERS)
 def _norms_of_a_dot(g: Graph, x: Instruction) -> None:
-    """Rows or columns of a product, squared or as they are, added up or compared: one call of a library."""
+    """Rows or columns of a product, squared or as they are, added up or compared: one call of a library.
+
+    The other side has a few rows of its own, on the left or on the right, and what is contracted is most
+    often the shorter side of the matrix.
+    """
     a = _matrix(g, x)
-    kind, (_, inner) = a.array_shape.element_type, a.array_shape.dims
+    shorter = 0 if a.dims[0] < a.dims[1] else 1
+    axis = shorter if g.chance(0.75) else 1 - shorter
+    b = g.array(a.array_shape.element_type, (g.choose([1, 2, 3, 4, 5, 8]), a.dims[axis]))
     if g.chance():
-        y = _product(g, a)
+        y = _dot(g, b, a, lhs_contracting_dims=(1,), rhs_contracting_dims=(axis,))
     else:
-        b = g.array(kind, (g.choose([1, 2, 3, 5, inner]), inner))
-        y = _dot(g, b, a, lhs_contracting_dims=(1,), rhs_contracting_dims=(1,))
-    if g.chance(0.7):
+        y = _dot(g, a, b, lhs_contracting_dims=(axis,), rhs_contracting_dims=(1,))
+    if g.chance():
         y = product(g, y, y)
-    reduced(g, y, any_reducer(g, y), (g.choose([0, 1]),))
+    combine = "add" if g.chance() else any_reducer(g, y)
+    reduced(g, y, combine, (g.choose([0, 1]),))
 
 
 @idiom("sum of a product", 1, NUMBERS)

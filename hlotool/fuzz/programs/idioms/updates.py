@@ -12,16 +12,47 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 
+def _places(g: Graph, size: int, part: int) -> list[int]:
+    """Starts of a part within a dimension: inside, at the end, beyond it."""
+    found = [0, size - part, size - part + 1, g.rng.randint(0, size)]
+    return [min(place, 100) for place in found]
+
+
+def _index_kind(g: Graph, rare: ElementType) -> ElementType:
+    """A type of start indices, most often the one of the last such operation: programs keep to one."""
+    last = next((i for i in reversed(g.builder.instructions) if i.opcode.startswith("dynamic-")), None)
+    if last is not None and g.chance(0.8):
+        return last.operands[-1].element_type
+    return g.choose([ElementType.S32, ElementType.S32, ElementType.S64, rare])
+
+
 def at_constant(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
     """Constant start indices: inside, at the end, beyond it."""
-    kind = g.choose([ElementType.S32, ElementType.S32, ElementType.S64, ElementType.U8])
-    options = ([0, n - s, n - s + 1, g.rng.randint(0, n)] for n, s in zip(dims, sizes))
-    return [g.constant(min(g.choose(o), 100), kind) for o in options]
+    kind = _index_kind(g, ElementType.U8)
+    return [g.constant(g.choose(_places(g, n, s)), kind) for n, s in zip(dims, sizes)]
+
+
+def at_late(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
+    """The same numbers, which no compiler knows: which of two they are, or what is added, a predicate says.
+
+    Starts that are parameters lie inside of the array, where inputs are drawn that make sense.
+    """
+    kind = _index_kind(g, ElementType.U32)
+    starts = []
+    for n, s in zip(dims, sizes):
+        places = _places(g, n, s)
+        which, first = g.array(ElementType.PRED, ()), g.constant(g.choose(places), kind)
+        if g.chance():
+            starts.append(g.op("select", which, first, g.constant(g.choose(places), kind)))
+        else:
+            starts.append(g.op("add", g.convert(which, kind), first))
+    return starts
 
 
 def somewhere(g: Graph, dims: Dims, sizes: Dims) -> list[Instruction]:
-    """Start indices that are known, or values of the program."""
-    return at_constant(g, dims, sizes) if g.chance() else start_indices(g, dims)
+    """Start indices that are known, that are within reach but not known, or values of the program."""
+    how = g.choose([at_constant, at_late, None])
+    return start_indices(g, dims) if how is None else how(g, dims, sizes)
 
 
 def some_size(g: Graph, dims: Dims) -> Dims:

@@ -1,0 +1,68 @@
+"""Which failures are one fault, and which look as if they were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from hlotool.fuzz.attribution import Blame
+from hlotool.fuzz.oracle import Kind
+from hlotool.fuzz.records import FaultRecord
+from hlotool.ir.module import Module
+from hlotool.search.reduction.case_worker import Outcome
+
+#: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
+#: minute that another fault could have.
+_ENOUGH = 2
+
+
+def opcodes_of(module: Module) -> list[str]:
+    """What a program is made of, parameters apart."""
+    return list(dict.fromkeys(i.opcode for i in module.instructions() if i.opcode != "parameter"))
+
+
+def alike(
+    faults: Iterable[FaultRecord], kind: Kind, backend: str, opcodes: Collection[str]
+) -> Iterator[FaultRecord]:
+    """The frequent faults that a failure may be a case of: their operations are all in its program.
+
+    Args:
+        faults: of the campaign.
+        kind: of the failure.
+        backend: that failed.
+        opcodes: of the program.
+    """
+    for fault in faults:
+        if (
+            fault.status in ("new", "known")
+            and (fault.kind, fault.backend) == (kind, backend)
+            and fault.count >= _ENOUGH
+            and fault.work
+            and set(fault.work) <= set(opcodes)
+        ):
+            yield fault
+
+
+def key_of(kind: Kind, outcome: Outcome, blame: Blame, work: Iterable[str]) -> str:
+    """What failures of one fault share: pass, pattern and the work done; of a death its words, too."""
+    failure = outcome.failure
+    pattern = kind if failure is None else f"{kind}: {failure.words}" if failure.words else failure.kind
+    who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
+    return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
+
+
+def is_same(one: FaultRecord, other: FaultRecord) -> bool:
+    """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
+
+    The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
+    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died.
+    """
+    if one.key == other.key:
+        return True
+    if (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
+        return False
+    if one.kind not in ("wrong", "crashed", "hang") or (
+        one.kind != "wrong" and one.signature != other.signature
+    ):
+        return False
+    first, second = {*one.work}, {*other.work}
+    return bool(first and second) and (first <= second or second <= first)
