@@ -71,40 +71,51 @@ class _Shards:
                 self._known.sizes.freeze_all((whole, size), _untold(instruction))
 
     def _lookup(self, instruction: Instruction) -> None:
-        """Indices less the first one that the device holds."""
+        """Indices less the first ones that the device holds, one for each dimension that is indexed."""
         is_gather = instruction.opcode == "gather"
         name = "start_index_map" if is_gather else "scatter_dims_to_operand_dims"
-        mapped = instruction.integers(name)
+        dims = self._known.of(instruction.operands[0])
+        sizes = [dims[d] for d in instruction.integers(name)]
         count = len(instruction.operands) // 2
-        indices = instruction.operands[1 if is_gather else count]
-        moved = self._places.stripped(indices)
-        if len(mapped) != 1 or moved is None or moved.opcode != "subtract":
+        moved = self._places.stripped(instruction.operands[1 if is_gather else count])
+        if moved is None or moved.opcode != "subtract":
             return
         index, first = moved.operands
-        if not self._spread.is_spread(first):
-            return
-        size = self._known.of(instruction.operands[0])[mapped[0]]
-        if not self._places.is_multiple(first, size, (moved, 1)):
-            self._known.sizes.freeze(size, _untold(instruction))
-            return
-        self._bounds(index, size)
+        for end, value, size in self._columns((moved, 1), first, sizes):
+            if not self._places.is_multiple(value, size, end):
+                self._known.sizes.freeze(size, _untold(instruction))
+                return
+        self._bounds(index, sizes)
 
-    def _bounds(self, index: Instruction, size: Size) -> None:
-        """What else is said of an index: whether it is the device's own, and that it is one at all."""
+    def _columns(
+        self, end: tuple[Instruction, int], value: Instruction, sizes: Sequence[Size]
+    ) -> Iterator[tuple[tuple[Instruction, int], Instruction, Size]]:
+        """Of what stands beside indices the columns that follow from the number of the device: where each is
+        read, what it is, and the size of the dimension that it is for."""
+        columns = self._places.stripped(value)
+        if len(sizes) == 1 and self._spread.is_spread(value):
+            yield end, value, sizes[0]
+        elif columns is not None and columns.opcode == "concatenate" and len(columns.operands) == len(sizes):
+            for number, (column, size) in enumerate(zip(columns.operands, sizes)):
+                if self._spread.is_spread(column):
+                    yield (columns, number), column, size
+
+    def _bounds(self, index: Instruction, sizes: Sequence[Size]) -> None:
+        """What else is said of indices: whether they are the device's own, and that they are some at all."""
         source = self._places.stripped(index)
+        if source is None:
+            return
         for user in self._spread.calls.home:
             if user.opcode != "compare":
                 continue
             for number, operand in enumerate(user.operands):
-                if (
-                    self._spread.is_spread(operand)
-                    and self._places.stripped(user.operands[1 - number]) is source
-                ):
-                    self._places.is_multiple(operand, size, (user, number))
-        if source is not None and source.opcode == "clamp":
+                if self._places.stripped(user.operands[1 - number]) is source:
+                    for end, value, size in self._columns((user, number), operand, sizes):
+                        self._places.is_multiple(value, size, end)
+        if source.opcode == "clamp" and len(sizes) == 1:
             last = self._spread.of(source.operands[2])
-            if last is not None and (last[0] + 1) % size.value == 0:
-                self._places.is_multiple(source.operands[2], size, (source, 2))
+            if last is not None and (last[0] + 1) % sizes[0].value == 0:
+                self._places.is_multiple(source.operands[2], sizes[0], (source, 2))
 
     def _numbered(self, instruction: Instruction) -> None:
         """Elements are numbered from the first one that the device has."""
