@@ -15,9 +15,10 @@ import numpy as np
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-from hlotool.scale.places import Places
+from hlotool.scale.places import Found, PlaceConstant, Places
 from hlotool.scale.rules.base import place
 from hlotool.scale.sizes import Size
+from hlotool.scale.spread import SAME
 
 #: Sizes below this stay as they are, whatever is chosen; such numbers count devices and neighbours.
 _LEAST: Final = 5
@@ -81,41 +82,70 @@ class _Shards:
         if moved is None or moved.opcode != "subtract":
             return
         index, first = moved.operands
-        for end, value, size in self._columns((moved, 1), first, sizes):
-            if not self._places.is_multiple(value, size, end):
-                self._known.sizes.freeze(size, _untold(instruction))
+        for number, end, value in self._columns((moved, 1), first, len(sizes)):
+            if not self._places.is_multiple(value, sizes[number], end):
+                self._known.sizes.freeze(sizes[number], _untold(instruction))
                 return
-        self._bounds(index, sizes)
+            self._bounds(index, number, sizes)
 
     def _columns(
-        self, end: tuple[Instruction, int], value: Instruction, sizes: Sequence[Size]
-    ) -> Iterator[tuple[tuple[Instruction, int], Instruction, Size]]:
-        """Of what stands beside indices the columns that follow from the number of the device: where each is
-        read, what it is, and the size of the dimension that it is for."""
+        self, end: tuple[Instruction, int], value: Instruction, count: int
+    ) -> Iterator[tuple[int, tuple[Instruction, int], Instruction]]:
+        """Of what stands beside indices for so many dimensions the columns that follow from the number of the
+        device: which one, where it is read, and what it is."""
         columns = self._places.stripped(value)
-        if len(sizes) == 1 and self._spread.is_spread(value):
-            yield end, value, sizes[0]
-        elif columns is not None and columns.opcode == "concatenate" and len(columns.operands) == len(sizes):
-            for number, (column, size) in enumerate(zip(columns.operands, sizes)):
+        if count == 1 and self._spread.is_spread(value):
+            yield 0, end, value
+        elif columns is not None and columns.opcode == "concatenate" and len(columns.operands) == count:
+            for number, column in enumerate(columns.operands):
                 if self._spread.is_spread(column):
-                    yield (columns, number), column, size
+                    yield number, (columns, number), column
 
-    def _bounds(self, index: Instruction, sizes: Sequence[Size]) -> None:
-        """What else is said of indices: whether they are the device's own, and that they are some at all."""
+    def _bounds(self, index: Instruction, number: int, sizes: Sequence[Size]) -> None:
+        """What else is said of a column of indices: whether they are the device's own, and that they are some
+        at all."""
         source = self._places.stripped(index)
         if source is None:
             return
         for user in self._spread.calls.home:
             if user.opcode != "compare":
                 continue
-            for number, operand in enumerate(user.operands):
-                if self._places.stripped(user.operands[1 - number]) is source:
-                    for end, value, size in self._columns((user, number), operand, sizes):
-                        self._places.is_multiple(value, size, end)
-        if source.opcode == "clamp" and len(sizes) == 1:
-            last = self._spread.of(source.operands[2])
-            if last is not None and (last[0] + 1) % sizes[0].value == 0:
-                self._places.is_multiple(source.operands[2], sizes[0], (source, 2))
+            for side, operand in enumerate(user.operands):
+                if self._places.stripped(user.operands[1 - side]) is source:
+                    for column, end, value in self._columns((user, side), operand, len(sizes)):
+                        if column == number:
+                            self._places.is_multiple(value, sizes[number], end)
+        if source.opcode != "clamp":
+            return
+        if len(sizes) > 1:
+            self._last_of_many(source, number, sizes)
+            return
+        last = self._spread.of(source.operands[2])
+        if last is not None and (last[0] + 1) % sizes[0].value == 0:
+            self._places.is_multiple(source.operands[2], sizes[0], (source, 2))
+
+    def _last_of_many(self, clamp: Instruction, number: int, sizes: Sequence[Size]) -> None:
+        """The last element of each dimension, in a table with a column for each: that of the dimension that is
+        in parts follows it. Otherwise an index beyond the end would be another one on the two sides."""
+        size, way = sizes[number], [clamp.operands[2]]
+        table = self._spread.origin(way[-1])
+        while table is not None and table.opcode in SAME:
+            way += [table, table.operands[0]]
+            table = self._spread.origin(way[-1])
+        literal = None if table is None else table.literal
+        elements = [] if table is None else _elements(table)
+        if table is None or literal is None or len(elements) != len(sizes):
+            self._known.sizes.freeze(size, _untold(clamp))
+            return
+        if (elements[number] + 1) % size.value:
+            self._known.sizes.freeze(size, _untold(clamp))
+            return
+        factors, offsets = np.zeros_like(literal.array, np.int64), literal.array.astype(np.int64)
+        factors.reshape(-1)[number] = (elements[number] + 1) // size.value
+        offsets.reshape(-1)[number] = -1
+        self._known.freeze(table, f"{place(table)}: a column for each dimension")
+        held = PlaceConstant(size, factors, offsets)
+        self._places.found.add(Found({table: [held]}, {*way, table}, {(clamp, 2)}))
 
     def _numbered(self, instruction: Instruction) -> None:
         """Elements are numbered from the first one that the device has."""

@@ -261,7 +261,8 @@ class Sizes:
     def _commute(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
         """Two products are the same that no order of factors matches: 3 heads of 16 are 2 shards of 24.
 
-        Two factors share as much as they have in common, 8 here, so that both hold for any number in its place.
+        Two factors share as much as they have in common, 8 here, and both products are the same for any number
+        in its place.
         """
         left, right = list(ones), list(others)
         while left and right:
@@ -345,8 +346,8 @@ class Sizes:
             if whole.why:
                 self.freeze(whole, whole.why)
             return first, rest
-        # (x + y) * m = x * m + y * m, for the first factor that can be cut there; one that leaves what the first
-        # part is made of, if there is any.
+        # (x + y) * m = x * m + y * m, for the first factor that can be cut there; where there is one, for one
+        # that leaves factors of the first part.
         parts = self._parts(whole.parts, Form.PRODUCT)
         able = [n for n, part in enumerate(parts) if at % (whole.value // part.value) == 0]
         if not able:
