@@ -8,7 +8,7 @@ device's number goes into and no rule here understands keeps the sizes that may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,24 +18,76 @@ from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Found, PlaceConstant, Places
 from hlotool.scale.rules.base import place
 from hlotool.scale.sizes import Size
-from hlotool.scale.spread import SAME
+from hlotool.scale.spread import HANDS_ON, SAME
 
 #: Sizes below this stay as they are, whatever is chosen; such numbers count devices and neighbours.
 _LEAST: Final = 5
 
 
-def relate_shards(places: Places) -> None:
+def relate_shards(places: Places) -> Mapping[Instruction, PlaceConstant]:
     """Relate sizes of shards in one program to those that they are cut from, and find what places are
-    made of."""
+    made of.
+
+    Returns:
+        tables of the last elements of several dimensions, of which one is in parts.
+    """
+    shards = _Shards(places)
     if places.spread.count > 1:
-        _Shards(places).relate()
+        shards.relate()
+    return shards.lasts
+
+
+def relate_lasts(programs: Sequence[Places], lasts: Mapping[Instruction, PlaceConstant]) -> None:
+    """Tables of last elements that programs compare indices with on their own, too, follow in all programs.
+
+    Args:
+        programs: the places in each.
+        lasts: what `relate_shards` returned for all of them.
+    """
+    for table, held in lasts.items():
+        elements = _elements(table)
+        for places in programs:
+            for instruction in places.spread.calls.home:
+                is_alike = instruction.opcode == "constant" and _elements(instruction) == elements
+                if is_alike and not _follows(places, instruction, held):
+                    why = f"{place(instruction)}: the last elements, and more than that"
+                    places.known.sizes.freeze(held.size, why)
+
+
+def _follows(places: Places, table: Instruction, held: PlaceConstant) -> bool:
+    """Say that a table is of last elements, where it is compared with, or limits, something; else false."""
+    literal = table.literal
+    assert literal is not None
+    shape = literal.array.shape
+    found = Found(
+        {table: [PlaceConstant(held.size, held.factors.reshape(shape), held.offsets.reshape(shape))]}
+    )
+    found.seen.add(table)
+    for user in places.spread.calls.home:
+        for number, operand in enumerate(user.operands):
+            if places.stripped(operand) is not table or user.opcode in HANDS_ON:
+                continue
+            if user.opcode in SAME:
+                found.seen.add(user)
+            elif user.opcode in ("clamp", "compare"):
+                found.ends.add((user, number))
+            else:
+                return False
+    places.known.freeze(table, f"{place(table)}: a column for each dimension")
+    places.found.add(found)
+    return True
 
 
 class _Shards:
-    """The shards in one program."""
+    """The shards in one program.
+
+    Attributes:
+        lasts: see `relate_shards`.
+    """
 
     def __init__(self, places: Places) -> None:
         self._places, self._known, self._spread = places, places.known, places.spread
+        self.lasts: dict[Instruction, PlaceConstant] = {}
 
     def relate(self) -> None:
         """See `relate_shards`."""
@@ -127,25 +179,25 @@ class _Shards:
     def _last_of_many(self, clamp: Instruction, number: int, sizes: Sequence[Size]) -> None:
         """The last element of each dimension, in a table with a column for each: that of the dimension that is
         in parts follows it. Otherwise an index beyond the end would be another one on the two sides."""
-        size, way = sizes[number], [clamp.operands[2]]
-        table = self._spread.origin(way[-1])
-        while table is not None and table.opcode in SAME:
-            way += [table, table.operands[0]]
-            table = self._spread.origin(way[-1])
+        size, table = sizes[number], self._places.stripped(clamp.operands[2])
         literal = None if table is None else table.literal
         elements = [] if table is None else _elements(table)
-        if table is None or literal is None or len(elements) != len(sizes):
+        if (
+            table is None
+            or literal is None
+            or len(elements) != len(sizes)
+            or (elements[number] + 1) % size.value
+        ):
             self._known.sizes.freeze(size, _untold(clamp))
-            return
-        if (elements[number] + 1) % size.value:
-            self._known.sizes.freeze(size, _untold(clamp))
-            return
-        factors, offsets = np.zeros_like(literal.array, np.int64), literal.array.astype(np.int64)
-        factors.reshape(-1)[number] = (elements[number] + 1) // size.value
-        offsets.reshape(-1)[number] = -1
-        self._known.freeze(table, f"{place(table)}: a column for each dimension")
-        held = PlaceConstant(size, factors, offsets)
-        self._places.found.add(Found({table: [held]}, {*way, table}, {(clamp, 2)}))
+        else:
+            factors, offsets = np.zeros_like(literal.array, np.int64), literal.array.astype(np.int64)
+            factors.reshape(-1)[number] = (elements[number] + 1) // size.value
+            offsets.reshape(-1)[number] = -1
+            held = PlaceConstant(size, factors, offsets)
+            if self.lasts.setdefault(table, held).is_alike(held):
+                self._known.sizes.unify(self.lasts[table].size, size)
+            else:
+                self._known.sizes.freeze_all((self.lasts[table].size, size), _untold(clamp))
 
     def _numbered(self, instruction: Instruction) -> None:
         """Elements are numbered from the first one that the device has."""
