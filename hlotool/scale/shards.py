@@ -59,10 +59,8 @@ def _follows(places: Places, table: Instruction, held: PlaceConstant) -> bool:
     literal = table.literal
     assert literal is not None
     shape = literal.array.shape
-    found = Found(
-        {table: [PlaceConstant(held.size, held.factors.reshape(shape), held.offsets.reshape(shape))]}
-    )
-    found.seen.add(table)
+    own = PlaceConstant(held.size, held.factors.reshape(shape), held.offsets.reshape(shape))
+    found = Found({table: [own]}, {table})
     for user in places.spread.calls.home:
         for number, operand in enumerate(user.operands):
             if places.stripped(operand) is not table or user.opcode in HANDS_ON:
@@ -177,17 +175,13 @@ class _Shards:
             self._places.is_multiple(source.operands[2], sizes[0], (source, 2))
 
     def _last_of_many(self, clamp: Instruction, number: int, sizes: Sequence[Size]) -> None:
-        """The last element of each dimension, in a table with a column for each: that of the dimension that is
-        in parts follows it. Otherwise an index beyond the end would be another one on the two sides."""
+        """The last element of each dimension, in a table with a column for each: that of the dimension in
+        parts follows it. Otherwise an index beyond the end would be another one on the two sides."""
         size, table = sizes[number], self._places.stripped(clamp.operands[2])
         literal = None if table is None else table.literal
         elements = [] if table is None else _elements(table)
-        if (
-            table is None
-            or literal is None
-            or len(elements) != len(sizes)
-            or (elements[number] + 1) % size.value
-        ):
+        is_told = len(elements) == len(sizes) and (elements[number] + 1) % size.value == 0
+        if table is None or literal is None or not is_told:
             self._known.sizes.freeze(size, _untold(clamp))
         else:
             factors, offsets = np.zeros_like(literal.array, np.int64), literal.array.astype(np.int64)

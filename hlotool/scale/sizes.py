@@ -261,8 +261,8 @@ class Sizes:
     def _commute(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
         """Two products are the same that no order of factors matches: 3 heads of 16 are 2 shards of 24.
 
-        Two factors share as much as they have in common, 8 here, and both products are the same for any number
-        in its place.
+        Two factors share as much as they have in common, 8 here, and both products are the same for any
+        number in its place.
         """
         left, right = list(ones), list(others)
         while left and right:
