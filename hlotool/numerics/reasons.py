@@ -100,6 +100,18 @@ def unstable_reason(found: Finding, facts: Facts) -> str:
     )
 
 
+def amplified_reason(found: Finding) -> str:
+    """The reason of `rounding` where the declared types say nothing, and f64 does."""
+    if isinstance(found, Flips):
+        spread = "legal executions differ in many elements"
+    else:
+        spread = f"legal executions differ by {found.width:.2g} of the values"
+    return (
+        f"rounding is amplified ({spread}); in f64, where it is not, both programs compute the same, and "
+        f"the result is {found.ratio:.2g} times as far off as in {found.members} legal executions"
+    )
+
+
 def range_reason(misplaced: int, origin: Origin | None) -> str:
     """The reason of `range`: how many elements are NaN or infinite on one side only, and what overflows."""
     where = f" at {origin}" if origin is not None else ""

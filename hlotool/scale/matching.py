@@ -1,4 +1,4 @@
-"""Two lists of sizes that are the same as a whole: what in one stands for what in the other, by numbers alone."""
+"""Two lists of sizes that are the same as a whole: what in one stands for what in the other, by numbers."""
 
 from __future__ import annotations
 

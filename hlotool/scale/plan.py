@@ -20,7 +20,7 @@ from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
 from hlotool.scale.rewrite import Rewrite
 from hlotool.scale.sizes import Dims, Size
-from hlotool.scale.solver import SMALLEST, choices, given
+from hlotool.scale.solver import SMALLEST, choices, given, last_resorts
 from hlotool.scale.wish import Wish, wish_of
 
 #: A comparison holds the values of both sides, and those of legal executions in f64 beside them.
@@ -170,6 +170,10 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     first = bisect_left(candidates, True, hi=len(candidates) - 1, key=lambda c: goal.hold(set_sizes(c)))
     chosen = candidates[first]
     found = set_sizes(chosen)
+    for smaller in () if wish.sizes or limits.hold(found) else last_resorts(classes):
+        chosen, found = smaller, set_sizes(smaller)
+        if limits.hold(found):
+            break
     if not wish.sizes and not limits.hold(found):
         raise Unsupported(f"{limits.lacks(found)}, even with the smallest sizes that could be told")
     for copy in copies.values():

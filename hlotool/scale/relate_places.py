@@ -12,7 +12,7 @@ from hlotool.scale.indices import relate_indices
 from hlotool.scale.loops import SizeConstant
 from hlotool.scale.places import PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Relations, place
-from hlotool.scale.shards import relate_shards
+from hlotool.scale.shards import relate_lasts, relate_shards
 from hlotool.scale.sizes import Size
 from hlotool.scale.spread import Spread
 
@@ -36,8 +36,9 @@ def relate_places(
     doubtful: set[Instruction] = set()
     programs = [Places(known, Spread(module)) for module in modules]
     relate_stated(programs)
+    lasts = {table: held for places in programs for table, held in relate_shards(places).items()}
+    relate_lasts(programs, lasts)
     for places in programs:
-        relate_shards(places)
         relate_indices(places)
         agreed, unsure = places.agreed()
         found |= agreed

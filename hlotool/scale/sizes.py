@@ -296,7 +296,8 @@ class Sizes:
     def _commute(self, ones: Sequence[Size], others: Sequence[Size], depth: int) -> None:
         """Two products are the same that no order of factors matches: 3 heads of 16 are 2 shards of 24.
 
-        Two factors share as much as they have in common, 8 here, so that both hold for any number in its place.
+        Two factors share as much as they have in common, 8 here, and both products are the same for any
+        number in its place.
         """
         left, right = list(ones), list(others)
         while left and right:
@@ -385,8 +386,8 @@ class Sizes:
     def _cut_product(self, whole: Size, at: int, depth: int, like: Size | None) -> tuple[Size, Size]:
         """A product as a sum of two parts: (x + y) * m is x * m + y * m.
 
-        The first factor is cut that can be cut there; one that leaves what the first part is made of, if there
-        is any.
+        The first factor is cut that can be cut there; where there is one, one that leaves factors of the
+        first part.
         """
         parts = self._parts(whole.parts, Form.PRODUCT)
         able = [n for n, part in enumerate(parts) if at % (whole.value // part.value) == 0]

@@ -20,13 +20,13 @@ SMALLEST: Final = 8
 _LEAST_OF_ALL: Final = 4
 #: Where the primes begin that sizes become, one after the other: the first that fits is taken.
 STARTS: Final = (61, 31, 17, 11, 7, 5, 3)
-#: So many sizes that are next to each other become the same number, where numbers of their own are too large.
-_WIDTHS: Final = (1, 2, 4, 8, 16)
+#: No size becomes smaller than this.
+FEWEST: Final = 2
+#: Of `last_resorts`: the first number, and how many sizes, in order, share each.
+_SHARING: Final = (*((STARTS[-1], width) for width in (2, 4, 8, 16)), (FEWEST, 16))
 #: What becomes of a loop over a stack: a first, a last and one between, as every iteration is like the
 #: others, and many of them only amplify rounding.
 ITERATIONS: Final = 3
-#: No size becomes smaller than this.
-FEWEST: Final = 2
 #: So many primes are shared by sizes that were equal.
 _SHARED: Final = 3
 
@@ -35,13 +35,18 @@ def choices(classes: Classes) -> Iterator[Mapping[Size, int]]:
     """New sizes of the atoms that may change, the largest programs first; each satisfies all relations.
 
     Programs with very many sizes run out of small primes. Theirs become numbers one after the other in the
-    end, still in order; and those that stay otherwise become smaller, too. Where that is too large still, as
-    where one of many sizes is squared and cubed, neighbours in this order share a number.
+    end, still in order; and those that stay otherwise become smaller, too.
     """
     for start in STARTS:
         yield from filter(None, [chosen_from(classes, _primes(start), _SHARED, SMALLEST)])
-    for width in _WIDTHS:
-        numbers = (STARTS[-1] + position // width for position in count())
+    yield from filter(None, [chosen_from(classes, count(STARTS[-1]), 1, _LEAST_OF_ALL)])
+
+
+def last_resorts(classes: Classes) -> Iterator[Mapping[Size, int]]:
+    """New sizes where the smallest of `choices` are too large, as where one of many is squared and cubed:
+    neighbours in their order share a number. The largest programs first."""
+    for least, width in _SHARING:
+        numbers = (least + position // width for position in count())
         yield from filter(None, [chosen_from(classes, numbers, 1, _LEAST_OF_ALL)])
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hlotool
+from hlotool.errors import Unsupported
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
@@ -297,3 +299,45 @@ def test_what_a_compiler_makes_of_it(tmp_path: Path) -> None:
     assert {size.old for size in row.scaled.sizes} >= {640 // devices, 288, 896 // devices}
     assert row.verdict in (Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING), row.reason
     assert all(size.new > 1 for size in row.scaled.sizes)
+
+
+def _of_columns(devices: int, stated: str) -> tuple[str, str]:
+    """A lookup by two columns in rows that devices share, and what XLA makes of it."""
+    before = f"""HloModule m, num_partitions={devices}
+    ENTRY main {{
+      table = f32[{devices * 24},40] parameter(0), sharding={{devices=[{devices},1]<=[{devices}]}}
+      ids = s32[30,2] parameter(1), sharding={{replicated}}
+      ROOT found = f32[30] gather(table, ids), offset_dims={{}}, collapsed_slice_dims={{0,1}},
+        start_index_map={{{stated}}}, index_vector_dim=1, slice_sizes={{1,1}}
+    }}"""
+    return before, optimised(parse_module(before), "xla").to_text()
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("stated", ["0,1", "1,0"])
+def test_lookups_by_several_columns(stated: str, tmp_path: Path) -> None:
+    """Rows follow as first, last and last of all do, also for indices that are beyond."""
+    before, after = _of_columns(4, stated)
+    assert "concatenate" in after
+    found = plan(before, after, sizes="24=5")
+    assert dims_of(found.programs["0"], "table") == (20, 40)
+    column = [int(n) for n in stated.split(",")].index(0)
+    tables = [value_of(found.programs["1"], i.name) for i in found.original("1").instructions()
+              if i.opcode == "constant" and i.dims == (2,)]  # fmt: skip
+    assert [table[column] for table in tables if len(table) == 2] == [19]
+    inputs = tmp_path / "inputs.npz"
+    ids = np.array([[n * 7 - 60, n * 3 - 20] for n in range(30)], np.int32)
+    np.savez(inputs, table=np.arange(96 * 40, dtype=np.float32).reshape(96, 40), ids=ids)
+    folder = dump_of(tmp_path / "d", before, after)
+    [row] = hlotool.replay(str(folder), scale="24=5", inputs=str(inputs), cache=False).rows
+    assert row.verdict is Verdict.IDENTICAL, row.reason
+
+
+@pytest.mark.xla
+def test_a_limit_of_several_columns_that_is_no_number_of_shards_keeps_the_rows() -> None:
+    before, after = _of_columns(4, "0,1")
+    assert "{95, 39}" in after
+    found = plan(before, after.replace("{95, 39}", "{94, 39}"), sizes="30=7")
+    assert dims_of(found.programs["0"], "table") == (96, 40)
+    with pytest.raises(Unsupported, match="24"):
+        plan(before, after.replace("{95, 39}", "{94, 39}"), sizes="24=5")

@@ -44,14 +44,71 @@ def test_two_ways_of_cutting_are_refined() -> None:
     assert sizes.evaluate(other[0], chosen) * sizes.evaluate(other[1], chosen) == 30
 
 
-def test_what_has_no_common_factors_stays() -> None:
-    """6 * 4 as 8 * 3: no row of the one is made of rows of the other."""
+def test_products_that_no_order_matches_share_common_factors() -> None:
+    """3 heads of 16 as 2 shards of 24, whatever the 8 becomes that 16 and 24 have in common."""
     sizes = Sizes()
-    one, other = new_ones(sizes, 6, 4), new_ones(sizes, 8, 3)
-    free, same = new_ones(sizes, 5, 5)
-    sizes.same_product([free, *one], [same, *other], "cannot be told")
+    one, other = new_ones(sizes, 3, 16), [sizes.fixed(2, "devices"), *new_ones(sizes, 24)]
+    sizes.same_product(one, other, "cannot be told")
+    assert not any(sizes.root(size).why for size in (one[1], other[1]))
+    (shared,) = [atom for atom in sizes.atoms(one[1]) if atom.value == 8]
+    assert sizes.evaluate(one[1], {shared: 5}) == 10
+    assert sizes.evaluate(other[1], {shared: 5}) == 15
+
+
+def test_what_is_no_product_of_the_same_factors_stays() -> None:
+    """6 * 4 is no 5 * 5, whatever they have in common; what is beside them is free."""
+    sizes = Sizes()
+    one, other = new_ones(sizes, 6, 4), new_ones(sizes, 5, 5)
+    sizes.same_product(one, other, "cannot be told")
     assert all(sizes.root(size).why == "cannot be told" for size in (*one, *other))
-    assert not sizes.root(free).why
+
+
+def test_devices_are_no_heads_by_chance() -> None:
+    """8 heads, and 8 devices: what may change is matched with what may change, and the heads stay free."""
+    sizes = Sizes()
+    heads, width = new_ones(sizes, 8, 9)
+    devices, part, again = sizes.fixed(8, "devices"), *new_ones(sizes, 6, 12)
+    whole = sizes.fixed(8, "of something else")
+    sizes.same_product([width, heads, whole], [part, devices, again], "cannot be told")
+    assert not any(atom.why for atom in sizes.atoms(heads))
+    chosen = dict.fromkeys(sizes.atoms(heads), 3)
+    left = [sizes.evaluate(size, chosen) for size in (width, heads, whole)]
+    right = [sizes.evaluate(size, chosen) for size in (part, devices, again)]
+    assert left[0] * left[1] * left[2] == right[0] * right[1] * right[2]
+
+
+def test_a_sum_that_has_no_such_factor_keeps_what_is_near_it() -> None:
+    """(3 + 5) * 21 is 4 * 42: the sum is no multiple of 4 of other numbers, and 21 may be any."""
+    sizes = Sizes()
+    three, five, whole, other = new_ones(sizes, 3, 5, 8, 21)
+    sizes.same_sum(whole, [three, five], "cannot be told")
+    four, rest = new_ones(sizes, 4, 42)
+    sizes.same_product([whole, other], [four, rest], "cannot be told")
+    assert sizes.root(three).why
+    assert sizes.root(five).why
+    free = [atom for atom in sizes.atoms(rest) if not atom.why]
+    assert [atom.value for atom in free] == [21]
+    assert sizes.evaluate(rest, {free[0]: 5}) == 2 * 5
+    assert sizes.evaluate(other, {free[0]: 5}) == 5
+
+
+def test_a_product_is_cut_where_the_rest_is_in_the_part() -> None:
+    """8 * 320 is 8 * 160 and 8 * 160: 320 is cut, and not the 8, which is a factor of both parts."""
+    sizes = Sizes()
+    shards, wide, whole = new_ones(sizes, 8, 320, 2560)
+    sizes.same_product([whole], [shards, wide], "cannot be told")
+    parts = []
+    for _ in range(2):
+        count, width, part = new_ones(sizes, 8, 160, 1280)
+        sizes.same_product([part], [count, width], "cannot be told")
+        parts.append(part)
+    sizes.same_sum(whole, parts, "cannot be told")
+    assert not sizes.root(whole).why
+    assert sizes.root(shards).form is Form.ATOM
+    assert sizes.root(wide).form is Form.SUM
+    chosen = {sizes.root(shards): 3}
+    assert sizes.evaluate(whole, chosen) == 3 * 320
+    assert sum(sizes.evaluate(part, chosen) for part in parts) == 3 * 320
 
 
 def test_a_half_of_heads_is_a_half_of_all() -> None:

@@ -20,6 +20,7 @@ from hlotool.numerics.facts import origin_of
 from hlotool.numerics.reasons import (
     LESS_STABLE,
     Finding,
+    amplified_reason,
     flipping_reason,
     legal_reason,
     range_reason,
@@ -70,6 +71,10 @@ class Case:
     def less_stable(self) -> LeafComparison:
         """The tested program means the same and rounds in other places."""
         return self._said(Verdict.ROUNDING, LESS_STABLE)
+
+    def amplified(self) -> LeafComparison:
+        """Legal executions differ too much in the declared types; in f64 both programs are the same."""
+        return self._said(Verdict.ROUNDING, amplified_reason(self.known), self.executions.amplifier)
 
     def unstable(self) -> LeafComparison:
         """Legal executions differ too much; names the instruction that makes them do so."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hlotool.ir.dtypes import Array
+from hlotool.ir.types import ElementType
 from hlotool.numerics import thresholds
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
+from hlotool.numerics.ulp import epsilon
 from hlotool.replay.judge.executions import Executions
-from hlotool.replay.judge.f64_check import WideRelation, is_moderate, stay_finite
+from hlotool.replay.judge.f64_check import WideFinding, WideRelation, is_moderate, stay_finite
 from hlotool.replay.judge.judgement import Leaf
 
 
@@ -68,3 +72,18 @@ def is_less_stable(leaf: Leaf, found: Finding, executions: Executions, wide: Wid
         return False
     back = score(leaf.expected, [leaf.actual, *own], leaf.shape.element_type)
     return back.ratio <= thresholds.RATIO.value and is_moderate(back, found, executions.tested.side.module)
+
+
+def is_settled_in_f64(wide: WideFinding | None, executions: Executions) -> bool:
+    """Whether f64 says of both programs what the declared types cannot say: that they are the same.
+
+    Executions in f64 with rounded constants have to lie as close together as those in f32 of a result that
+    can be judged. What rounds to less than the reference ever does is seen in the declared types alone, and
+    f64 is no excuse for it.
+    """
+    if wide is None or not wide.relation.is_same or executions.rounds_coarser:
+        return False
+    if wide.relation is WideRelation.EQUAL:
+        return True
+    widest = thresholds.UNSTABLE_ULPS.value * math.sqrt(epsilon(ElementType.F32))
+    return isinstance(wide.found, Score) and wide.found.width <= widest

@@ -8,7 +8,8 @@ Every leaf goes through the same questions, the cheap ones first:
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
    rounding in the runs at hand is `wrong` without another execution.
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
-   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much.
+   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much and
+   f64 does not settle it.
 4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
 5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
 6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
@@ -41,7 +42,7 @@ from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
-from hlotool.replay.judge.f64_check import WideRelation
+from hlotool.replay.judge.f64_check import WideFinding, WideRelation
 from hlotool.replay.judge.judgement import Judgement, Leaf
 from hlotool.replay.judge.ties import weighed_by_ties
 
@@ -134,7 +135,7 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
         found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
         if not in_company:
             found = _grown(leaf, executions, found)
-        return _by_ensemble(Case(leaf, executions, relation, found))
+        return _by_ensemble(Case(leaf, executions, relation, found), wide)
     except (HlotoolError, MemoryError) as error:
         return _judged_by_bound(leaf, error)
 
@@ -151,12 +152,14 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and is_coarse
 
 
-def _by_ensemble(case: Case) -> LeafComparison | Accusation:
+def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accusation:
     leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
         return case.range() if range_check.is_range(leaf, found, executions, case.wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
-        return case.unstable() if _is_unstable(leaf, found, executions) else case.rounding()
+        if not _is_unstable(leaf, found, executions):
+            return case.rounding()
+        return case.amplified() if excuses.is_settled_in_f64(wide, executions) else case.unstable()
     if excuses.flips_when_louder(leaf, found, executions):
         return case.flipping()
     if excuses.is_less_stable(leaf, found, executions, case.wide):

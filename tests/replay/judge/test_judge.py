@@ -128,6 +128,44 @@ def test_chaos_is_unstable_and_names_the_amplifier() -> None:
     assert leaf.evidence.width > 0.1
 
 
+AMPLIFIED = """ENTRY e {
+  x = f32[300] parameter(0)
+  c = f32[] constant(300000)
+  cs = f32[300] broadcast(c), dimensions={}
+  p = f32[300] multiply(x, cs)
+  ROOT s = f32[300] sine(p)
+}"""
+#: The same product in two steps.
+IN_TWO_STEPS = AMPLIFIED.replace(
+    "p = f32[300] multiply(x, cs)",
+    "a = f32[] constant(3000) as = f32[300] broadcast(a), dimensions={} q = f32[300] multiply(x, as) "
+    "b = f32[] constant(100) bs = f32[300] broadcast(b), dimensions={} p = f32[300] multiply(q, bs)",
+)
+
+
+def test_what_is_amplified_is_settled_in_f64() -> None:
+    """A sine of a hundred thousand radians has two digits in f32, and enough in f64."""
+    x = np.random.default_rng(3).uniform(0.5, 1, 300).astype(F32)
+    leaf = _pair(AMPLIFIED, IN_TWO_STEPS, [x])
+    assert leaf.verdict is Verdict.ROUNDING
+    assert "in f64" in leaf.reason
+    assert leaf.evidence is not None
+    assert leaf.evidence.width > 8 * np.sqrt(np.finfo(F32).eps)
+    assert _pair(AMPLIFIED, IN_TWO_STEPS.replace("constant(100)", "constant(100.001)"), [x]).verdict is (
+        Verdict.WRONG
+    )
+
+
+def test_what_rounds_to_less_is_not_settled_in_f64() -> None:
+    """The factor in bf16 is the same number in f64, where nothing is rounded, and no longer that in bf16."""
+    x = np.random.default_rng(3).uniform(0.5, 1, 300).astype(F32)
+    coarse = AMPLIFIED.replace(
+        "p = f32[300] multiply(x, cs)",
+        "n = bf16[300] convert(x) w = f32[300] convert(n) p = f32[300] multiply(w, cs)",
+    )
+    assert _pair(AMPLIFIED, coarse, [x]).verdict in (Verdict.UNSTABLE, Verdict.WRONG)
+
+
 FLOOR = """ENTRY e {
   x = f32[2000] parameter(0)
   c = f32[] constant(41)
