@@ -9,7 +9,8 @@ A position means the same in all programs if it follows in all, or in none. So a
 dimension follows, or nothing does. Where one program says what the other one does not, it is in another form
 in that one (a slice, a table, padding: these are cut at the same place), or a fault. Where the other one has
 a constant that may be the same position in a way that is not understood, nobody knows, and the dimension
-stays.
+stays. The limit of an index is left alone in such doubt, for programs are full of them; where only one of
+them has it, it is reported as not seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import place
 from hlotool.scale.sizes import Size, Sizes
-from hlotool.scale.stated import Stated, Statement
+from hlotool.scale.stated import Doubt, Stated, Statement
 
 #: A compiler hides a position in a number that is a little larger or smaller.
 _NEAR: Final = 8
@@ -35,11 +36,19 @@ _MOST_SHARED: Final = 8
 
 @dataclass
 class _Said:
-    """What one program says of one dimension."""
+    """What one program says of one dimension.
+
+    Attributes:
+        statements: whose constants may follow.
+        shared: whose constants are something else, too, and cannot.
+        left: that are left alone, for other programs may have them in other forms.
+        doubts: about other numbers, by signature.
+    """
 
     statements: list[Statement] = field(default_factory=list)
     shared: list[Statement] = field(default_factory=list)
-    doubts: set[Hashable] = field(default_factory=set)
+    left: list[Statement] = field(default_factory=list)
+    doubts: dict[Hashable, Doubt] = field(default_factory=dict)
 
     @property
     def positions(self) -> set[int]:
@@ -63,16 +72,17 @@ def relate_stated(programs: Sequence[Places]) -> None:
 
     for number, program in enumerate(stated):
         for one in program.statements:
-            if not _is_vague(one, stated):
-                of(one.size, number).statements.append(one)
+            said = of(one.size, number)
+            (said.left if _is_vague(one, stated) else said.statements).append(one)
         for one in program.shared:
-            # An index may be limited in other forms elsewhere.
-            if not one.is_limit:
-                of(one.size, number).shared.append(one)
+            said = of(one.size, number)
+            (said.left if one.is_limit else said.shared).append(one)
         for doubt in program.doubts:
-            of(doubt.size, number).doubts.add(doubt.signature)
-    for size, said in dimensions.items():
-        _Dimension(sizes, size, said, stated).decide()
+            of(doubt.size, number).doubts.setdefault(doubt.signature, doubt)
+    for size, all_said in dimensions.items():
+        dimension = _Dimension(sizes, size, all_said, stated)
+        dimension.decide()
+        programs[0].known.unseen += ((size, text) for text in dimension.unseen())
 
 
 def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
@@ -105,9 +115,11 @@ class _Dimension:
 
     def decide(self) -> None:
         """Cut the dimension, keep it, or leave it and its constants alone."""
-        is_clear = all(one.doubts == self.said[0].doubts for one in self.said)
-        for one in self.said:
-            one.statements = [each for each in one.statements if is_clear or not each.is_limit]
+        is_clear = all(one.doubts.keys() == self.said[0].doubts.keys() for one in self.said)
+        if not is_clear:
+            for one in self.said:
+                one.left += [statement for statement in one.statements if statement.is_limit]
+                one.statements = [statement for statement in one.statements if not statement.is_limit]
         everywhere = set.intersection(*(one.positions for one in self.said))
         anywhere = set[int]().union(*(one.positions for one in self.said))
         alone = anywhere - everywhere
@@ -129,6 +141,20 @@ class _Dimension:
             for statement in one.statements:
                 if left.isdisjoint(statement.positions):
                     _follow(program, statement)
+
+    def unseen(self) -> Iterator[str]:
+        """What one of the programs has alone, and what it says may lie behind the end."""
+        if len(self.said) < 2:
+            return
+        for number, one in enumerate(self.said):
+            others = [said for n, said in enumerate(self.said) if n != number]
+            for statement in one.left:
+                position = max(statement.positions)
+                if not any(position in said.positions | _positions(said.left) for said in others):
+                    yield f"{place(statement.reader)}: {position} of {self.size.value}"
+            for signature, doubt in one.doubts.items():
+                if not any(signature in said.doubts for said in others):
+                    yield f"{place(doubt.reader)}: its constant, along {self.size.value}"
 
     def _staying(self, alone: set[int], left: set[int]) -> set[int]:
         """Positions that cannot follow, though programs say different things there."""

@@ -222,6 +222,7 @@ def _record(
             for (size, reason), count in sorted(staying.items(), reverse=True)
         ],
         constants=sum(1 for held in classes.constants.values() if _changes(classes, chosen, held.sizes)),
+        unseen=[text for size, text in classes.known.unseen if _changes(classes, chosen, [size])],
         memory=need.memory,
         work=need.work,
         scaled_memory=found.memory,

@@ -25,11 +25,13 @@ class Relations:
         sizes: the terms.
         dims: of the array at an index of each instruction's result.
         restated: attributes that follow from sizes.
+        unseen: numbers along a size that one program has alone and that follow nothing, in words.
     """
 
     sizes: Sizes = field(default_factory=Sizes)
     dims: dict[Instruction, dict[ShapeIndex, Dims]] = field(default_factory=dict)
     restated: dict[Instruction, Restated] = field(default_factory=dict)
+    unseen: list[tuple[Size, str]] = field(default_factory=list)
 
     def add(self, instruction: Instruction) -> None:
         """Give every dimension of a result a size of its own."""
