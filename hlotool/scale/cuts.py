@@ -23,7 +23,7 @@ import numpy as np
 
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
-from hlotool.scale.rules.base import place
+from hlotool.scale.rules.base import Unseen, place
 from hlotool.scale.sizes import Size, Sizes
 from hlotool.scale.stated import Doubt, Stated, Statement
 
@@ -82,7 +82,7 @@ def relate_stated(programs: Sequence[Places]) -> None:
     for size, all_said in dimensions.items():
         dimension = _Dimension(sizes, size, all_said, stated)
         dimension.decide()
-        programs[0].known.unseen += ((size, text) for text in dimension.unseen())
+        programs[0].known.unseen += dimension.unseen()
 
 
 def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
@@ -142,19 +142,26 @@ class _Dimension:
                 if left.isdisjoint(statement.positions):
                     _follow(program, statement)
 
-    def unseen(self) -> Iterator[str]:
-        """What one of the programs has alone, and what it says may lie behind the end."""
-        if len(self.said) < 2:
-            return
+    def unseen(self) -> Iterator[Unseen]:
+        """What one of the programs has alone, and nothing follows."""
         for number, one in enumerate(self.said):
-            others = [said for n, said in enumerate(self.said) if n != number]
+            others = [*zip(self.said, self.stated)]
+            del others[number]
             for statement in one.left:
                 position = max(statement.positions)
-                if not any(position in said.positions | _positions(said.left) for said in others):
-                    yield f"{place(statement.reader)}: {position} of {self.size.value}"
+                numbers = {position, position + statement.offset}
+                if others and all(
+                    numbers.isdisjoint(said.positions | _positions(said.left) | program.others)
+                    for said, program in others
+                ):
+                    text = f"{place(statement.reader)}: {position} of {self.size.value}"
+                    yield Unseen(self.size, position, text)
             for signature, doubt in one.doubts.items():
-                if not any(signature in said.doubts for said in others):
-                    yield f"{place(doubt.reader)}: its constant, along {self.size.value}"
+                if others and not any(
+                    signature in said.doubts or doubt.number in program.others for said, program in others
+                ):
+                    text = f"{place(doubt.reader)}: {doubt.number}, along {self.size.value}"
+                    yield Unseen(self.size, doubt.number, text)
 
     def _staying(self, alone: set[int], left: set[int]) -> set[int]:
         """Positions that cannot follow, though programs say different things there."""

@@ -65,12 +65,14 @@ class Doubt:
         reader: what reads it.
         size: of the dimension.
         signature: the same for the same doubt in another program.
+        number: the largest that the constant holds.
     """
 
     constant: Instruction
     reader: Instruction
     size: Size
     signature: Hashable
+    number: int
 
 
 class Stated:
@@ -164,13 +166,15 @@ class Stated:
                     continue
                 ruler = self._rulers.of(instruction.operands[1 - number])
                 if ruler is not None and (instruction, number) not in understood:
-                    yield Doubt(constant, instruction, ruler.size, (instruction.opcode, number, value))
+                    yield Doubt(
+                        constant, instruction, ruler.size, (instruction.opcode, number, value), abs(value)
+                    )
         for start in self._rulers.limits:
             constant = self.places.stripped(start.value)
             if constant is not None and (start.reader, start.number) not in understood:
-                values = elements(constant)
+                values, count = elements(constant), constant.array_shape.size
                 if values is None or start.window is None or len({*values}) > 1:
-                    yield Doubt(constant, start.reader, start.size, ("table", constant.array_shape.size))
+                    yield Doubt(constant, start.reader, start.size, ("table", count), start.size.value)
 
     def _read_elsewhere(self, found: list[Statement]) -> set[Instruction]:
         """Constants that are not only positions."""
