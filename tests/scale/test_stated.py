@@ -208,8 +208,8 @@ def test_a_limit_of_an_index_that_is_one_off_is_seen() -> None:
 
 @pytest.mark.parametrize(("last", "unseen"), [(4000, []), (4001, ["clamp %s (line 5): 4000 of 4096"])])
 def test_a_limit_of_what_is_no_index_as_far_as_is_known_is_reported(last: int, unseen: list[str]) -> None:
-    """The one program clamps what it looks up; the other one clamps it, and adds a parameter: nobody sees that
-    this is an index, and so neither limit follows. It is reported where the other one does not have it."""
+    """The one program clamps what it looks up; the other one clamps it, and adds a parameter: nobody sees
+    that this is an index, and neither limit follows. It is reported where the other one does not have it."""
     parameters = BOTH + " o = s32[7] parameter(2)"
     one = clamped(4000).replace(BOTH, parameters)
     index = "add(c, o)"
