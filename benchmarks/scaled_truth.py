@@ -8,7 +8,7 @@ makes of them, as many in each program; each is replayed twice, as it is and wit
 the memory is for. A fault shows where the verdict is wrong; it is located where both reports blame the same
 instruction. The pair without a fault is replayed both ways, too: a verdict that is wrong is a false alarm.
 
-Rules were made with every other kind of fault, in alphabetical order, in view; the other kinds are counted apart.
+Rules were made with every other kind of fault, in alphabetical order, in view; other kinds are counted apart.
 """
 
 from __future__ import annotations
