@@ -201,7 +201,11 @@ def _follow(program: Stated, statement: Statement) -> None:
     factors = inside * (-1 if statement.is_from_end else 1)
     offsets = np.where(inside, statement.offset, array)
     if len(parts) > 1:
-        program.places.tables[constant] = TableConstant(tuple(parts), factors, offsets)
+        table = TableConstant(tuple(parts), factors, offsets)
+        before = program.places.tables.setdefault(constant, table)
+        if not before.is_alike(table):
+            sizes.freeze_all((*before.sizes, *parts), f"{place(constant)}: places in more than one dimension")
+        sizes.unify_all(before.sizes, parts)
         return
     found = Found(
         held={constant: [PlaceConstant(parts[0], factors, offsets)]},

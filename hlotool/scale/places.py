@@ -69,6 +69,14 @@ class TableConstant:
         parts = np.array([number(size) for size in self.sizes], np.int64)
         return self.factors * parts.reshape(self.factors.shape) + self.offsets
 
+    def is_alike(self, other: TableConstant) -> bool:
+        """Whether it is made of the same parts of a dimension that may be another."""
+        return (
+            [size.value for size in self.sizes] == [size.value for size in other.sizes]
+            and np.array_equal(self.factors, other.factors)
+            and np.array_equal(self.offsets, other.offsets)
+        )
+
 
 @dataclass
 class Found:

@@ -85,7 +85,10 @@ def _columns(places: Places, instruction: Instruction) -> Iterator[Start]:
     columns: list[Instruction] = [operands[number]]
     joined = places.stripped(operands[number])
     if len(mapped) > 1 and joined is not None and joined.opcode == "concatenate":
-        columns = [*joined.operands]
+        last = len(joined.dims) - 1
+        is_last = instruction.integer("index_vector_dim") == len(operands[number].dims) - 1
+        if is_last and joined.integers("dimensions") == (last,) and joined.dims[last] == len(joined.operands):
+            columns = [*joined.operands]
     if len(columns) != len(mapped):
         return
     for value, dimension in zip(columns, mapped):

@@ -237,3 +237,25 @@ def test_an_index_that_is_computed_twice_is_an_index_in_both() -> None:
     found = plan(once, twice)
     size = size_of(found)
     np.testing.assert_array_equal(*results(found, np.arange(size - 7, size, dtype=np.int32)))
+
+
+def test_rows_of_two_tables() -> None:
+    """The same numbers are rows of both: what lies before them is the same in both."""
+    parameters = "x = f32[4096,300] parameter(0) y = f32[900,300] parameter(1)"
+    gather = """offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+    slice_sizes={1,300}"""
+
+    def both(first: int) -> str:
+        lines = f"""i = s32[2,1] constant({{{{{first}}}, {{99}}}})
+  a = f32[2,300] gather(x, i), {gather}
+  b = f32[2,300] gather(y, i), {gather}
+  ROOT r = f32[2,300] subtract(a, b)"""
+        return program(lines, parameters)
+
+    same, other = plan(both(45), both(45), memory=6 << 20), plan(both(45), both(46), memory=6 << 20)
+    for found in (same, other):
+        shape = found.programs["0"].entry.parameters[1].dims
+        assert shape[0] < 900
+        y = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        expected, actual = results(found, y)
+        assert (expected == actual).all(axis=1).tolist() == [found is same, True]
