@@ -87,10 +87,15 @@ def relate_stated(programs: Sequence[Places]) -> None:
 
 def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
     """Whether it limits an index that some program may have in a form in which nobody sees that it is one,
-    with the same limit: compilers compute an index again where they need it."""
+    with the same limit: compilers compute an index again where they need it.
+
+    The end of what an index may be stands beside the size in many programs, and is the same only where it is
+    the same number.
+    """
     position = max(statement.positions)
+    near = 0 if statement.is_last else _NEAR
     return statement.is_limit and any(
-        abs(number - other) <= _NEAR
+        abs(number - other) <= near
         for program in stated
         for number in (position, position + statement.offset)
         for other in program.others
@@ -184,8 +189,10 @@ def _follow(program: Stated, statement: Statement) -> None:
     """Cut the dimension, and let the constant be what lies before the position, or behind it."""
     sizes, constant = program.places.known.sizes, statement.constant
     why = f"{place(statement.reader)}: a position that cannot be told"
+    assert constant.literal is not None
+    array = constant.literal.array.astype(np.int64)
     parts: list[Size] = []
-    for position in statement.positions:
+    for position, value in zip(statement.positions, array.reshape(-1)):
         if position < 0:
             parts.append(sizes.fixed(0, "no position"))
             continue
@@ -194,18 +201,14 @@ def _follow(program: Stated, statement: Statement) -> None:
         if window is not None and window.value > 1:
             behind = sizes.new(rest.value - window.value)
             sizes.same_sum(statement.size, [first, window, behind], why)
-        parts.append(rest if statement.is_from_end else first)
-    assert constant.literal is not None
-    array = constant.literal.array.astype(np.int64)
+        parts.append(rest if statement.wraps and value < 0 else first)
     inside = np.array(statement.positions).reshape(array.shape) >= 0
-    factors = inside * (-1 if statement.is_from_end else 1)
+    factors = np.where((array < 0) & statement.wraps, -1, 1) * inside
     offsets = np.where(inside, statement.offset, array)
     if len(parts) > 1:
         table = TableConstant(tuple(parts), factors, offsets)
-        before = program.places.tables.setdefault(constant, table)
-        if not before.is_alike(table):
-            sizes.freeze_all((*before.sizes, *parts), f"{place(constant)}: places in more than one dimension")
-        sizes.unify_all(before.sizes, parts)
+        before = program.places.tables.get(constant)
+        program.places.tables[constant] = table if before is None else before.with_more(table, sizes)
         return
     found = Found(
         held={constant: [PlaceConstant(parts[0], factors, offsets)]},

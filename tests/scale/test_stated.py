@@ -105,10 +105,11 @@ def run(module: Module, *arguments: Any) -> Any:
         (taken(4090, 10), cut(4086, 4096)),  # as far as it goes
         (rows(1045), cut(1045, 1046)),
         (compared(45), compared(50, MOVED, "m")),
+        (compared(45), compared(-5, MOVED.replace("(5)", "(-50)"), "m")),
         (compared(45), compared(44, direction="LE")),
         (compared(45), compared(45).replace("s32[", "f32[")),
     ],
-    ids=["row", "row from the end", "slice", "last slice", "table", "moved", "inclusive", "float"],
+    ids=["row", "from the end", "slice", "last slice", "table", "moved", "moved back", "inclusive", "float"],
 )  # fmt: skip
 def test_the_same_in_another_form_is_the_same(one: str, other: str) -> None:
     found = plan(one, other)
@@ -259,3 +260,81 @@ def test_rows_of_two_tables() -> None:
         y = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
         expected, actual = results(found, y)
         assert (expected == actual).all(axis=1).tolist() == [found is same, True]
+
+
+UPDATED = "x = f32[4096,300] parameter(0) u = f32[300] parameter(1) k = s32[] parameter(2)"
+
+
+def test_a_scatter_that_a_compiler_expands_has_its_limits_in_a_table() -> None:
+    """XLA's CPU compiler writes an update where an index is inside, which it asks a vector of limits."""
+    before = program(
+        """i = s32[1] reshape(k)
+  ROOT s = f32[4096,300] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=second""",
+        UPDATED,
+    ).replace(
+        "ENTRY",
+        "second {\n  a = f32[] parameter(0)\n  ROOT b = f32[] parameter(1)\n}\nENTRY",
+    )
+    after = program(
+        """z = s32[1] constant({0}) zero = s32[] constant(0) i = s32[1] reshape(k)
+  v = s32[2] concatenate(i, z), dimensions={0}
+  limits = s32[2] constant({4095, 0}) zeros = s32[2] broadcast(zero), dimensions={}
+  low = pred[2] compare(zeros, v), direction=LE
+  high = pred[2] compare(limits, v), direction=GE
+  both = pred[2] and(low, high)
+  first = pred[1] slice(both), slice={[0:1]} second = pred[1] slice(both), slice={[1:2]}
+  inside = pred[1] and(first, second) p = pred[] reshape(inside)
+  ps = pred[1,300] broadcast(p), dimensions={}
+  old = f32[1,300] dynamic-slice(x, k, zero), dynamic_slice_sizes={1,300}
+  new = f32[1,300] reshape(u)
+  row = f32[1,300] select(ps, new, old)
+  ROOT d = f32[4096,300] dynamic-update-slice(x, row, k, zero)""",
+        UPDATED,
+    )
+    found = plan(before, after)
+    size = size_of(found)
+    assert size < 4096
+    u = np.ones(300, np.float32)
+    width = found.programs["0"].entry.parameters[1].dims[0]
+    for place in (0, size - 1, size, -1):
+        np.testing.assert_array_equal(*results(found, u[:width], np.int32(place)))
+    missing = plan(before, after.replace("{4095, 0}", "{4094, 0}"))
+    size = size_of(missing)
+    width = missing.programs["0"].entry.parameters[1].dims[0]
+    expected, actual = results(missing, u[:width], np.int32(size - 1))
+    assert not np.array_equal(expected, actual)
+
+
+def test_starts_in_a_vector_are_those_of_a_slice() -> None:
+    """A scatter of one window at [37, 5] is an update there."""
+    parameters = "x = f32[4096,300] parameter(0) u = f32[62,195] parameter(1)"
+    second = "second {\n  a = f32[] parameter(0)\n  ROOT b = f32[] parameter(1)\n}\nENTRY"
+    scatter = """i = s32[2] constant({37, 5})
+  ROOT s = f32[4096,300] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
+    scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=second"""
+    update = (
+        "i = s32[] constant(37) j = s32[] constant(5) ROOT d = f32[4096,300] dynamic-update-slice(x, u, i, j)"
+    )
+    before = program(scatter, parameters).replace("ENTRY", second)
+    for start, is_same in ((5, True), (6, False)):
+        found = plan(before, program(update.replace("(5)", f"({start})"), parameters))
+        assert size_of(found) < 4096
+        shape = found.programs["0"].entry.parameters[1].dims
+        u = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        expected, actual = results(found, u)
+        assert np.array_equal(expected, actual) is is_same
+
+
+def test_rows_from_both_ends() -> None:
+    """Some of the rows count from the end in one program, and from the start in the other."""
+    wrapped = row(7).replace("s32[1]", "s32[3]").replace("pred[1]", "pred[3]").replace("s32[1,1]", "s32[3,1]")
+    wrapped = wrapped.replace("f32[1,300]", "f32[3,300]").replace("{7}", "{-37, 5, 700}")
+    for name, number in (("zero", 0), ("rows", 4096)):
+        scalar = f"s{number} = s32[] constant({number}) {name} = s32[3] broadcast(s{number}), dimensions={{}}"
+        wrapped = wrapped.replace(f"{name} = s32[3] constant({{{number}}})", scalar)
+    for last, is_same in ((700, True), (701, False)):
+        found = plan(wrapped, rows(4059, 5, last), memory=6 << 20)
+        assert size_of(found) < 4096
+        expected, actual = results(found)
+        assert (expected == actual).all(axis=1).tolist() == [True, True, is_same]
