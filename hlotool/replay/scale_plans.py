@@ -72,4 +72,4 @@ def _plan(
         return replace(plan, note=f"cannot be scaled: {error.reason}")
     if found is None:
         return plan
-    return replace(plan, why=found.record.why, scaled=found.record, unseen=list(UNSEEN))
+    return replace(plan, why=found.record.why, scaled=found.record, unseen=[*found.record.unseen, *UNSEEN])

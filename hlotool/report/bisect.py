@@ -15,6 +15,7 @@ from hlotool.report.divergence import device_facts
 from hlotool.report.leaf import leaf_diff, source_facts
 from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_bisect
+from hlotool.report.scale import scale_facts
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
 from hlotool.repro.verify import Verification
@@ -101,6 +102,8 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | T
     yield "module", culprit.module
     if culprit.others:
         yield "", f"and {_listed(culprit.others, verbose)}, which fail in the same way"
+    if culprit.comparison is not None and culprit.comparison.scaled is not None:
+        yield from scale_facts(culprit.comparison.scaled, verbose)
     if culprit.pipeline:
         yield "pipeline", culprit.pipeline
     yield "right", culprit.stage_before

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -15,6 +16,9 @@ from hlotool.report.words import plural
 from hlotool.scale.records import UNSEEN, PlanRecord, ScaleRecord
 from hlotool.workers.work_limit import UNITS_PER_SECOND
 
+#: Places that a report names that does not show everything.
+_SHOWN: Final = 3
+
 
 def scale_facts(scaled: ScaleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
     """What was changed and why, by name; every size, and what this cannot see, where everything is shown."""
@@ -22,7 +26,19 @@ def scale_facts(scaled: ScaleRecord, verbose: bool) -> Iterator[tuple[str, str]]
     if verbose:
         yield "", scaled.why
         yield from _sizes(scaled)
-        yield from (("" if number else "not seen", text) for number, text in enumerate(UNSEEN))
+    yield from _unseen([*_places(scaled, verbose), *(UNSEEN if verbose else ())])
+
+
+def _unseen(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from (("" if number else "not seen", text) for number, text in enumerate(texts))
+
+
+def _places(scaled: ScaleRecord, verbose: bool) -> Iterator[str]:
+    """Places that may lie behind the end of a dimension, by name; the first ones, or all."""
+    shown = scaled.unseen if verbose else scaled.unseen[:_SHOWN]
+    yield from shown
+    if hidden := len(scaled.unseen) - len(shown):
+        yield f"and {hidden} more such place{'s' * (hidden > 1)}"
 
 
 def _sizes(scaled: ScaleRecord) -> Iterator[tuple[str, str]]:
@@ -69,7 +85,7 @@ def _plan_facts(plan: PlanRecord, verbose: bool) -> Iterator[tuple[str, str]]:
         yield "scaled", plan.scaled.text
         yield "needs then", _need(plan.scaled.scaled_memory, plan.scaled.scaled_work)
         yield from _sizes(plan.scaled)
-        yield from (("" if number else "not seen", text) for number, text in enumerate(plan.unseen))
+        yield from _unseen(plan.unseen)
     if plan.note:
         yield "note", plan.note
     if verbose:

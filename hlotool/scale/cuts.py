@@ -9,7 +9,8 @@ A position means the same in all programs if it follows in all, or in none. So a
 dimension follows, or nothing does. Where one program says what the other one does not, it is in another form
 in that one (a slice, a table, padding: these are cut at the same place), or a fault. Where the other one has
 a constant that may be the same position in a way that is not understood, nobody knows, and the dimension
-stays.
+stays. The limit of an index is left alone in such doubt, for programs are full of them; where only one of
+them has it, it is reported as not seen.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
-from hlotool.scale.rules.base import place
+from hlotool.scale.rules.base import Unseen, place
 from hlotool.scale.sizes import Size, Sizes
-from hlotool.scale.stated import Stated, Statement
+from hlotool.scale.stated import Doubt, Stated, Statement
 
 #: A compiler hides a position in a number that is a little larger or smaller.
 _NEAR: Final = 8
@@ -35,11 +36,19 @@ _MOST_SHARED: Final = 8
 
 @dataclass
 class _Said:
-    """What one program says of one dimension."""
+    """What one program says of one dimension.
+
+    Attributes:
+        statements: whose constants may follow.
+        shared: whose constants are something else, too, and cannot.
+        left: that are left alone, for other programs may have them in other forms.
+        doubts: about other numbers, by signature.
+    """
 
     statements: list[Statement] = field(default_factory=list)
     shared: list[Statement] = field(default_factory=list)
-    doubts: set[Hashable] = field(default_factory=set)
+    left: list[Statement] = field(default_factory=list)
+    doubts: dict[Hashable, Doubt] = field(default_factory=dict)
 
     @property
     def positions(self) -> set[int]:
@@ -63,24 +72,30 @@ def relate_stated(programs: Sequence[Places]) -> None:
 
     for number, program in enumerate(stated):
         for one in program.statements:
-            if not _is_vague(one, stated):
-                of(one.size, number).statements.append(one)
+            said = of(one.size, number)
+            (said.left if _is_vague(one, stated) else said.statements).append(one)
         for one in program.shared:
-            # An index may be limited in other forms elsewhere.
-            if not one.is_limit:
-                of(one.size, number).shared.append(one)
+            said = of(one.size, number)
+            (said.left if one.is_limit else said.shared).append(one)
         for doubt in program.doubts:
-            of(doubt.size, number).doubts.add(doubt.signature)
-    for size, said in dimensions.items():
-        _Dimension(sizes, size, said, stated).decide()
+            of(doubt.size, number).doubts.setdefault(doubt.signature, doubt)
+    for size, all_said in dimensions.items():
+        dimension = _Dimension(sizes, size, all_said, stated)
+        dimension.decide()
+        programs[0].known.unseen += dimension.unseen()
 
 
 def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
     """Whether it limits an index that some program may have in a form in which nobody sees that it is one,
-    with the same limit: compilers compute an index again where they need it."""
+    with the same limit: compilers compute an index again where they need it.
+
+    The end of what an index may be stands beside the size in many programs, and is the same only where it is
+    the same number.
+    """
     position = max(statement.positions)
+    near = 0 if statement.is_last else _NEAR
     return statement.is_limit and any(
-        abs(number - other) <= _NEAR
+        abs(number - other) <= near
         for program in stated
         for number in (position, position + statement.offset)
         for other in program.others
@@ -105,9 +120,11 @@ class _Dimension:
 
     def decide(self) -> None:
         """Cut the dimension, keep it, or leave it and its constants alone."""
-        is_clear = all(one.doubts == self.said[0].doubts for one in self.said)
-        for one in self.said:
-            one.statements = [each for each in one.statements if is_clear or not each.is_limit]
+        is_clear = all(one.doubts.keys() == self.said[0].doubts.keys() for one in self.said)
+        if not is_clear:
+            for one in self.said:
+                one.left += [statement for statement in one.statements if statement.is_limit]
+                one.statements = [statement for statement in one.statements if not statement.is_limit]
         everywhere = set.intersection(*(one.positions for one in self.said))
         anywhere = set[int]().union(*(one.positions for one in self.said))
         alone = anywhere - everywhere
@@ -130,6 +147,27 @@ class _Dimension:
                 if left.isdisjoint(statement.positions):
                     _follow(program, statement)
 
+    def unseen(self) -> Iterator[Unseen]:
+        """What one of the programs has alone, and nothing follows."""
+        for number, one in enumerate(self.said):
+            others = [*zip(self.said, self.stated)]
+            del others[number]
+            for statement in one.left:
+                position = max(statement.positions)
+                numbers = {position, position + statement.offset}
+                if others and all(
+                    numbers.isdisjoint(said.positions | _positions(said.left) | program.others)
+                    for said, program in others
+                ):
+                    text = f"{place(statement.reader)}: {position} of {self.size.value}"
+                    yield Unseen(self.size, position, text)
+            for signature, doubt in one.doubts.items():
+                if others and not any(
+                    signature in said.doubts or doubt.number in program.others for said, program in others
+                ):
+                    text = f"{place(doubt.reader)}: {doubt.number}, along {self.size.value}"
+                    yield Unseen(self.size, doubt.number, text)
+
     def _staying(self, alone: set[int], left: set[int]) -> set[int]:
         """Positions that cannot follow, though programs say different things there."""
         near = {other for other in left if any(abs(position - other) <= _NEAR for position in alone)}
@@ -151,8 +189,10 @@ def _follow(program: Stated, statement: Statement) -> None:
     """Cut the dimension, and let the constant be what lies before the position, or behind it."""
     sizes, constant = program.places.known.sizes, statement.constant
     why = f"{place(statement.reader)}: a position that cannot be told"
+    assert constant.literal is not None
+    array = constant.literal.array.astype(np.int64)
     parts: list[Size] = []
-    for position in statement.positions:
+    for position, value in zip(statement.positions, array.reshape(-1)):
         if position < 0:
             parts.append(sizes.fixed(0, "no position"))
             continue
@@ -161,14 +201,14 @@ def _follow(program: Stated, statement: Statement) -> None:
         if window is not None and window.value > 1:
             behind = sizes.new(rest.value - window.value)
             sizes.same_sum(statement.size, [first, window, behind], why)
-        parts.append(rest if statement.is_from_end else first)
-    assert constant.literal is not None
-    array = constant.literal.array.astype(np.int64)
+        parts.append(rest if statement.wraps and value < 0 else first)
     inside = np.array(statement.positions).reshape(array.shape) >= 0
-    factors = inside * (-1 if statement.is_from_end else 1)
+    factors = np.where((array < 0) & statement.wraps, -1, 1) * inside
     offsets = np.where(inside, statement.offset, array)
     if len(parts) > 1:
-        program.places.tables[constant] = TableConstant(tuple(parts), factors, offsets)
+        table = TableConstant(tuple(parts), factors, offsets)
+        before = program.places.tables.get(constant)
+        program.places.tables[constant] = table if before is None else before.with_more(table, sizes)
         return
     found = Found(
         held={constant: [PlaceConstant(parts[0], factors, offsets)]},

@@ -16,7 +16,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Number, Relations, place
-from hlotool.scale.sizes import Size
+from hlotool.scale.sizes import Size, Sizes
 from hlotool.scale.spread import HANDS_ON, SAME, Numbers, Spread
 
 
@@ -68,6 +68,19 @@ class TableConstant:
         """Its elements when sizes are other numbers."""
         parts = np.array([number(size) for size in self.sizes], np.int64)
         return self.factors * parts.reshape(self.factors.shape) + self.offsets
+
+    def with_more(self, other: TableConstant, sizes: Sizes) -> TableConstant:
+        """With the elements that another one has places for; those that both have are the same places, or
+        stay."""
+        mine, others = (one.factors.reshape(-1) != 0 for one in (self, other))
+        parts: list[Size] = []
+        for number, (part, more) in enumerate(zip(self.sizes, other.sizes)):
+            if mine[number] and others[number]:
+                sizes.unify(part, more, "places in more than one dimension")
+            parts.append(more if others[number] else part)
+        has_more = others.reshape(self.factors.shape)
+        factors = np.where(has_more, other.factors, self.factors)
+        return TableConstant(tuple(parts), factors, np.where(has_more, other.offsets, self.offsets))
 
 
 @dataclass

@@ -226,6 +226,11 @@ def _record(
             for (size, reason), count in sorted(staying.items(), reverse=True)
         ],
         constants=sum(1 for held in classes.constants.values() if _changes(classes, chosen, held.sizes)),
+        unseen=[
+            one.text
+            for one in classes.known.unseen
+            if classes.known.sizes.evaluate(one.size, chosen) <= one.number < one.size.value
+        ],
         memory=need.memory,
         work=need.work,
         scaled_memory=found.memory,

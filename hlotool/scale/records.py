@@ -90,6 +90,8 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         sizes: that were changed, the largest first.
         stay: large ones that were not, the largest first.
         constants: how many constants hold a size, and changed with it.
+        unseen: positions that one of the programs has alone and that may lie behind the end of a smaller
+            dimension: a fault there is not seen.
         memory: bytes that one execution needs as the program is, estimated.
         work: units of work, about a nanosecond each, of one execution as the program is, estimated.
         scaled_memory: likewise of the one that ran.
@@ -101,6 +103,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
     sizes: list[SizeRecord]
     stay: list[StayingRecord] = []
     constants: int = 0
+    unseen: list[str] = []
     memory: int = 0
     work: int = 0
     scaled_memory: int = 0

@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-import numpy as np
-
+from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
 from hlotool.scale.sizes import Size
+from hlotool.scale.spread import SAME
+from hlotool.scale.starts import Start, elements, starts, whole_number
 
 #: Positions are not followed further than this.
 _DEEPEST: Final = 60
-#: Constants with more elements are tables, and no list of places.
-_MOST: Final = 64
-#: Integers from here on are not exact in f64, and no positions.
-_EXACT: Final = 2.0**53
 
 
 class Ruler(NamedTuple):
@@ -31,72 +27,15 @@ class Ruler(NamedTuple):
     Attributes:
         size: of the dimension.
         offset: what the integer is more than the position.
+        last: the position at which the last window begins.
         is_counted: whether it is made of an iota; else it is an index, which a program may compute again
             elsewhere, so that only some of its forms are known to be one.
     """
 
     size: Size
     offset: int
+    last: int
     is_counted: bool
-
-
-class Start(NamedTuple):
-    """Where windows begin along one dimension.
-
-    Attributes:
-        reader: that takes the windows, or chooses where they begin.
-        number: of the operand that says where.
-        value: what says it: the operand, or a column of it.
-        size: of the dimension.
-        window: of the elements of it that are taken; None where they are several that are not told.
-        is_from_end: whether the size is added to what is said.
-    """
-
-    reader: Instruction
-    number: int
-    value: Instruction
-    size: Size
-    window: Size | None
-    is_from_end: bool = False
-
-
-def starts(places: Places, instruction: Instruction) -> Iterator[Start]:
-    """What says where the windows of a slice, an update, a gather or a scatter begin in dimensions that
-    they do not take as a whole."""
-    operands, known = instruction.operands, places.known
-    if instruction.opcode in ("dynamic-slice", "dynamic-update-slice"):
-        is_slice = instruction.opcode == "dynamic-slice"
-        first, part = (1, instruction) if is_slice else (2, operands[1])
-        if len(operands) == first + len(known.of(operands[0])):
-            for number, (size, window) in enumerate(zip(known.of(operands[0]), known.of(part))):
-                if window.value < size.value:
-                    yield Start(instruction, first + number, operands[first + number], size, window)
-    elif instruction.opcode in ("gather", "scatter"):
-        yield from _columns(places, instruction)
-
-
-def _columns(places: Places, instruction: Instruction) -> Iterator[Start]:
-    """The numbers for each dimension: all indices where there is one, else operands that are joined."""
-    known, operands = places.known, instruction.operands
-    is_gather = instruction.opcode == "gather"
-    number = 1 if is_gather else len(operands) // 2
-    mapped = instruction.integers("start_index_map" if is_gather else "scatter_dims_to_operand_dims")
-    whole = known.of(operands[0])
-    columns: list[Instruction] = [operands[number]]
-    joined = places.stripped(operands[number])
-    if len(mapped) > 1 and joined is not None and joined.opcode == "concatenate":
-        columns = [*joined.operands]
-    if len(columns) != len(mapped):
-        return
-    for value, dimension in zip(columns, mapped):
-        size = whole[dimension]
-        if is_gather:
-            count = instruction.integers("slice_sizes")[dimension]
-        else:
-            count = 1 if dimension in instruction.integers("inserted_window_dims") else size.value
-        if count < size.value:
-            window = known.sizes.fixed(1, "one element") if count == 1 else None
-            yield Start(instruction, number, value, size, window)
 
 
 class Rulers:
@@ -110,7 +49,7 @@ class Rulers:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._indices: dict[Instruction, Size | None] = {}
+        self._indices: dict[Instruction, Ruler | None] = {}
         self.limits: list[Start] = []
         self.settled: set[tuple[Instruction, int]] = set()
         self.moved: set[Instruction] = set()
@@ -122,19 +61,22 @@ class Rulers:
 
     def of(self, value: Instruction, depth: int = 0) -> Ruler | None:
         """What an integer, or a float that stands for one, counts; None where nobody knows."""
-        source = self._places.stripped(value)
-        if source is None or depth > _DEEPEST:
+        if depth > _DEEPEST:
             return None
-        if source not in self._known:
-            self._known[source] = self._of(source, depth)
-        return self._known[source]
+        if value not in self._known:
+            self._known[value] = self._of(value, depth)
+        return self._known[value]
 
-    def _of(self, source: Instruction, depth: int) -> Ruler | None:
+    def _of(self, value: Instruction, depth: int) -> Ruler | None:
+        for step in self._way(value):
+            if (index := self._indices.get(step)) is not None:
+                return index
+        source = self._places.stripped(value)
+        if source is None:
+            return None
         if source.opcode == "iota":
-            return Ruler(self._places.known.of(source)[source.integer("iota_dimension")], 0, True)
-        size = self._indices.get(source)
-        if size is not None:
-            return Ruler(size, 0, False)
+            size = self._places.known.of(source)[source.integer("iota_dimension")]
+            return Ruler(size, 0, size.value - 1, True)
         if source.opcode in ("add", "subtract"):
             return self._moved(source, depth)
         if source.opcode in ("minimum", "maximum", "clamp", "select"):
@@ -143,6 +85,18 @@ class Rulers:
             # Of an index that has the size added to it where it is negative the one that is plain.
             return min(found, key=lambda ruler: abs(ruler.offset), default=None)
         return None
+
+    def _way(self, value: Instruction) -> Iterator[Instruction]:
+        """A value and what hands it on, as far as that is one: calls before what they call, which others may
+        call, too."""
+        found: Instruction | None = value
+        while found is not None:
+            yield found
+            if found.opcode in SAME:
+                found = found.operands[0]
+                continue
+            before = [*handed_on((found, ()), self._places.spread.calls)]
+            found = before[0][0] if len(before) == 1 and not before[0][1] else None
 
     def _moved(self, source: Instruction, depth: int) -> Ruler | None:
         one, other = source.operands
@@ -158,26 +112,40 @@ class Rulers:
 
     def _follow(self, start: Start) -> None:
         """Go back from an index to what it is made of."""
+        last = start.size.value - (1 if start.window is None else start.window.value)
+        ruler = Ruler(start.size, 0, last, False)
         pending, seen = [start], set[Instruction]()
         while pending:
             one = pending.pop()
-            source = self._places.stripped(one.value)
-            if source is None or source in seen:
+            way = [*self._way(one.value)]
+            source = self._places.stripped(one.value) or way[-1]
+            if source in seen:
                 continue
             if source.opcode == "constant":
                 self.limits.append(one)
                 continue
             seen.add(source)
+            if one.columns > 1:
+                continue
             if source.opcode == "select" and (constant := self._wrapped(one, source)) is not None:
                 self.limits.append(constant)
                 continue
             sizes = self._places.known.sizes
-            before = self._indices.get(source, one.size)
-            is_same = before is not None and sizes.root(before) is sizes.root(one.size)
-            self._indices[source] = one.size if is_same else None
-            for number in self._handed_on(source):
-                value = source.operands[number]
-                pending.append(one._replace(reader=source, number=number, value=value))
+            for step in (*way, source):
+                before = self._indices.get(step, ruler)
+                is_same = before is not None and sizes.root(before.size) is sizes.root(one.size)
+                self._indices[step] = ruler if is_same else None
+            calls = [step for step in way if step.opcode in ("call", "fusion")]
+            pending += self._made_of(one, source, calls)
+
+    def _made_of(self, start: Start, source: Instruction, calls: list[Instruction]) -> Iterator[Start]:
+        """What an index may be: operands of a choice; of a function that several call, those of the call."""
+        for number in self._handed_on(source):
+            reader, value = source, source.operands[number]
+            if value.opcode == "parameter" and calls and source is next(calls[-1].called).root:
+                reader, number = calls[-1], value.parameter_number or 0
+                value = reader.operands[number]
+            yield start._replace(reader=reader, number=number, value=value)
 
     def _handed_on(self, source: Instruction) -> list[int]:
         """The operands that an index may be."""
@@ -186,17 +154,14 @@ class Rulers:
         if source.opcode in ("minimum", "maximum"):
             operands = map(self._places.stripped, source.operands)
             return [n for n, one in enumerate(operands) if one is None or one.opcode != "constant"]
-        if source.opcode != "select":
-            return []
-        return [1, 2]
+        return [1, 2] if source.opcode == "select" else []
 
     def _wrapped(self, start: Start, select: Instruction) -> Start | None:
         """The constant that an index is where those that are negative count from the end: what NumPy calls
         `x[[-1]]` is `select(c < 0, c + size, c)`."""
         compare, moved = map(self._places.stripped, select.operands[:2])
         plain = self._places.stripped(select.operands[2])
-        values = None if plain is None else elements(plain)
-        if values is None or compare is None or moved is None or plain is None:
+        if plain is None or elements(plain) is None or compare is None or moved is None:
             return None
         if (compare.opcode, compare.attributes.get("direction"), moved.opcode) != ("compare", "LT", "add"):
             return None
@@ -205,36 +170,10 @@ class Rulers:
             return None
         sources = [*map(self._places.stripped, moved.operands)]
         number = sources.index(plain) if plain in sources else None
-        if number is None or len({value < 0 for value in values}) != 1:
+        if number is None:
             return None
         added = sources[1 - number]
         if added is None or whole_number(added) != start.size.value:
             return None
         self.settled |= {(compare, 0), (moved, number), (select, 2)}
-        if values[0] < 0:
-            return start._replace(reader=moved, number=number, value=plain, is_from_end=True)
-        return start._replace(reader=select, number=2, value=plain)
-
-
-def whole_number(constant: Instruction) -> int | None:
-    """The value of a constant of one element that is a whole number, of whatever type."""
-    values = elements(constant)
-    return values[0] if values is not None and len(values) == 1 else None
-
-
-def elements(constant: Instruction) -> list[int] | None:
-    """The elements of a constant in row-major order; None where they are not whole numbers, or too many."""
-    literal, shape = constant.literal, constant.shape
-    if (
-        constant.opcode != "constant"
-        or literal is None
-        or literal.elided
-        or not isinstance(shape, ArrayShape)
-    ):
-        return None
-    kind = shape.element_type
-    if not 0 < shape.size <= _MOST or not (kind.is_integer or kind.is_floating):
-        return None
-    array = literal.array.astype(np.float64).reshape(-1)
-    is_whole = bool(np.all((np.abs(array) < _EXACT) & (array == np.rint(array))))
-    return [int(value) for value in array] if is_whole else None
+        return start._replace(reader=select, number=2, value=plain, wraps=True)

@@ -7,16 +7,17 @@ a product) nobody says here which position that is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
-from hlotool.scale.rulers import Rulers, elements, whole_number
+from hlotool.scale.rulers import Ruler, Rulers
 from hlotool.scale.sizes import Size
 from hlotool.scale.spread import HANDS_ON, SAME
+from hlotool.scale.starts import elements, joined
 
 #: What compares a position with another one, or limits it.
 _COMPARES: Final = frozenset({"compare", "minimum", "maximum", "clamp"})
@@ -41,8 +42,9 @@ class Statement:
         positions: of each element of the constant; negative where it is none inside of the dimension.
         offset: what the elements are more than the positions.
         window: of the elements that are taken from there on.
-        is_from_end: whether the elements are negative, and count from the end of the dimension.
+        wraps: whether elements that are negative count from the end of the dimension.
         is_limit: whether an index is limited to it, or compared with it, which is not the constant itself.
+        is_last: whether that is the end of what an index may be.
     """
 
     constant: Instruction
@@ -52,8 +54,9 @@ class Statement:
     positions: tuple[int, ...]
     offset: int
     window: Size | None = None
-    is_from_end: bool = False
+    wraps: bool = False
     is_limit: bool = False
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,14 @@ class Doubt:
         reader: what reads it.
         size: of the dimension.
         signature: the same for the same doubt in another program.
+        number: the largest that the constant holds.
     """
 
     constant: Instruction
     reader: Instruction
     size: Size
     signature: Hashable
+    number: int
 
 
 class Stated:
@@ -106,24 +111,32 @@ class Stated:
                 continue
             for number, operand in enumerate(instruction.operands):
                 constant = self.places.stripped(operand)
-                value = None if constant is None else whole_number(constant)
-                if constant is None or value is None:
+                values = None if constant is None else elements(constant)
+                if constant is None or values is None:
                     continue
                 others = [one for n, one in enumerate(instruction.operands) if n != number]
-                ruler = next(filter(None, map(self._rulers.of, others)), None)
-                if ruler is None:
+                if len(values) > 1:
+                    yield from self._vector(instruction, number, constant, others)
                     continue
-                position = value - ruler.offset
-                inside = position if 0 < position < ruler.size.value else -1
-                yield Statement(
-                    constant,
-                    instruction,
-                    number,
-                    ruler.size,
-                    (inside,),
-                    ruler.offset,
-                    is_limit=not ruler.is_counted,
-                )
+                ruler = next(filter(None, map(self._rulers.of, others)), None)
+                if ruler is not None:
+                    yield _bound(constant, instruction, number, ruler, values, 0)
+
+    def _vector(
+        self, reader: Instruction, number: int, constant: Instruction, others: list[Instruction]
+    ) -> Iterator[Statement]:
+        """Limits of all dimensions at once: XLA's CPU compiler expands scatters so. Nothing else has them, so
+        they are no limits that a program may have in another form."""
+        values = elements(constant) or ()
+        for other in others:
+            columns = [*joined(self.places, other)]
+            if constant.dims != (len(columns),):
+                continue
+            for column, (value, _, count) in enumerate(columns):
+                ruler = self._rulers.of(value) if count == 1 else None
+                if ruler is not None:
+                    bound = _bound(constant, reader, number, ruler, values, column)
+                    yield replace(bound, is_limit=False)
 
     def _limits(self) -> Iterator[Statement]:
         """Constants that say where windows begin."""
@@ -132,20 +145,16 @@ class Stated:
             values = None if constant is None else elements(constant)
             if constant is None or values is None or start.window is None:
                 continue
-            moved = start.size.value if start.is_from_end else 0
+            wrap = start.size.value if start.wraps else 0
             last = start.size.value - start.window.value
-            positions = tuple(v + moved if 0 < v + moved <= last else -1 for v in values)
-            if len({*positions}) <= _MOST and (start.window.value == 1 or len(positions) == 1):
-                yield Statement(
-                    constant,
-                    start.reader,
-                    start.number,
-                    start.size,
-                    positions,
-                    0,
-                    start.window,
-                    start.is_from_end,
-                )
+            moved = [value + wrap * (value < 0) for value in values]
+            positions = tuple(
+                one if 0 < one <= last and n % start.columns == start.column else -1
+                for n, one in enumerate(moved)
+            )
+            if len({*positions}) <= _MOST and (start.window.value == 1 or len(positions) == start.columns):
+                where = constant, start.reader, start.number, start.size
+                yield Statement(*where, positions, 0, start.window, start.wraps)
 
     def _computed(self, found: list[Statement]) -> Iterator[Doubt]:
         """Constants that other numbers are made with of positions, and tables of too many positions."""
@@ -159,18 +168,20 @@ class Stated:
                 continue
             for number, operand in enumerate(instruction.operands):
                 constant = self.places.stripped(operand)
-                value = None if constant is None else whole_number(constant)
-                if constant is None or value is None or abs(value) < 2:
+                values = None if constant is None else elements(constant)
+                largest = max(map(abs, values or (0,)))
+                if constant is None or values is None or largest < 2:
                     continue
                 ruler = self._rulers.of(instruction.operands[1 - number])
                 if ruler is not None and (instruction, number) not in understood:
-                    yield Doubt(constant, instruction, ruler.size, (instruction.opcode, number, value))
+                    signature = instruction.opcode, number, *sorted({*values})
+                    yield Doubt(constant, instruction, ruler.size, signature, largest)
         for start in self._rulers.limits:
             constant = self.places.stripped(start.value)
             if constant is not None and (start.reader, start.number) not in understood:
-                values = elements(constant)
+                values, count = elements(constant), constant.array_shape.size
                 if values is None or start.window is None or len({*values}) > 1:
-                    yield Doubt(constant, start.reader, start.size, ("table", constant.array_shape.size))
+                    yield Doubt(constant, start.reader, start.size, ("table", count), start.size.value)
 
     def _read_elsewhere(self, found: list[Statement]) -> set[Instruction]:
         """Constants that are not only positions."""
@@ -200,3 +211,27 @@ class Stated:
                     if constant is not None and constant not in known:
                         compared.update(map(abs, elements(constant) or ()))
         return others, compared
+
+
+def _bound(
+    constant: Instruction,
+    reader: Instruction,
+    number: int,
+    ruler: Ruler,
+    values: Sequence[int],
+    column: int,
+) -> Statement:
+    """What a constant says that a position is compared with; of one of its elements."""
+    position = values[column] - ruler.offset
+    positions = [-1] * len(values)
+    positions[column] = position if 0 < position < ruler.size.value else -1
+    return Statement(
+        constant,
+        reader,
+        number,
+        ruler.size,
+        tuple(positions),
+        ruler.offset,
+        is_limit=not ruler.is_counted,
+        is_last=position in (ruler.last, ruler.last + 1),
+    )

@@ -123,6 +123,57 @@ def test_a_half_of_heads_is_a_half_of_all() -> None:
     assert [sizes.evaluate(size, chosen) for size in (whole, first, second)] == [15, 10, 5]
 
 
+def test_a_place_within_a_row_cuts_the_rows() -> None:
+    """4 * 6 at 15 is (2 + 1 + 1) * (3 + 3): two rows of six and half of the third."""
+    sizes = Sizes()
+    whole, first, rest = new_ones(sizes, 24, 15, 9)
+    rows, row = new_ones(sizes, 4, 6)
+    sizes.same_product([whole], [rows, row], "cannot be told")
+    sizes.same_sum(whole, [first, rest], "cannot be told")
+    assert sorted(atom.value for atom in sizes.atoms(whole)) == [1, 1, 2, 3, 3]
+    chosen = dict.fromkeys(sizes.atoms(row), 2)
+    assert [sizes.evaluate(size, chosen) for size in (rows, row, whole, first, rest)] == [4, 4, 16, 10, 6]
+    kept_of_first = [position for position in kept(sizes, whole, chosen).tolist() if position < 15]
+    assert len(kept_of_first) == 10
+
+
+def test_what_was_cut_can_be_reshaped() -> None:
+    """The other way round: a sum of 15 and 9 turns out to be 4 rows of 6."""
+    sizes = Sizes()
+    whole, first, rest = new_ones(sizes, 24, 15, 9)
+    rows, row = new_ones(sizes, 4, 6)
+    sizes.same_sum(whole, [first, rest], "cannot be told")
+    sizes.same_product([whole], [rows, row], "cannot be told")
+    assert not any(sizes.root(size).why for size in (whole, rows, row))
+    chosen = dict.fromkeys(sizes.atoms(row), 2)
+    assert sizes.evaluate(rows, chosen) * sizes.evaluate(row, chosen) == sizes.evaluate(whole, chosen) == 16
+    assert sizes.evaluate(first, chosen) + sizes.evaluate(rest, chosen) == 16
+
+
+def test_a_matrix_read_in_the_wrong_order_says_nothing_of_sizes() -> None:
+    """[67, 61] as [61, 67] has as many elements whatever the two are; [67, 61] as [8, 3] * 61 would not."""
+    sizes = Sizes()
+    left, right = new_ones(sizes, 67, 61)
+    one, other = new_ones(sizes, 61, 67)
+    sizes.same_elements([left, right], [one, other], "cannot be told")
+    sizes.unify(left, other)
+    sizes.unify(right, one)
+    sizes.settle()
+    assert not any(sizes.root(size).why for size in (left, right))
+    assert all(map(sizes.is_mixed, (left, right)))
+
+
+def test_another_matrix_stays() -> None:
+    """[67, 61] as [61, 67] of which nothing says that these are the same sizes."""
+    sizes = Sizes()
+    left, right = new_ones(sizes, 67, 61)
+    one, other = new_ones(sizes, 61, 67)
+    sizes.same_elements([left, right], [one, other], "cannot be told")
+    sizes.unify(left, other)
+    sizes.settle()
+    assert all(sizes.root(size).why for size in (left, right, one, other))
+
+
 def test_sums_of_sums() -> None:
     """A slice of a slice is a part of the whole."""
     sizes = Sizes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
@@ -17,6 +18,20 @@ Number = Callable[[Size], int]
 Restated = Callable[[Number], Mapping[str, AttributeValue]]
 
 
+class Unseen(NamedTuple):
+    """A number along a dimension that one program has alone and that follows nothing.
+
+    Attributes:
+        size: of the dimension.
+        number: that lies behind the end once the size is no larger.
+        text: what it is, in words.
+    """
+
+    size: Size
+    number: int
+    text: str
+
+
 @dataclass
 class Relations:
     """The sizes in programs, and what is known of them.
@@ -25,11 +40,13 @@ class Relations:
         sizes: the terms.
         dims: of the array at an index of each instruction's result.
         restated: attributes that follow from sizes.
+        unseen: numbers along sizes that one program has alone.
     """
 
     sizes: Sizes = field(default_factory=Sizes)
     dims: dict[Instruction, dict[ShapeIndex, Dims]] = field(default_factory=dict)
     restated: dict[Instruction, Restated] = field(default_factory=dict)
+    unseen: list[Unseen] = field(default_factory=list)
 
     def add(self, instruction: Instruction) -> None:
         """Give every dimension of a result a size of its own."""

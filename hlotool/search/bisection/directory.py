@@ -133,6 +133,9 @@ class _Directory:
         if ends.agree and not ends.missing and not unusable:
             self.findings.healthy.append(found.name)
             self.findings.stages_only |= ends.result is None
+            if ends.stages is not None and ends.stages.scaled is not None:
+                sizes = ends.stages.scaled.text
+                self.findings.notes.append(f"{found.name}: healthy with smaller sizes: {sizes}")
             return
         row = ends.decisive
         reason = row.reason if row else ends.task.module.unpaired_reason
