@@ -107,13 +107,13 @@ class Sizes:
     def same_product(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """The product of sizes is that of others, the major one first."""
         for run, other_run in self._unlike_runs(ones, others):
-            self.freeze_all((*run, *other_run), why)
+            self._commuted(run, other_run, why)
 
     def same_elements(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """The elements of two arrays are the same, in row-major order: a reshape.
 
-        What cannot be told as factors is frozen by `settle`: everything has to be related first to see
-        whether it is the same factors in another order.
+        What is no matter of factors in this order is left to `settle`: everything has to be related first to
+        see whether it is the same factors in another order.
         """
         self._reshaped += [(*runs, why) for runs in self._unlike_runs(ones, others)]
 
@@ -130,9 +130,17 @@ class Sizes:
             return
         for run, other_run in runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
             try:
-                self._match(run, other_run, Form.PRODUCT, 0)
+                self._match(run, other_run, Form.PRODUCT, 0, in_order=True)
             except _Unlike:
                 yield run, other_run
+
+    def _commuted(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
+        """Relate the factors of two equal products in any order, which mixes elements, or freeze them."""
+        if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
+            self.freeze_all((*ones, *others), why)
+            return
+        self._guarded(ones, others, why, partial(self._commute, ones, others, 0))
+        self.mixed += ones
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
@@ -211,14 +219,12 @@ class Sizes:
 
         A reshape with the same factors in another order keeps the number of elements whatever they are,
         though it mixes them: a matrix that is read in the wrong order. Other reshapes that could not be told
-        freeze their sizes. And a size that is no larger than a sum with one part like it is that part: what
-        a loop takes of a dimension in windows, but for the rest that it leaves.
+        share what their factors have in common, or freeze their sizes. And a size that is no larger than a sum
+        with one part like it is that part: what a loop takes of a dimension in windows, but for the rest that
+        it leaves.
         """
         for ones, others, why in self._reshaped:
-            if Counter(self._parts(ones, Form.PRODUCT)) == Counter(self._parts(others, Form.PRODUCT)):
-                self.mixed += ones
-            else:
-                self.freeze_all((*ones, *others), why)
+            self._commuted(ones, others, why)
         self._reshaped.clear()
         for small, large in self.orders:
             whole, part = self.root(large), self.root(small)
@@ -263,8 +269,13 @@ class Sizes:
         if why or a.why:
             self.freeze(a, why or a.why)
 
-    def _match(self, ones: Sequence[Size], others: Sequence[Size], form: Form, depth: int) -> None:
-        """Two products, or two sums, are the same: part by part, in order; larger parts are taken apart."""
+    def _match(
+        self, ones: Sequence[Size], others: Sequence[Size], form: Form, depth: int, in_order: bool = False
+    ) -> None:
+        """Two products, or two sums, are the same: part by part, in order; larger parts are taken apart.
+
+        Factors in another order are no reason to give up, but where they have to be `in_order`.
+        """
         left, right = self._parts(ones, form), self._parts(others, form)
         if form is Form.SUM:
             left, right = without_common(left, right)
@@ -280,6 +291,8 @@ class Sizes:
             left[:1], right[:1] = self._parts(left[:1], form), self._parts(right[:1], form)
             a, b = left[0], right[0]
             if form is Form.PRODUCT and max(a.value, b.value) % min(a.value, b.value):
+                if in_order:
+                    raise _Unlike
                 self._commute(left, right, depth + 1)
                 return
             left, right = left[1:], right[1:]

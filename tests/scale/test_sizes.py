@@ -78,18 +78,19 @@ def test_devices_are_no_heads_by_chance() -> None:
 
 
 def test_a_sum_that_has_no_such_factor_keeps_what_is_near_it() -> None:
-    """(3 + 5) * 21 is 4 * 42: the sum is no multiple of 4 of other numbers, and 21 may be any."""
+    """(3 + 5) * 21 is 4 * 42: the sum is four rows of two, of which the second one is cut, and 21 may be any."""
     sizes = Sizes()
     three, five, whole, other = new_ones(sizes, 3, 5, 8, 21)
     sizes.same_sum(whole, [three, five], "cannot be told")
     four, rest = new_ones(sizes, 4, 42)
     sizes.same_product([whole, other], [four, rest], "cannot be told")
-    assert sizes.root(three).why
-    assert sizes.root(five).why
     free = [atom for atom in sizes.atoms(rest) if not atom.why]
     assert [atom.value for atom in free] == [21]
-    assert sizes.evaluate(rest, {free[0]: 5}) == 2 * 5
-    assert sizes.evaluate(other, {free[0]: 5}) == 5
+    chosen = {free[0]: 5} | {atom: 7 for atom in sizes.atoms(five) if not atom.why}
+    assert sizes.evaluate(rest, chosen) == 2 * 5
+    assert sizes.evaluate(other, chosen) == 5
+    total = sizes.evaluate(three, chosen) + sizes.evaluate(five, chosen)
+    assert total == sizes.evaluate(whole, chosen) == 2 * sizes.evaluate(four, chosen)
 
 
 def test_a_product_is_cut_where_the_rest_is_in_the_part() -> None:
@@ -163,15 +164,30 @@ def test_a_matrix_read_in_the_wrong_order_says_nothing_of_sizes() -> None:
     assert all(map(sizes.is_mixed, (left, right)))
 
 
-def test_another_matrix_stays() -> None:
-    """[67, 61] as [61, 67] of which nothing says that these are the same sizes."""
+def test_another_matrix_shares_its_factors() -> None:
+    """[67, 61] as [61, 67]: nothing but the numbers says that these are the same sizes, which is enough."""
     sizes = Sizes()
     left, right = new_ones(sizes, 67, 61)
     one, other = new_ones(sizes, 61, 67)
     sizes.same_elements([left, right], [one, other], "cannot be told")
     sizes.unify(left, other)
     sizes.settle()
-    assert all(sizes.root(size).why for size in (left, right, one, other))
+    assert sizes.root(right) is sizes.root(one)
+    assert all(map(sizes.is_mixed, (left, right)))
+
+
+def test_a_matrix_of_other_factors_shares_what_they_have_in_common() -> None:
+    """[9, 16] as [12, 12] is 3 * 3 and 4 * 4 as 3 * 4 twice."""
+    sizes = Sizes()
+    left, right = new_ones(sizes, 9, 16)
+    one, other = new_ones(sizes, 12, 12)
+    sizes.same_elements([left, right], [one, other], "cannot be told")
+    sizes.settle()
+    chosen = dict(zip(sizes.atoms(left), (5, 7, 11)))
+    assert not any(atom.why for atom in sizes.atoms(left))
+    assert sizes.evaluate(left, chosen) * sizes.evaluate(right, chosen) == sizes.evaluate(
+        one, chosen
+    ) * sizes.evaluate(other, chosen)
 
 
 def test_sums_of_sums() -> None:
