@@ -219,9 +219,9 @@ class Sizes:
 
         A reshape with the same factors in another order keeps the number of elements whatever they are,
         though it mixes them: a matrix that is read in the wrong order. Other reshapes that could not be told
-        share what their factors have in common, or freeze their sizes. And a size that is no larger than a sum
-        with one part like it is that part: what a loop takes of a dimension in windows, but for the rest that
-        it leaves.
+        share what their factors have in common, or freeze their sizes. And a size that is no larger than a
+        sum with one part like it is that part: what a loop takes of a dimension in windows, but for the rest
+        that it leaves.
         """
         for ones, others, why in self._reshaped:
             self._commuted(ones, others, why)

@@ -78,7 +78,7 @@ def test_devices_are_no_heads_by_chance() -> None:
 
 
 def test_a_sum_that_has_no_such_factor_keeps_what_is_near_it() -> None:
-    """(3 + 5) * 21 is 4 * 42: the sum is four rows of two, of which the second one is cut, and 21 may be any."""
+    """(3 + 5) * 21 is 4 * 42: the sum is four rows of two, the second of which is cut, and 21 may be any."""
     sizes = Sizes()
     three, five, whole, other = new_ones(sizes, 3, 5, 8, 21)
     sizes.same_sum(whole, [three, five], "cannot be told")
