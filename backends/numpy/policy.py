@@ -236,9 +236,7 @@ def _fused(module: Module) -> frozenset[Instruction]:
     )
 
 
-def _around(
-    kernel: Calling | Callable[..., Any], terms: _Terms, changes: _Changes, is_tuple: bool
-) -> Kernel:
+def _around(kernel: Calling | Callable[..., Any], terms: _Terms, changes: _Changes, is_tuple: bool) -> Kernel:
     """`kernel` with changed operands and results."""
 
     def before(values: list[Any]) -> list[Any]:

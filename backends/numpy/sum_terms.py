@@ -53,7 +53,8 @@ class PerturbTerms:
     def __call__(self, value: Any, factor: Any = None) -> Any:
         """The changed terms; `factor` is what they are multiplied by, as it is."""
         changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
-        if self.noise.member.seed is None or not looks_exact(value, self.error.zeros):
+        is_plain = self.noise.member.seed is None or not value.size
+        if is_plain or not looks_exact(value, self.error.zeros):
             return changed
         is_exact = self._are_exact(value, factor)
         if is_exact.all():

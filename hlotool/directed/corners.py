@@ -18,7 +18,6 @@ from hlotool.analysis.interval import Interval
 from hlotool.directed.leaves import Chooser, Leaf
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
-from hlotool.values.demands import InRange
 
 Rng = np.random.Generator
 
@@ -37,8 +36,6 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
-#: Share of the positions out of range that are next to the range.
-_JUST_BEYOND: Final = 0.4
 #: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
@@ -54,7 +51,7 @@ def ties(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
         if len(allowed) < 2:
             return _few_of(leaf, rng)
         some = rng.choice(allowed, min(len(allowed), _DIFFERENT), replace=False)
-        return _cast(leaf, rng.choice(some, leaf.plain.shape))
+        return cast(leaf, rng.choice(some, leaf.plain.shape))
 
     return choose
 
@@ -108,7 +105,7 @@ def constant(value: float) -> Chooser:
         nearest = min(max(value, bounds.low), bounds.high)
         if not math.isfinite(nearest) or not _holds(leaf, nearest):
             return None
-        return _cast(leaf, np.full(leaf.plain.shape, nearest))
+        return cast(leaf, np.full(leaf.plain.shape, nearest))
 
     return choose
 
@@ -136,7 +133,7 @@ def wide(rng: Rng) -> Chooser:
         if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         if leaf.element_type.is_integer:
-            return _any_integers(leaf, rng)
+            return any_integers(leaf, rng)
         decades = rng.uniform(-_DECADES, _DECADES, leaf.plain.shape)
         return _kept(leaf, rng.choice([-1.0, 1.0], leaf.plain.shape) * 10**decades)
 
@@ -223,86 +220,6 @@ def signed(rng: Rng) -> Chooser:
     return choose
 
 
-def outside(rng: Rng, above: bool) -> Chooser:
-    """Positions beyond the end, or before the beginning; XLA clamps or skips them.
-
-    Many are just beyond, where tests of the range go wrong; some are further off.
-    """
-
-    def choose(leaf: Leaf) -> Array | None:
-        if not leaf.is_index or not leaf.element_type.is_integer:
-            return None
-        wanted = InRange(leaf.constraint.intervals).narrowest
-        if not wanted.is_bounded:
-            return None
-        span = int(wanted.high - wanted.low) + 2
-        steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
-        steps = np.where(rng.random(leaf.plain.shape) < _JUST_BEYOND, 1, steps)
-        beyond: npt.NDArray[Any] | None
-        if leaf.needs_order and not above and rng.random() < 0.5:
-            # All together stay in order, also where the length is added to what is negative.
-            beyond = leaf.plain.astype(np.int64) - (span - 1)
-        elif leaf.needs_order:
-            beyond = _at_one_end(leaf, wanted.high + span + 1 if above else wanted.low - span - 1, above)
-            if beyond is None:
-                return None
-        else:
-            beyond = wanted.high + steps if above else wanted.low - steps
-        if leaf.plain.ndim and not leaf.needs_order:
-            # Some stay where they are: what others write there must survive.
-            beyond = np.where(rng.random(leaf.plain.shape) < 0.5, beyond, leaf.plain)
-        if not all(
-            _allows(leaf, int(v), InRange(leaf.required.intervals).narrowest) for v in np.ravel(beyond)[:4]
-        ):
-            return None
-        return _cast(leaf, beyond)
-
-    return choose
-
-
-def _at_one_end(leaf: Leaf, position: float, above: bool) -> npt.NDArray[Any] | None:
-    """The plain positions with the last one replaced, or the first, so that they stay in order."""
-    order, axis = leaf.constraint.order, leaf.constraint.axis
-    is_vector = axis is not None and leaf.plain.shape[axis] > 1
-    if order is None or not order.ascending or is_vector:
-        return None
-    beyond = np.array(leaf.plain, np.int64)
-    beyond.reshape(-1)[-1 if above else 0] = position
-    return beyond
-
-
-def far_outside(above: bool, wraps: bool = False) -> Chooser:
-    """Positions that are in range again where an index has but half of its bits.
-
-    With `wraps` they are so once a program has added the length to what is negative, as frameworks do.
-    """
-
-    def choose(leaf: Leaf) -> Array | None:
-        kind = leaf.element_type
-        if not leaf.is_index or leaf.needs_order or not kind.is_integer or kind.bits < 16:
-            return None
-        step = 1 << kind.bits // 2
-        beyond = leaf.plain.astype(np.int64) + (step if above else -step)
-        wanted = leaf.bounds
-        if wraps and wanted.is_bounded:
-            beyond -= int(wanted.high - wanted.low) + 1
-        required = InRange(leaf.required.intervals).narrowest
-        return _cast(leaf, beyond) if all(_allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
-
-    return choose
-
-
-def anywhere(rng: Rng) -> Chooser:
-    """Positions of as many or few bits as the type has: what is computed of them may be any number."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer:
-            return None
-        return _any_integers(leaf.as_required, rng)
-
-    return choose
-
-
 def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
     """`value` (NaN, an infinity, -0) in some elements of a float array, in some parts of complex numbers."""
 
@@ -357,8 +274,8 @@ def only(leaf: Leaf, choose: Chooser) -> Chooser:
     return lambda other: choose(other) if other is leaf else None
 
 
-def _any_integers(leaf: Leaf, rng: Rng) -> Array | None:
-    """As many of few bits as of many."""
+def any_integers(leaf: Leaf, rng: Rng) -> Array | None:
+    """As many integers of few bits as of many."""
     low, high = integer_limits(leaf.element_type)
     bits = rng.integers(1, max(2, leaf.element_type.bits - 1), leaf.plain.shape)
     drawn = rng.integers(0, 2**62, leaf.plain.shape) >> (62 - bits)
@@ -372,11 +289,11 @@ def _kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
     if leaf.element_type.is_complex and not np.iscomplexobj(values):
         # Each part is one of the numbers, in turn: ties of real and imaginary parts among them.
         values = values + 1j * np.roll(values, 1) if np.ndim(values) else values * (1 + 1j)
-    cast = _cast(leaf, values)
+    held = cast(leaf, values)
     if leaf.element_type.is_complex:
-        return cast
-    numbers = cast.astype(np.float64)
-    good = np.isfinite(numbers) if not leaf.element_type.is_integer else np.ones(cast.shape, bool)
+        return held
+    numbers = held.astype(np.float64)
+    good = np.isfinite(numbers) if not leaf.element_type.is_integer else np.ones(held.shape, bool)
     for interval, where in _places(leaf):
         inside = (numbers >= interval.low) & (numbers <= interval.high)
         if interval.avoid is not None:
@@ -384,7 +301,7 @@ def _kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
         good &= inside | ~where
     if not good.any():
         return None
-    return np.where(good, cast, leaf.plain)
+    return np.where(good, held, leaf.plain)
 
 
 def _places(leaf: Leaf) -> list[tuple[Interval, npt.NDArray[np.bool_]]]:
@@ -406,10 +323,11 @@ def _few_of(leaf: Leaf, rng: Rng) -> Array | None:
 
 
 def _holds(leaf: Leaf, value: float) -> bool:
-    return _allows(leaf, value, leaf.bounds)
+    return allows(leaf, value, leaf.bounds)
 
 
-def _allows(leaf: Leaf, value: float, interval: Interval) -> bool:
+def allows(leaf: Leaf, value: float, interval: Interval) -> bool:
+    """Whether a leaf's type holds a number, and an interval does."""
     if leaf.element_type.is_integer:
         low, high = integer_limits(leaf.element_type)
         if not low <= value <= high or value != int(value):
@@ -417,6 +335,7 @@ def _allows(leaf: Leaf, value: float, interval: Interval) -> bool:
     return interval.low <= value <= interval.high and value != interval.avoid
 
 
-def _cast(leaf: Leaf, values: npt.NDArray[Any]) -> Array:
+def cast(leaf: Leaf, values: npt.NDArray[Any]) -> Array:
+    """Values in the type of a leaf."""
     with np.errstate(all="ignore"):
         return np.asarray(values).astype(dtype_of(leaf.element_type))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.directed import corners
+from hlotool.directed import corners, positions
 from hlotool.directed.constants import scalar_constants
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
@@ -103,9 +103,9 @@ def _set(
 
 _QUICK = (
     _Family("large numbers", corners.large, is_hard=True),
-    _Family("positions beyond the end", lambda rng: corners.outside(rng, above=True), (OUT_OF_RANGE,)),
+    _Family("positions beyond the end", lambda rng: positions.outside(rng, above=True), (OUT_OF_RANGE,)),
     _Family("both signs", corners.signed),
-    _Family("positions before the start", lambda rng: corners.outside(rng, above=False), (OUT_OF_RANGE,)),
+    _Family("positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)),
 )
 
 #: All of about one size, beyond what f16 holds but for the first.
@@ -121,8 +121,8 @@ _PLAIN_TO_SEE = (
 )
 
 _ODD = (
-    _Family("positions far beyond", lambda _: corners.far_outside(above=True), (OUT_OF_RANGE,)),
-    _Family("positions far before", lambda _: corners.far_outside(above=False), (OUT_OF_RANGE,)),
+    _Family("positions far beyond", lambda _: positions.far_outside(above=True), (OUT_OF_RANGE,)),
+    _Family("positions far before", lambda _: positions.far_outside(above=False), (OUT_OF_RANGE,)),
     _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
     _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
     _Family("extremes", corners.extreme, ("extreme numbers",)),

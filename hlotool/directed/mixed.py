@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlotool.directed import corners
+from hlotool.directed import corners, positions
 from hlotool.directed.constants import scalar_constants
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
@@ -130,10 +130,10 @@ class _Mixture:
         if leaf.is_index:
             above, wraps = bool(rng.integers(2)), bool(rng.integers(2))
             return (
-                (OUT_OF_RANGE, corners.outside(rng, above)),
-                (OUT_OF_RANGE, corners.outside(rng, above)),
-                (OUT_OF_RANGE, corners.far_outside(above, wraps)),
-                (OUT_OF_RANGE, corners.anywhere(rng)),
+                (OUT_OF_RANGE, positions.outside(rng, above)),
+                (OUT_OF_RANGE, positions.outside(rng, above)),
+                (OUT_OF_RANGE, positions.far_outside(above, wraps)),
+                (OUT_OF_RANGE, positions.anywhere(rng)),
             )
         return (
             ("NaN", corners.special(rng, np.nan)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.directed import corners, long_loops
+from hlotool.directed import long_loops, positions
 from hlotool.directed.leaves import leaves_of
 from hlotool.directed.left_open import left_open
 from hlotool.directed.plan import directed_sets
@@ -176,7 +176,7 @@ def test_ordered_positions_before_the_start_stay_in_order_wherever_they_wrap() -
     (leaf,) = (leaf for leaf in leaves_of(module, plain) if leaf.name == "%i")
     together = 0
     for seed in range(20):
-        found = corners.outside(np.random.default_rng(seed), above=False)(leaf)
+        found = positions.outside(np.random.default_rng(seed), above=False)(leaf)
         assert found is not None
         wrapped = np.where(found < 0, found + 6, found).ravel()
         assert (np.diff(found.ravel()) >= 0).all()
@@ -189,13 +189,13 @@ def test_positions_far_off_are_in_range_once_half_their_bits_are_lost() -> None:
     module, plain = _program(ORDERED.replace(", indices_are_sorted=true", ""))
     (leaf,) = (leaf for leaf in leaves_of(module, plain) if leaf.name == "%i")
     for above in (True, False):
-        far = corners.far_outside(above)(leaf)
-        wraps = corners.far_outside(above, wraps=True)(leaf)
+        far = positions.far_outside(above)(leaf)
+        wraps = positions.far_outside(above, wraps=True)(leaf)
         assert far is not None
         assert wraps is not None
         assert (far.astype(np.int16) == leaf.plain).all()
         assert ((wraps + 6).astype(np.int16) == leaf.plain).all()
-    anywhere = corners.anywhere(np.random.default_rng(0))(leaf)
+    anywhere = positions.anywhere(np.random.default_rng(0))(leaf)
     assert anywhere is not None
     assert np.abs(anywhere.astype(np.int64)).max() > 6
 

@@ -27,6 +27,10 @@ SLOW = 12
 STATUS = 70
 
 
+#: The clock as it was before any test: some replace it.
+_now = time.monotonic
+
+
 @contextmanager
 def watching(item: pytest.Item) -> Iterator[None]:
     """End the process if the block takes too long."""
@@ -42,9 +46,9 @@ def watching(item: pytest.Item) -> Iterator[None]:
 
 
 def _watch(item: pytest.Item, limit: float, over: threading.Event) -> None:
-    counted, last = 0.0, time.monotonic()
+    counted, last = 0.0, _now()
     while not over.wait(min(10.0, limit / 4)):
-        now = time.monotonic()
+        now = _now()
         counted, last = counted + (now - last) * _share(), now
         if counted > limit:
             _end(item, limit)

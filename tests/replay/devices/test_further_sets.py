@@ -11,6 +11,7 @@ from support.programs import write_module
 
 from hlotool.directed.plan import directed_sets
 from hlotool.dump.directory import open_dump
+from hlotool.dump.records import DumpModule
 from hlotool.findings.verdict import Verdict
 from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.sets import further_sets
@@ -18,6 +19,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
+from hlotool.search.bisection.stage_worker import inputs_that_show
 from hlotool.values.captured import load_inputs
 from hlotool.values.captured_devices import load_device_inputs
 from hlotool.values.generate import generate_inputs
@@ -90,10 +92,15 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def replayed(folder: Path, right: str, tested: str, **options: Any) -> ModuleRecord:
-    (folder / "dump").mkdir(exist_ok=True)
+def written(folder: Path, right: str, tested: str) -> DumpModule:
+    (folder / "dump").mkdir(exist_ok=True, parents=True)
     write_module(folder / "dump", 0, right, tested)
     [module] = open_dump(str(folder / "dump")).modules
+    return module
+
+
+def replayed(folder: Path, right: str, tested: str, **options: Any) -> ModuleRecord:
+    module = written(folder, right, tested)
     [row] = replay_module(Task(module, ReplayOptions(**options)))
     assert row.inputs is not None
     return row
@@ -113,6 +120,14 @@ def test_a_fault_of_programs_with_arguments_by_device(tmp_path: Path) -> None:
     assert any(not 0 <= int(start) <= 5 for _, start in devices)
     assert replayed(tmp_path, EACH, WRAPS, inputs=row.inputs.file).verdict is Verdict.WRONG
     assert replayed(tmp_path, EACH, WRAPS, further_sets=False).verdict is Verdict.IDENTICAL
+
+
+def test_a_bisection_starts_from_a_set_with_arguments_by_device(tmp_path: Path) -> None:
+    module = written(tmp_path, EACH, WRAPS)
+    file = inputs_that_show(Task(module, ReplayOptions()))
+    devices = load_device_inputs(file, parse_module(EACH), 2)
+    assert any(not 0 <= int(start) <= 5 for _, start in devices)
+    assert not inputs_that_show(Task(written(tmp_path / "right", EACH, EACH), ReplayOptions()))
 
 
 def test_a_fault_behind_the_partitioner(tmp_path: Path) -> None:

@@ -119,6 +119,22 @@ def test_terms_stay_where_their_sum_is_exact(rows: list[list[float]], spared: li
     assert same.tolist() == spared
 
 
+@pytest.mark.parametrize("axes", [(0,), None])
+@pytest.mark.parametrize("dims", [(0, 3), (1,)])
+def test_sums_of_nothing_and_of_one_term_have_no_order(
+    dims: tuple[int, ...], axes: tuple[int, ...] | None
+) -> None:
+    value = np.full(dims, 0.5, F32)
+    change = PerturbTerms(Noise(Member(1)), Error(1e-3, 4), 1e-3, 24, 3, axes)
+    assert (change(value) == value).all()
+
+
+def test_complex_terms_are_exact_where_both_parts_are() -> None:
+    change = PerturbTerms(Noise(Member(1)), Error(1e-3, 4), 1e-3, 24, 3, axes=(1,))
+    value = np.array([[1 + 2j, 0.5 - 1j, 3], [1e5 + 2j, -1e5 + 0.1j, 3]], np.complex64)
+    assert (change(value) == value).all(axis=1).tolist() == [True, False]
+
+
 def test_factors_count_for_the_digits_of_a_product() -> None:
     ones, few = np.ones((1, 4), F32), np.array([1, 2, 3, 4], F32)
     many = np.array([0.1, 0.2, 0.3, 0.4], F32)
