@@ -666,6 +666,16 @@ def test_a_tie_at_which_both_ways_lead_to_the_same(number: int, equal: bool) -> 
         ("ROOT r = u32[2] bitcast-convert(y)", True),
         ("ROOT r = pred[2] compare(y, x), direction=LT", False),
         ("ROOT r = pred[2] compare(y, x), direction=LT, type=TOTALORDER", True),
+        (
+            "z = f32[2] constant({0, 0}) q = pred[2] compare(y, z), direction=EQ "
+            "c = f32[2] select(q, z, y) ROOT r = pred[2] compare(c, x), direction=LT, type=TOTALORDER",
+            False,
+        ),
+        (
+            "z = f32[2] constant({0, 0}) q = pred[2] compare(y, z), direction=LT "
+            "c = f32[2] select(q, z, y) ROOT r = pred[2] compare(c, x), direction=LT, type=TOTALORDER",
+            True,
+        ),
         ("ROOT r = f32[2] fusion(y, x), kind=kLoop, calls=quotient", False),
         ("ROOT r = f32[2] fusion(x, y), kind=kLoop, calls=quotient", True),
     ],
