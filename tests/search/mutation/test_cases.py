@@ -14,8 +14,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.search.mutation.laws import LAWS
+from hlotool.search.mutation.reading import compared_at, result_symbols
 from hlotool.search.mutation.split import splits
-from hlotool.search.mutation.symbols import compared_at, result_symbols
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in

@@ -11,7 +11,7 @@ from hlotool.directed.plan import directed_sets
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.search.mutation.laws import LAWS
-from hlotool.search.mutation.symbols import result_symbols
+from hlotool.search.mutation.reading import result_symbols
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
 

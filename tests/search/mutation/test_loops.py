@@ -13,7 +13,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.search.mutation.laws import LAWS
-from hlotool.search.mutation.symbols import read
+from hlotool.search.mutation.reading import read
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
 
