@@ -113,8 +113,8 @@ _ZERO = (
     "c = s32[4] select(negative, minus, {other}) ROOT r = pred[4] compare(c, zeros), direction={direction}"
 )
 _LARGER = (
-    "low = s32[4] and(x, three) more = s32[4] add(low, four) some = pred[4] compare(low, zeros), direction=GT "
-    "c = s32[4] select({mask}, more, low) ROOT r = pred[4] compare({asked}, zeros), direction=NE"
+    "low = s32[4] and(x, three) more = s32[4] add(low, {larger}) some = pred[4] compare(low, zeros), "
+    "direction=GT c = s32[4] select({mask}, more, low) ROOT r = pred[4] compare(c, zeros), direction=NE"
 )
 _FINITE = (
     "lost = f32[4] select(is_nan, {instead}, f) ok = pred[4] is-finite({asked}) "
@@ -165,10 +165,10 @@ CASES = {
         _ZERO.format(other="x", direction="LT"), "ROOT r = pred[4] compare(x, zeros), direction=LT", False,
     ),
     "never 0 instead of what is not": (
-        _LARGER.format(mask="some", asked="c"), _LARGER.format(mask="some", asked="low"), True,
+        _LARGER.format(mask="some", larger="four"), _LARGER.format(mask="some", larger="five"), True,
     ),
-    "never 0 instead of what may be": (
-        _LARGER.format(mask="negative", asked="c"), _LARGER.format(mask="negative", asked="low"), False,
+    "0 instead of what is not": (
+        _LARGER.format(mask="some", larger="four"), _LARGER.format(mask="some", larger="minus"), False,
     ),
     "NaN becomes what it becomes anyway": (
         _FINITE.format(instead="nothing", asked="lost", otherwise="nothing"),
