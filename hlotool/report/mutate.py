@@ -9,11 +9,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.report.links import place_text
+from hlotool.report.links import path_text, place_text
 from hlotool.report.mutate_records import MutateRecord
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import plural, seconds
-from hlotool.search.mutation.records import MutantRecord
+from hlotool.search.mutation.records import MutantRecord, MutatedRecord
 
 _FATES = ("killed", "equivalent", "survived")
 #: Survivors that are shown without `--verbose`.
@@ -30,7 +30,7 @@ class MutateReport(Report[MutateRecord]):
         if not self.quiet:
             yield _families(program.mutants)
             yield Text()
-            yield from self._survivors(program.mutants)
+            yield from self._survivors(program)
         count = self.record.counts
         noticed, open_ = count.get("killed", 0), count.get("survived", 0)
         yield Text.assemble(
@@ -42,8 +42,8 @@ class MutateReport(Report[MutateRecord]):
         named = ", ".join(sets if self.verbose or len(sets) <= _SHOWN else [*sets[:_SHOWN], "…"])
         yield Text(f"{plural(len(sets), 'set')} of inputs: {named}", style="dim")
 
-    def _survivors(self, mutants: list[MutantRecord]) -> Iterator[Text | Table]:
-        survivors = [mutant for mutant in mutants if mutant.fate == "survived"]
+    def _survivors(self, program: MutatedRecord) -> Iterator[Text | Table]:
+        survivors = [mutant for mutant in program.mutants if mutant.fate == "survived"]
         if not survivors:
             return
         table = plain_table()
@@ -52,10 +52,13 @@ class MutateReport(Report[MutateRecord]):
         for mutant in survivors if self.verbose else survivors[:_SHOWN]:
             source = mutant.source
             excused = f" ({mutant.by})" if mutant.by else ""
+            where = f" (line {source.line})" if source.line else ""
             table.add_row(
-                mutant.fault + excused, f"{source.opcode} %{source.instruction}", place_text(source)
+                mutant.fault + excused, f"{source.opcode} %{source.instruction}{where}", place_text(source)
             )
         yield table
+        planted = Text("planted in ", style="dim").append_text(path_text(program.path))
+        yield planted.append(f", judged by {program.judged_by}")
         if not self.verbose and len(survivors) > _SHOWN:
             yield Text(f"{len(survivors) - _SHOWN} more: --verbose", style="dim")
         yield Text()

@@ -48,6 +48,8 @@ def test_survivors_are_named(tmp_path: Path, mutate: Shell) -> None:
     np.savez(tmp_path / "ones.npz", x=np.ones(6, np.float32))
     assert mutate(file, "--cases", "60", "--inputs", tmp_path / "ones.npz") == ExitCode.AGREE
     assert "not noticed" in mutate.out
+    assert "(line 7)" in mutate.out
+    assert f"planted in {file}, judged by " in mutate.out.replace("\n", "")
     assert "these inputs notice" in mutate.out
 
 

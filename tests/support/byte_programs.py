@@ -134,7 +134,7 @@ ENTRY e {{
 
 
 def loop_program(seed: int, dims: str) -> str:
-    """A loop over four rows, some of which are read again, or written beyond the end, where the last one is."""
+    """A loop over four rows, some of which are read again, or written beyond the end, at the last one."""
     rng = np.random.default_rng(seed)
     is_upward = rng.random() < 0.6
     before = "subtract(i, step)" if rng.random() < 0.5 else "add(i, zero)"

@@ -19,8 +19,8 @@ from hlotool.replay.program import Program, compile_program
 from hlotool.search.mutation.both_ways import both_ways, is_decision
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
+from hlotool.search.mutation.reading import Reading, compared_at, read
 from hlotool.search.mutation.split import Split, splits
-from hlotool.search.mutation.symbols import Reading, compared_at, read
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.

@@ -312,15 +312,22 @@ def negate(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 
 
 def zero_alike(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
-    """A choice between integers that are 0 at the same places, whichever is taken."""
+    """A choice between integers that are 0 at the same places, or of which one is where it is not taken."""
     if instruction.opcode != "select" or not instruction.element_type.is_integer:
         return None
-    _, chosen, otherwise = operands
-    if not np.array_equal(_zeros(chosen).symbols, _zeros(otherwise).symbols):
+    mask, *sides = operands
+    one, other = (_zeros(side) for side in sides)
+    alike: Term | None = None
+    if np.array_equal(one.symbols, other.symbols):
+        # Each is known to lie where it lies in its own case only.
+        alike = replace(one, bounds=one.bounds.union(other.bounds))
+    for holds, side, rest in ((True, sides[0], other), (False, sides[1], one)):
+        whole_range = replace(rest, bounds=of_type(instruction.element_type))
+        is_some = predicates.comparison("NE", whole_range.side, zero(instruction.dims).side)
+        if not side.bounds.holds_zero and predicates.implied(mask.as_predicate, holds, is_some):
+            alike = whole_range
+    if alike is None:
         return None
-    # Each is known to lie where it lies in its own case only.
-    one, other = (_zeros(side) for side in (chosen, otherwise))
-    alike = replace(one, bounds=one.bounds.union(other.bounds))
     symbols = elementwise("select", instruction.element_type, (), [o.symbols for o in operands])
     bounds = range_of(instruction, [o.bounds for o in operands])
     return Term(np.broadcast_to(symbols, instruction.dims), bounds, zero_like=alike)

@@ -10,17 +10,16 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.machine_range import MachineRange, of_type, rounded
+from hlotool.analysis.machine_range import MachineRange, of_type
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
 from hlotool.analysis.trip_counts import most_trips
-from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
@@ -34,18 +33,17 @@ from hlotool.search.mutation.assumptions import assumed, in_case, is_elementwise
 from hlotool.search.mutation.choices import Choices
 from hlotool.search.mutation.hashing import (
     Symbols,
-    along,
     combined,
     key_of,
     numbered,
     numbers,
-    set_along,
     whole,
 )
 from hlotool.search.mutation.integer_laws import plus, zero
 from hlotool.search.mutation.libraries import with_facts
 from hlotool.search.mutation.low_bits import remembered
 from hlotool.search.mutation.reducers import Bounds, bounded
+from hlotool.search.mutation.reductions import Reductions
 from hlotool.search.mutation.row_choices import chosen_rows
 from hlotool.search.mutation.sorting import order_of_rows
 from hlotool.search.mutation.split import Split, settled
@@ -54,38 +52,16 @@ from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 #: Elements of all arrays together, so that a proof takes about as long as a run.
 _MOST_ELEMENTS: Final = 16_000_000
-#: Elements that are looked up one by one among those of which others are the largest.
-_MOST_COMPARED: Final = 4096
 #: Elements that are asked one by one whether they are known.
 _MOST_NUMBERS: Final = 16
-
-#: How far a quotient may be off, in units in the last place: further than any division is.
-_ULPS: Final = 4.0
 
 #: What never depends on constants alone, whatever its operands.
 _NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
 _HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """What a program returns, as terms.
-
-    Attributes:
-        results: the symbols of all arrays that it returns.
-        loops: a symbol for each loop of which it is not known that it ends.
-    """
-
-    results: list[Symbols]
-    loops: frozenset[int]
-
-    def covers(self, other: Reading) -> bool:
-        """Whether another program returns the same, and ends wherever this one does."""
-        return all(map(np.array_equal, self.results, other.results)) and other.loops <= self.loops
-
-
-def read(module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False) -> Reading:
-    """Reads a program as terms.
+class Reader:
+    """Reads one program.
 
     Args:
         module: the program.
@@ -93,28 +69,12 @@ def read(module: Module, laws: Sequence[Law], split: Split | None = None, unroll
         split: cases that are told apart wherever elements stay at their places.
         unrolled: whether loops are followed iteration by iteration, as far as their conditions are known.
 
-    Raises:
-        Unsupported: it is too large.
+    Attributes:
+        watched: a comparison …
+        seen: … and what it compared, each time that it was read.
+        loops: a symbol for each loop of which it is not known that it ends.
     """
-    reader = _Reader(module, laws, split, unrolled)
-    results = flat(reader.result(module.entry, reader.fresh(module.entry)))
-    return Reading([settled(term, split).symbols for term in results], frozenset(reader.loops))
 
-
-def result_symbols(module: Module, laws: Sequence[Law], split: Split | None = None) -> list[Symbols]:
-    """The symbols of all arrays that a program returns; see `read`."""
-    return read(module, laws, split).results
-
-
-def compared_at(module: Module, laws: Sequence[Law], comparison: Instruction) -> list[tuple[Term, Term]]:
-    """What a comparison compares, each time that it is read; see `read`."""
-    reader = _Reader(module, laws)
-    reader.watched = comparison
-    reader.result(module.entry, reader.fresh(module.entry))
-    return reader.seen
-
-
-class _Reader:
     def __init__(
         self, module: Module, laws: Sequence[Law], split: Split | None = None, unrolled: bool = False
     ) -> None:
@@ -125,8 +85,7 @@ class _Reader:
         self._laws = laws
         self._evaluator = OnReference()
         self._arrays = Arrays(self._evaluator)
-        self._maxima: dict[int, frozenset[int]] = {}
-        self._sums: dict[int, frozenset[int]] = {}
+        self._reductions = Reductions()
         self._meanings: dict[tuple[Computation, Bounds | None, tuple[int, ...]], Symbols] = {}
         self.loops: set[int] = set()
         self._choices = Choices()
@@ -288,13 +247,7 @@ class _Reader:
             summed = self._simplified(instruction, [operands[0], zero(())])
             return plus(instruction.element_type, summed, start)
         bounds = range_of(instruction, [o.bounds for o in operands])
-        if instruction.opcode == "subtract" and _is_one_of(operands, self._maxima):
-            bounds = replace(bounds, high=min(bounds.high, 0.0))
-        if instruction.opcode == "divide" and _is_one_of(operands, self._sums):
-            # No sum of numbers without signs, however rounded, is less than one of them.
-            bounds = bounds.intersection(
-                replace(bounds, low=0.0, high=rounded(0, 1, instruction.element_type, _ULPS)[1])
-            )
+        bounds = self._reductions.bounded(instruction, operands, bounds)
         symbols = self._symbols(instruction, operands)
         if symbols is None:
             opaque = self._opaque(instruction, operands)
@@ -353,22 +306,8 @@ class _Reader:
     def _symbols(self, instruction: Instruction, operands: Sequence[Term]) -> Symbols | None:
         """The symbols of an operation whose elements depend on some elements of its operands only."""
         if instruction.opcode == "reduce" and len(operands) == 2:
-            key = key_of("reduce", instruction.shape, self._meaning(next(instruction.called), None))
-            # The largest of several numbers is the same, however often each is there, and in which order;
-            # so are the bits that all or some of them have.
-            opcode = reducers.combining_opcode(instruction)
-            is_choice = opcode in ("maximum", "minimum", "and", "or")
-            together = set_along if is_choice else along
-            axes = instruction.integers("dimensions")
-            found = combined(key, together(operands[0].symbols, axes), operands[1].symbols)
-            if opcode == "maximum":
-                _note(found, operands[0].symbols, axes, self._maxima)
-            is_sum = (
-                reducing_opcode(next(instruction.called)) == "add" and instruction.element_type.is_floating
-            )
-            if is_sum and operands[0].bounds.low >= 0 and operands[1].bounds.low >= 0:
-                _note(found, operands[0].symbols, axes, self._sums)
-            return found
+            meaning = self._meaning(next(instruction.called), None)
+            return self._reductions.symbols(instruction, operands, meaning)
         if is_elementwise(instruction, operands):
             said = self._said(instruction)
             parts = [o.symbols for o in operands]
@@ -480,26 +419,6 @@ def _numbers(instruction: Instruction, symbols: Symbols) -> Array | None:
 
 def _is_dynamic(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, ArrayShape) and instruction.shape.is_dynamic
-
-
-def _note(results: Symbols, values: Symbols, axes: tuple[int, ...], into: dict[int, frozenset[int]]) -> None:
-    """Remember of which numbers each result of a reduction is the largest, or the sum."""
-    if values.size > _MOST_COMPARED:
-        return
-    kept = [d for d in range(values.ndim) if d not in axes]
-    rows = values.transpose(*kept, *axes).reshape(results.size, -1)
-    for one, row in zip(results.reshape(-1), rows):
-        into[int(one)] = frozenset(map(int, row))
-
-
-def _is_one_of(operands: Sequence[Term], known: Mapping[int, frozenset[int]]) -> bool:
-    """Whether each number is one of those that its counterpart was reduced from, as in a softmax."""
-    values, results = operands
-    if not known or values.symbols.size > _MOST_COMPARED:
-        return False
-    pairs = np.broadcast_arrays(values.symbols, results.symbols)
-    one_by_one = zip(*(pair.reshape(-1).tolist() for pair in pairs))
-    return all(value in known.get(result, ()) for value, result in one_by_one)
 
 
 def _packed(shape: Shape, terms: Sequence[Term]) -> Terms:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import ml_dtypes
 import numpy as np
 import pytest
+from support.byte_programs import float_program, loop_program, low_bits_program
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.faults import FaultKind
 from hlotool.faults.families import family_of
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
@@ -17,6 +20,7 @@ from hlotool.values.npz import arrays_in
 
 FAMILIES = ("tie", "branch", "sign of remainder", "integers", "arithmetic", "constants", "indexing")
 _KINDS = [kind for kind in KINDS if family_of(kind) in FAMILIES]
+_LOOPS = [kind for kind in KINDS if family_of(kind) in (*FAMILIES, "loop bound", "loops")]
 _STEPS = 9
 
 
@@ -87,10 +91,12 @@ def narrowing_program(seed: int, dims: str) -> str:
     return "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
 
 
-def proved(seed: int, written: Callable[[int, str], str] = program) -> Iterator[tuple[Module, Module]]:
+def proved(
+    seed: int, written: Callable[[int, str], str] = program, kinds: Sequence[FaultKind] = _KINDS
+) -> Iterator[tuple[Module, Module]]:
     """Programs and mutants of them that are called equivalent, both for all pairs of bytes."""
     small, large = (parse_module(written(seed, dims)) for dims in ("2", "65536"))
-    for mutant in draw(small, 25, seed, _KINDS):
+    for mutant in draw(small, 25, seed, kinds):
         if same_to_the_bit(mutant):
             yield large, mutant.kind.plant(large, mutant.site, mutant.seed)
 
@@ -113,6 +119,41 @@ def test_what_a_narrower_type_keeps_is_the_same_for_all_pairs_of_bytes() -> None
     count = 0
     for seed in (7016, 7017):
         for right, mutant in proved(seed, narrowing_program):
+            np.testing.assert_array_equal(result(mutant, values), result(right, values))
+            count += 1
+    assert count > 5
+
+
+def test_remainders_by_powers_of_two_are_the_same_for_all_pairs_of_bytes() -> None:
+    every = np.arange(-128, 128, dtype=np.int8)
+    values = np.repeat(every, 256), np.tile(every, 256)
+    count = 0
+    for seed in range(9100, 9102):
+        for right, mutant in proved(seed, low_bits_program):
+            np.testing.assert_array_equal(result(mutant, values), result(right, values))
+            count += 1
+    assert count > 5
+
+
+def test_choices_are_the_same_for_all_pairs_of_floats_of_a_byte() -> None:
+    """Up to signs of zeros: NaN where it is NaN."""
+    every = np.arange(-128, 128, dtype=np.int8).view(ml_dtypes.float8_e5m2)
+    values = np.repeat(every, 256), np.tile(every, 256)
+    count = 0
+    for seed in range(9100, 9103):
+        for right, mutant in proved(seed, float_program):
+            one, other = (result(module, values).astype(np.float32) for module in (mutant, right))
+            np.testing.assert_array_equal(one, other)
+            count += 1
+    assert count > 10
+
+
+def test_what_loops_do_is_the_same_for_all_pairs_of_bytes() -> None:
+    every = np.arange(-128, 128, dtype=np.int8)
+    values = np.repeat(every, 256), np.tile(every, 256)
+    count = 0
+    for seed in range(9100, 9103):
+        for right, mutant in proved(seed, loop_program, _LOOPS):
             np.testing.assert_array_equal(result(mutant, values), result(right, values))
             count += 1
     assert count > 5

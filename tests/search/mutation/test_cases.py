@@ -14,8 +14,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.search.mutation.laws import LAWS
+from hlotool.search.mutation.reading import compared_at, result_symbols
 from hlotool.search.mutation.split import splits
-from hlotool.search.mutation.symbols import compared_at, result_symbols
 from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
@@ -666,6 +666,16 @@ def test_a_tie_at_which_both_ways_lead_to_the_same(number: int, equal: bool) -> 
         ("ROOT r = u32[2] bitcast-convert(y)", True),
         ("ROOT r = pred[2] compare(y, x), direction=LT", False),
         ("ROOT r = pred[2] compare(y, x), direction=LT, type=TOTALORDER", True),
+        (
+            "z = f32[2] constant({0, 0}) q = pred[2] compare(y, z), direction=EQ "
+            "c = f32[2] select(q, z, y) ROOT r = pred[2] compare(c, x), direction=LT, type=TOTALORDER",
+            False,
+        ),
+        (
+            "z = f32[2] constant({0, 0}) q = pred[2] compare(y, z), direction=LT "
+            "c = f32[2] select(q, z, y) ROOT r = pred[2] compare(c, x), direction=LT, type=TOTALORDER",
+            True,
+        ),
         ("ROOT r = f32[2] fusion(y, x), kind=kLoop, calls=quotient", False),
         ("ROOT r = f32[2] fusion(x, y), kind=kLoop, calls=quotient", True),
     ],

@@ -17,7 +17,7 @@ from hlotool.replay.program import compile_program
 from hlotool.search.mutation.equivalence import same_of_reals
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import KINDS, Mutant, draw
-from hlotool.search.mutation.symbols import result_symbols
+from hlotool.search.mutation.reading import result_symbols
 from hlotool.values.generate import generate_inputs
 from hlotool.values.npz import arrays_in
 
