@@ -33,7 +33,7 @@ def test_all_that_an_entry_says_must_hold() -> None:
 
 
 def test_what_makes_the_values_is_not_counted() -> None:
-    """Where the spot is known at which a pass is wrong, the rest of the program does no work for the fault."""
+    """Where the spot is known at which a pass is wrong, the rest of the program makes the values for it."""
     fault = KnownFault(name="n", pass_name="cse", opcodes=("convolution",), others=1)
     same = ("wrong", "pass", "cse", ["all-gather", "reverse", "slice", "pad", "convolution"], "")
     assert not fault.fits(*same)
