@@ -19,6 +19,7 @@ import re
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,18 @@ def real_programs() -> list[Module]:
 
 
 def measure(source: Source, numbers: range, compiled: int, run: int, minutes: float) -> Tally:
-    """Draw the programs of these numbers, and put so many of them to XLA and to the reference."""
-    end = time.monotonic() + 60 * minutes
+    """Draw the programs of these numbers, and put so many of them to XLA and to the reference.
+
+    An interruption ends it as the end of the time does: what was counted is reported.
+    """
     tally = Tally()
+    with suppress(KeyboardInterrupt):
+        count(tally, source, numbers, compiled, run, time.monotonic() + 60 * minutes)
+    return tally
+
+
+def count(tally: Tally, source: Source, numbers: range, compiled: int, run: int, end: float) -> None:
+    """What `measure` does, into a tally, until an instant of `time.monotonic`."""
     flags = (("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True))
     xla = XlaBackend(XlaOptions(flags=flags, timeout=_TIMEOUT))
     for number in numbers:
@@ -127,7 +137,6 @@ def measure(source: Source, numbers: range, compiled: int, run: int, minutes: fl
                 print(f"{tally.compiled} compiled, {tally.accepted} accepted", file=sys.stderr, flush=True)
         if number - numbers.start < run and drawn.module.replica_count == 1:
             put_to_reference(drawn, tally)
-    return tally
 
 
 def put_to_xla(xla: XlaBackend, drawn: Drawn, tally: Tally) -> None:

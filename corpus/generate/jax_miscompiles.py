@@ -224,3 +224,22 @@ def largest_squares_of_bytes() -> Iterator[Call]:
         return jnp.max(x * x, axis=0)
 
     yield largest_squares_of_bytes, np.arange(8192).reshape(2, 4096).astype(np.uint8)
+
+
+@program(
+    "dynamic-update-slice",
+    "s8",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dynamic-update-slice",),
+        report="",
+        wrong="the last start that fits, 272, is cut to the 8 bits of the start, and the update begins at 16",
+    ),
+)
+def update_at_a_byte() -> Iterator[Call]:
+    """An update of an array that is longer than the type of its start can count."""
+
+    def update_at_a_byte(x, y):
+        return lax.dynamic_update_slice(x, y, (np.int8(87),))
+
+    yield update_at_a_byte, np.zeros(300, np.int32), np.arange(1, 29, dtype=np.int32)

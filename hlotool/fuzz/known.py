@@ -62,7 +62,15 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     others: int = 1
     words: str = ""
 
-    def fits(self, kind: str, level: str, pass_name: str, opcodes: Collection[str], reason: str) -> bool:
+    def fits(
+        self,
+        kind: str,
+        level: str,
+        pass_name: str,
+        opcodes: Collection[str],
+        reason: str,
+        spot: Collection[str] = (),
+    ) -> bool:
         """Whether a failure is one of this fault.
 
         Args:
@@ -71,8 +79,10 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             pass_name: that is accused.
             opcodes: of the smallest program.
             reason: what a dead compiler said.
+            spot: opcodes of what the accused pass was given where it is wrong; empty where that is not known.
+                What else the program does makes the values that the fault needs.
         """
-        work = set(opcodes) - PLUMBING
+        work = set(spot or opcodes) - PLUMBING
         return (
             self.kind in ("", kind)
             and self.pass_name in ("", pass_name)
@@ -128,6 +138,7 @@ def first_known(
     pass_name: str,
     opcodes: Collection[str],
     reason: str,
+    spot: Collection[str] = (),
 ) -> KnownFault | None:
     """The first known fault that a failure is one of; see `KnownFault.fits`."""
-    return next((k for k in known if k.fits(kind, level, pass_name, opcodes, reason)), None)
+    return next((k for k in known if k.fits(kind, level, pass_name, opcodes, reason, spot)), None)
