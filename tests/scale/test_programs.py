@@ -9,7 +9,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.scale.plan import Limits, Scaled, scaled
+from hlotool.scale.plan import RUNS, Limits, Scaled, scaled
 from hlotool.scale.wish import wish_of
 
 NO_LIMITS = Limits(float("inf"), float("inf"))
@@ -213,3 +213,74 @@ def test_xla_takes_it() -> None:
     theirs = get_backend("xla").compile(before).run(values)
     assert isinstance(theirs, np.ndarray)
     np.testing.assert_allclose(run(before, values), theirs, rtol=1e-4, atol=1e-5)
+
+
+#: Six dimensions of different sizes.
+WIDE = "ENTRY e { x = f32[20,21,22,23,24,25] parameter(0) ROOT t = f32[20,21,22,23,24,25] tanh(x) }"
+
+
+@pytest.mark.parametrize(
+    ("work", "dims"),
+    [
+        (1_000_000, (3, 4, 5, 6, 7, 8)),
+        (200_000, (3, 3, 4, 4, 5, 5)),
+        (60_000, (3, 3, 3, 3, 4, 4)),
+        (10_000, (2, 2, 2, 2, 2, 2)),
+    ],
+)
+def test_neighbours_share_a_size_where_sizes_of_their_own_are_too_large(
+    work: int, dims: tuple[int, ...]
+) -> None:
+    """As few as it takes: an execution may be so much work, a nanosecond each."""
+    limits = Limits(float("inf"), RUNS * work / 1e9)
+    found = scaled(parsed(WIDE), "auto", limits)
+    assert found is not None
+    assert [i.dims for i in found.programs["0"].instructions()] == [dims] * 2
+
+
+def test_what_is_too_much_at_any_size_is_refused() -> None:
+    with pytest.raises(Unsupported, match="even with the smallest sizes"):
+        scaled(parsed(WIDE), "auto", Limits(float("inf"), RUNS * 1_000 / 1e9))
+
+
+#: A stack of 48 rows, of which eight devices would have six each.
+STACK = """HloModule m
+below {
+  s = (s32[], f32[48,20], f32[20]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(48)
+  ROOT b = pred[] compare(i, n), direction=LT
+}
+step {
+  s = (s32[], f32[48,20], f32[20]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  w = f32[48,20] get-tuple-element(s), index=1
+  a = f32[20] get-tuple-element(s), index=2
+  zero = s32[] constant(0)
+  row = f32[1,20] dynamic-slice(w, i, zero), dynamic_slice_sizes={1,20}
+  flat = f32[20] reshape(row)
+  sum = f32[20] add(a, flat)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[48,20], f32[20]) tuple(j, w, sum)
+}
+ENTRY e {
+  w = f32[48,20] parameter(0)
+  a = f32[20] parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], f32[48,20], f32[20]) tuple(zero, w, a)
+  l = (s32[], f32[48,20], f32[20]) while(s), condition=below, body=step
+  sum = f32[20] get-tuple-element(l), index=2
+  parts = f32[8,6,20] reshape(w)
+  ROOT o = (f32[20], f32[8,6,20]) tuple(sum, parts)
+}"""
+
+
+def test_a_loop_over_parts_of_a_stack_is_short() -> None:
+    """2 * 2 rounds are enough where 48 are 8 * 6; where they are 48 there are three."""
+    module = made(STACK, plan="2K").programs["0"]
+    assert next(i.dims for i in module.instructions() if i.name == "parts")[:2] == (2, 2)
+    plain = STACK.replace("parts = f32[8,6,20] reshape(w)", "parts = f32[48,20] tanh(w)")
+    plain = plain.replace("(f32[20], f32[8,6,20])", "(f32[20], f32[48,20])")
+    module = made(plain, plan="2K").programs["0"]
+    assert next(i.dims for i in module.instructions() if i.name == "parts")[0] == 3

@@ -34,6 +34,10 @@ _KEEPS = (0.0, 1.0, 0.5)
 _FLUSHES = 4
 
 
+class OutOfTime(Unsupported):
+    """There is no time for another execution, or it is too much work; nothing is wrong with the program."""
+
+
 class Clock:
     """Says whether there is time for another execution, and whether it is worth the work.
 
@@ -57,15 +61,15 @@ class Clock:
         """What `run` returns.
 
         Raises:
-            Unsupported: it would not end before the deadline, or be too much work, as far as those before
+            OutOfTime: it would not end before the deadline, or be too much work, as far as those before
                 tell.
         """
         if self._largest >= self.work_left:
             largest = self._largest / UNITS_PER_SECOND
-            raise Unsupported(f"another execution is work for about {largest:.2g} s, too much for the budget")
+            raise OutOfTime(f"another execution is work for about {largest:.2g} s, too much for the budget")
         began, before = time.monotonic(), work_done()
         if began + self._slowest > self._deadline:
-            raise Unsupported(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
+            raise OutOfTime(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
         value = run()
         self._slowest = max(self._slowest, time.monotonic() - began)
         self._largest = max(self._largest, work_done() - before)

@@ -30,16 +30,20 @@ from dataclasses import replace
 
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
+from hlotool.ir.types import ElementType
 from hlotool.numerics import thresholds
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.exchangeability import Score, score
+from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
+from hlotool.numerics.tolerance import Tolerance, derive
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.case import Accusation, Case
+from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
 from hlotool.replay.judge.f64_check import WideFinding, WideRelation
@@ -207,7 +211,25 @@ def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
 
 
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:
-    """The bound of an analysis, where the program cannot be executed in other ways."""
-    plain = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts])
-    reason = f"{plain.reason}; no ensemble: {error}"
-    return replace(plain.leaves[0], index=leaf.compared.index, reason=reason)
+    """The bound of an analysis, where the program cannot be executed in other ways.
+
+    It is no proof. Where legal executions could have told, and there was no time for them, it accuses only of
+    what is far beyond it.
+    """
+    plain = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts]).leaves[0]
+    reason, verdict = f"{plain.reason}; no ensemble: {error}", plain.verdict
+    if verdict is Verdict.WRONG and isinstance(error, OutOfTime) and not _is_far_beyond(leaf):
+        verdict, reason = Verdict.UNSTABLE, f"legal executions, which would tell, were not drawn: {reason}"
+    return replace(plain, index=leaf.compared.index, verdict=verdict, reason=reason)
+
+
+def _is_far_beyond(leaf: Leaf) -> bool:
+    """Whether a float is so far off that more executions could not acquit it; integers may have flipped."""
+    generous = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts], tolerance=_generous)
+    return leaf.is_inexact and generous.verdict is Verdict.WRONG
+
+
+def _generous(element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
+    """The bound, so many times as large as what no further execution would acquit."""
+    derived, factor = derive(element_type, facts, scale), thresholds.CERTAIN.value
+    return replace(derived, atol=factor * derived.atol, rtol=factor * derived.rtol)

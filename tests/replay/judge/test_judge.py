@@ -373,6 +373,18 @@ def test_without_time_for_an_ensemble_a_bound_decides() -> None:
     assert "time limit" in comparison.reason
 
 
+def test_without_time_for_an_ensemble_a_bound_accuses_of_nothing_that_is_near() -> None:
+    """It is no proof; what is thousands of times as far off needs none."""
+    for factor, verdict in ((1.0005, Verdict.UNSTABLE), (1000, Verdict.WRONG)):
+        actual = _sequential_dot()
+        actual[5] *= F32(factor)
+        judgement = judgement_of(parse_module(DOT), DOT_INPUTS, actual)
+        assert judge(judgement).verdict is Verdict.WRONG
+        late = judge(replace(judgement, deadline=0.0))
+        assert late.verdict is verdict, factor
+        assert "no ensemble" in late.reason
+
+
 def test_what_is_too_much_work_is_left_to_a_bound() -> None:
     judgement = judgement_of(parse_module(DOT), DOT_INPUTS, _sequential_dot())
     comparison = judge(replace(judgement, work=1))
