@@ -63,6 +63,25 @@ def test_the_pass_is_found_with_smaller_sizes(dump: Path) -> None:
     assert "4096" not in culprit.spot.after
 
 
+@pytest.mark.parametrize("is_healthy", [False, True])
+def test_a_bisection_says_which_sizes_it_had(
+    is_healthy: bool, dump: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of a culprit, and of a module that it calls healthy."""
+    from hlotool.cli.main import main
+
+    if is_healthy:
+        for path in dump.iterdir():
+            path.write_text(path.read_text().replace("sine(", "tanh("))
+    command = ["bisect", str(dump), "--scale", "64K", "--no-resume", "--repro", str(tmp_path / "repro")]
+    assert main(command) == (0 if is_healthy else 1)
+    printed = capfd.readouterr()
+    if is_healthy:
+        assert "healthy with smaller sizes: 4096 → " in printed.err
+    else:
+        assert "scaled       4096 → " in printed.out
+
+
 def test_a_proof_is_about_the_smaller_programs(tmp_path: Path) -> None:
     paths = {}
     for name, text in (("a", RECIPROCAL), ("b", TRANSPOSED.replace("sine(", "tanh(")), ("c", SUMMED)):
