@@ -49,6 +49,7 @@ class Score:
         worst_score: its distance from the centre in spreads.
         beyond: elements further out than any member's, flat, in row-major order.
         misplaced: NaN or infinite on one side only, where all members agree; a part of `beyond`.
+        unknown: numbers that differ from the reference where most members overflow, and none of `beyond`.
     """
 
     ratio: float
@@ -59,6 +60,7 @@ class Score:
     worst_score: float
     beyond: _Flags = field(repr=False)
     misplaced: int
+    unknown: int = 0
 
     @property
     def statistic(self) -> str:
@@ -85,7 +87,8 @@ def score(
     Args:
         actual: the result in question.
         members: legal results, at least three, of the same dimensions; the first is the reference. Members
-            that are not finite where the reference is do not widen the spread there.
+            that are not finite where the reference is do not widen the spread there. Where most are not, legal
+            executions overflow, and say nothing of an element: it has no score.
         element_type: declared; says what an ulp is.
         shadow: the value in f64 (or c128).
         resolution: relative size of differences that never count; half an ulp of `element_type` by default.
@@ -134,11 +137,13 @@ class _Leaf:
         candidates = [self._new_sums() for _ in range(count + 1)]
         actual_scores = np.zeros(self._size)
         misplaced = np.zeros(self._size, np.bool_)
+        unknown = 0
         for rows in self._blocks():
             block = _Block(self, rows, pooled)
             for number in range(count):
                 self._add(candidates[number], rows, block.left_out(number))
-            scores, wrong = block.actual()
+            scores, wrong, says_nothing = block.actual()
+            unknown += int(says_nothing.sum())
             part = self.part(rows)
             actual_scores[part], misplaced[part] = scores, wrong
             self._add(candidates[count], rows, scores)
@@ -159,6 +164,7 @@ class _Leaf:
             float(abs(actual_scores[worst])) if self._size else 0.0,
             self._by_element(beyond),
             int(self._by_element(misplaced).sum()),
+            unknown,
         )
 
     def _blocks(self) -> Iterator[slice]:
@@ -264,6 +270,7 @@ class _Block:
             self._values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
             self._actual = leaf._actual[part].astype(np.float64)
             self._finite = np.isfinite(self._values[0])
+            self._overflows = 2 * (~np.isfinite(self._values[1:])).sum(axis=0) > len(self._values) - 1
             self._origin = np.where(self._finite, self._values[0], 0)
             self._offsets = _finite(self._values) - self._origin
             self._sum = self._offsets.sum(axis=0)
@@ -293,15 +300,19 @@ class _Block:
         own = self._offsets[number]
         return self._scores(own, self._sum - own, self._squares - own * own, len(self._values) - 1)
 
-    def actual(self) -> tuple[_Floats, _Flags]:
-        """Scores of the result, and where it is NaN or infinite unlike all members."""
+    def actual(self) -> tuple[_Floats, _Flags, _Flags]:
+        """Scores of the result, where it is NaN or infinite unlike all members, and where these say nothing.
+
+        They say nothing of what is another finite number than the reference's where most of them overflow.
+        """
+        are_finite = np.isfinite(self._actual) & self._finite
         with np.errstate(all="ignore"):
-            offset = np.where(np.isfinite(self._actual) & self._finite, self._actual - self._origin, 0)
+            offset = np.where(are_finite, self._actual - self._origin, 0)
         scores = self._scores(offset, self._sum, self._squares, len(self._values))
-        scores[~(np.isfinite(self._actual) & self._finite)] = 0
+        scores[~are_finite | self._overflows] = 0
         kinds = np.stack([_kind(values) for values in self._values])
         agreed = (kinds == kinds[0]).all(axis=0)
-        return scores, agreed & (_kind(self._actual) != kinds[0])
+        return scores, agreed & (_kind(self._actual) != kinds[0]), self._overflows & (offset != 0)
 
 
 def _finite(members: _Floats) -> _Floats:

@@ -94,16 +94,24 @@ def unstable_reason(found: Finding, facts: Facts) -> str:
     if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
         return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
+    if found.unknown:
+        return f"{_overflowing(found)}: nothing can be said"
     return (
         f"legal executions differ by {found.width:.2g} of the values: rounding is amplified so much that "
         "nothing can be said"
     )
 
 
+def _overflowing(found: Score) -> str:
+    return f"most legal executions overflow where {found.unknown} numbers differ"
+
+
 def amplified_reason(found: Finding) -> str:
     """The reason of `rounding` where the declared types say nothing, and f64 does."""
     if isinstance(found, Flips):
         spread = "legal executions differ in many elements"
+    elif found.unknown:
+        spread = _overflowing(found)
     else:
         spread = f"legal executions differ by {found.width:.2g} of the values"
     return (

@@ -207,7 +207,7 @@ def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
     coarsest = rounding.epsilon if rounding is not None else 0.0
     unit = max(epsilon(leaf.shape.element_type), coarsest, executions.judgement.product_unit)
     widest = min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
-    return found.width > widest
+    return found.width > widest or found.unknown > 0
 
 
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:

@@ -149,3 +149,49 @@ def test_the_sum_of_exact_terms_is_the_same_in_every_order() -> None:
     assert len(sums) == 1
     sums = {float(_in_turn(np.array(p, F32))) for p in permutations([1e5, 0.1, -1e5])}
     assert len(sums) > 1
+
+
+PREFIXES = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[6,20] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[6,20] reduce-window(x, zero), window={size=1x20 pad=0_0x19_0}, to_apply=add
+}"""
+#: Prefixes of ten elements each, and the sum of the first ten added to those of the others.
+PREFIXES_IN_TWO = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[6,20] parameter(0)
+  zero = f32[] constant(0)
+  h = f32[6,2,10] reshape(x)
+  r = f32[6,2,10] reduce-window(h, zero), window={size=1x1x10 pad=0_0x0_0x9_0}, to_apply=add
+  l = f32[6,1,1] slice(r), slice={[0:6], [0:1], [9:10]}
+  p = f32[6,2,1] pad(l, zero), padding=0_0x1_0x0_0
+  q = f32[6,2] reshape(p)
+  o = f32[6,2,10] broadcast(q), dimensions={0,1}
+  t = f32[6,2,10] add(r, o)
+  ROOT s = f32[6,20] reshape(t)
+}"""
+
+
+def _largest_in_turn(first: float) -> Array:
+    """Rows of which every fifth element is the largest number there is, and two behind it its opposite."""
+    row = np.array([1, 3.4028235e38, first, -3.4028235e38, 1e-40] * 4, F32)
+    return np.stack([row] * 6)
+
+
+def test_where_legal_executions_overflow_no_order_is_wrong() -> None:
+    """In f32 the first program loses the ones to the largest numbers, the second one in other places."""
+    terms = _largest_in_turn(0.0)
+    actual = _value(PREFIXES_IN_TWO, terms)
+    assert np.isfinite(actual).all()
+    assert (actual != _value(PREFIXES, terms)).any()
+    leaf = _judged(PREFIXES, [terms], actual, PREFIXES_IN_TWO)
+    assert leaf.verdict.answer is not Answer.BAD, leaf.reason
+
+
+def test_where_legal_executions_overflow_other_elements_are_judged() -> None:
+    """The first element of each row is what it is, whatever overflows behind it."""
+    terms = _largest_in_turn(0.0)
+    actual = _value(PREFIXES_IN_TWO, terms)
+    actual[:, 0] = 1.01
+    assert _judged(PREFIXES, [terms], actual).verdict is Verdict.WRONG
