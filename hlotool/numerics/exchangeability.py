@@ -87,8 +87,8 @@ def score(
     Args:
         actual: the result in question.
         members: legal results, at least three, of the same dimensions; the first is the reference. Members
-            that are not finite where the reference is do not widen the spread there. Where most are not, legal
-            executions overflow, and say nothing of an element: it has no score.
+            that are not finite where the reference is do not widen the spread there. Where most are not,
+            legal executions overflow, and say nothing of an element: it has no score.
         element_type: declared; says what an ulp is.
         shadow: the value in f64 (or c128).
         resolution: relative size of differences that never count; half an ulp of `element_type` by default.

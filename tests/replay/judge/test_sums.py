@@ -153,35 +153,35 @@ def test_the_sum_of_exact_terms_is_the_same_in_every_order() -> None:
 
 PREFIXES = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 ENTRY e {
-  x = f32[6,20] parameter(0)
+  x = f32[12,66] parameter(0)
   zero = f32[] constant(0)
-  ROOT r = f32[6,20] reduce-window(x, zero), window={size=1x20 pad=0_0x19_0}, to_apply=add
+  ROOT r = f32[12,66] reduce-window(x, zero), window={size=1x66 pad=0_0x65_0}, to_apply=add
 }"""
-#: Prefixes of ten elements each, and the sum of the first ten added to those of the others.
+#: Prefixes of half a row each, and the sum of the first half added to those of the other one.
 PREFIXES_IN_TWO = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 ENTRY e {
-  x = f32[6,20] parameter(0)
+  x = f32[12,66] parameter(0)
   zero = f32[] constant(0)
-  h = f32[6,2,10] reshape(x)
-  r = f32[6,2,10] reduce-window(h, zero), window={size=1x1x10 pad=0_0x0_0x9_0}, to_apply=add
-  l = f32[6,1,1] slice(r), slice={[0:6], [0:1], [9:10]}
-  p = f32[6,2,1] pad(l, zero), padding=0_0x1_0x0_0
-  q = f32[6,2] reshape(p)
-  o = f32[6,2,10] broadcast(q), dimensions={0,1}
-  t = f32[6,2,10] add(r, o)
-  ROOT s = f32[6,20] reshape(t)
+  h = f32[12,2,33] reshape(x)
+  r = f32[12,2,33] reduce-window(h, zero), window={size=1x1x33 pad=0_0x0_0x32_0}, to_apply=add
+  l = f32[12,1,1] slice(r), slice={[0:12], [0:1], [32:33]}
+  p = f32[12,2,1] pad(l, zero), padding=0_0x1_0x0_0
+  q = f32[12,2] reshape(p)
+  o = f32[12,2,33] broadcast(q), dimensions={0,1}
+  t = f32[12,2,33] add(r, o)
+  ROOT s = f32[12,66] reshape(t)
 }"""
 
 
-def _largest_in_turn(first: float) -> Array:
+def _largest_in_turn() -> Array:
     """Rows of which every fifth element is the largest number there is, and two behind it its opposite."""
-    row = np.array([1, 3.4028235e38, first, -3.4028235e38, 1e-40] * 4, F32)
-    return np.stack([row] * 6)
+    row = np.resize(np.array([1, 3.4028235e38, 1.17e-38, -3.4028235e38, 1.4e-45], F32), 66)
+    return np.stack([row] * 12)
 
 
 def test_where_legal_executions_overflow_no_order_is_wrong() -> None:
     """In f32 the first program loses the ones to the largest numbers, the second one in other places."""
-    terms = _largest_in_turn(0.0)
+    terms = _largest_in_turn()
     actual = _value(PREFIXES_IN_TWO, terms)
     assert np.isfinite(actual).all()
     assert (actual != _value(PREFIXES, terms)).any()
@@ -191,7 +191,7 @@ def test_where_legal_executions_overflow_no_order_is_wrong() -> None:
 
 def test_where_legal_executions_overflow_other_elements_are_judged() -> None:
     """The first element of each row is what it is, whatever overflows behind it."""
-    terms = _largest_in_turn(0.0)
+    terms = _largest_in_turn()
     actual = _value(PREFIXES_IN_TWO, terms)
     actual[:, 0] = 1.01
     assert _judged(PREFIXES, [terms], actual).verdict is Verdict.WRONG
