@@ -138,11 +138,12 @@ def partitions(instruction: Instruction) -> bool:
 
 
 def _is_exchanged(reducer: Computation) -> bool:
-    """Whether devices can combine by this function of two arguments; of more, XLA gathers all of them."""
-    if len(reducer.parameters) > 2:
-        return True
+    """Whether devices can combine by this function.
+
+    Of several results XLA drops those that nobody reads: what is left of an argmax is no opcode of theirs.
+    """
     root = reducer.root
-    if {*root.operands} != {*reducer.parameters}:
+    if len(reducer.parameters) > 2 or {*root.operands} != {*reducer.parameters}:
         return False
     return root.opcode in (_OF_PREDICATES if root.element_type is ElementType.PRED else _ARITHMETIC)
 
