@@ -64,6 +64,27 @@ ROOTS = [
 _DEVICES = (2, 4, 8)
 
 
+def test_an_argmax_may_become_a_function_of_two_arguments() -> None:
+    text = """arg {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  less = pred[] compare(a, b), direction=LT
+  x = f32[] select(less, a, b)
+  k = s32[] select(less, i, j)
+  ROOT t = (f32[], s32[]) tuple(x, k)
+}
+ENTRY e {
+  x = f32[8] parameter(0)
+  i = s32[8] iota(), iota_dimension=0
+  z = f32[] constant(inf)
+  zero = s32[] constant(0)
+  ROOT r = (f32[], s32[]) reduce(x, i, z, zero), dimensions={0}, to_apply=arg
+}"""
+    assert not partitions(parse_module(text).entry.root)
+
+
 def program(root: str, devices: int) -> str:
     """A program for so many devices whose arrays are divided in several ways."""
 

@@ -283,6 +283,13 @@ def test_what_is_said_against_instructions(text: str, said: str) -> None:
     assert bool(found) is bool(said)
 
 
+def test_what_is_expanded_in_the_entry_alone() -> None:
+    text = "ENTRY e {\n  x = bf16[4] parameter(0)\n  ROOT r = bf16[4] acos(x)\n}"
+    root = parse_module(text).entry.root
+    assert not objection(root, partitioned=False)
+    assert "in the body of a loop" in objection(root, partitioned=False, is_called=True)
+
+
 def test_programs_for_several_devices_are_divided() -> None:
     for drawn in draws(150, Source(SEED + 2, devices=4)):
         if drawn.module.num_partitions > 1:

@@ -146,7 +146,7 @@ class Draft:
         """Add an instruction made elsewhere; raises as `op`."""
         if any(part.size > self.taste.most_elements for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
-        if why := objection(instruction, self.taste.partitioned):
+        if why := objection(instruction, self.taste.partitioned, not self.is_entry):
             raise Declined(why)
         if self.shared.room <= 0:
             raise Declined("the program is long enough")

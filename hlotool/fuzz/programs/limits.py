@@ -15,11 +15,14 @@ _FLOATS = "f16 bf16 f32 f64"
 _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"
 _INTEGERS = "s8 s16 s32 s64 u8 u16 u32 u64"
 
+#: XLA has no code for these, and expands them before; in the bodies of loops it does not.
+_EXPANDED = frozenset({"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"})
+
 #: Types of the first operand, for operations that are not compiled for all that they are defined for. Sorts
 #: of types below a byte corrupt memory; functions of floats below 16 bits are rounded twice, by each library
 #: in its way.
 _TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"), "bf16"),
+    **dict.fromkeys(sorted(_EXPANDED), "bf16"),
     **dict.fromkeys(("cbrt", "erf"), _FLOATS),
     **dict.fromkeys(
         ("cosine", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine",
@@ -96,14 +99,17 @@ def compiles(opcode: str, kind: ElementType) -> bool:
     return kinds is None or kind in kinds
 
 
-def objection(instruction: Instruction, partitioned: bool) -> str:
+def objection(instruction: Instruction, partitioned: bool, is_called: bool = False) -> str:
     """What XLA's CPU compiler has against an instruction; empty where it has nothing.
 
     Args:
         instruction: any.
         partitioned: XLA divides the program among devices.
+        is_called: it is in a computation that another one calls.
     """
     opcode = instruction.opcode
+    if is_called and opcode in _EXPANDED:
+        return f"XLA expands no {opcode} in the body of a loop"
     first = instruction.operands[0].shape if instruction.operands else None
     if isinstance(first, ArrayShape) and not compiles(opcode, first.element_type):
         return f"XLA compiles no {opcode} of {first.element_type}"
@@ -132,11 +138,12 @@ def partitions(instruction: Instruction) -> bool:
 
 
 def _is_exchanged(reducer: Computation) -> bool:
-    """Whether devices can combine by this function of two arguments; of more, XLA gathers all of them."""
-    if len(reducer.parameters) > 2:
-        return True
+    """Whether devices can combine by this function.
+
+    Of several results XLA drops those that nobody reads: what is left of an argmax is no opcode of theirs.
+    """
     root = reducer.root
-    if {*root.operands} != {*reducer.parameters}:
+    if len(reducer.parameters) > 2 or {*root.operands} != {*reducer.parameters}:
         return False
     return root.opcode in (_OF_PREDICATES if root.element_type is ElementType.PRED else _ARITHMETIC)
 
