@@ -27,6 +27,9 @@ from hlotool.scale.wish import Wish, wish_of
 COPIES: Final = 4
 #: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
 RUNS: Final = 20
+#: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
+#: and judging them takes more than the elements tell.
+RUNS_AT_LAST: Final = 60
 #: How often one does that runs programs as they are with values on disk: both sides once, on one set of
 #: inputs. Where these differ, the judge ends with its share of the time.
 RUNS_IN_PLACE: Final = 4
@@ -74,6 +77,10 @@ class Limits:
     def hold(self, need: Need) -> bool:
         """Whether a comparison of programs of which one execution needs that fits."""
         return self.lacks(need) == ""
+
+    def hold_at_last(self, need: Need) -> bool:
+        """Whether one of programs whose sizes are last resorts fits."""
+        return self.has_memory_for(need) and self.has_time_for(need, RUNS_AT_LAST)
 
     def lacks(self, need: Need) -> str:
         """What it would take too much of, in words; empty where it fits."""
@@ -170,12 +177,13 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     first = bisect_left(candidates, True, hi=len(candidates) - 1, key=lambda c: goal.hold(set_sizes(c)))
     chosen = candidates[first]
     found = set_sizes(chosen)
-    for smaller in () if wish.sizes or limits.hold(found) else last_resorts(classes):
-        chosen, found = smaller, set_sizes(smaller)
-        if limits.hold(found):
-            break
     if not wish.sizes and not limits.hold(found):
-        raise Unsupported(f"{limits.lacks(found)}, even with the smallest sizes that could be told")
+        why_not = f"{limits.lacks(found)}, even with the smallest sizes that could be told"
+        tried = ((smaller, set_sizes(smaller)) for smaller in last_resorts(classes))
+        last = next(((sizes, taken) for sizes, taken in tried if limits.hold_at_last(taken)), None)
+        if last is None:
+            raise Unsupported(why_not)
+        chosen, found = last
     for copy in copies.values():
         copy.verify()
     made = {key: copy.module for key, copy in copies.items()}

@@ -9,7 +9,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
-from hlotool.scale.plan import RUNS, Limits, Scaled, scaled
+from hlotool.scale.plan import RUNS, RUNS_AT_LAST, Limits, Scaled, scaled
 from hlotool.scale.wish import wish_of
 
 NO_LIMITS = Limits(float("inf"), float("inf"))
@@ -220,19 +220,19 @@ WIDE = "ENTRY e { x = f32[20,21,22,23,24,25] parameter(0) ROOT t = f32[20,21,22,
 
 
 @pytest.mark.parametrize(
-    ("work", "dims"),
+    ("runs", "work", "dims"),
     [
-        (1_000_000, (3, 4, 5, 6, 7, 8)),
-        (200_000, (3, 3, 4, 4, 5, 5)),
-        (60_000, (3, 3, 3, 3, 4, 4)),
-        (10_000, (2, 2, 2, 2, 2, 2)),
+        (RUNS, 1_000_000, (3, 4, 5, 6, 7, 8)),
+        (RUNS_AT_LAST, 200_000, (3, 3, 4, 4, 5, 5)),
+        (RUNS_AT_LAST, 60_000, (3, 3, 3, 3, 4, 4)),
+        (RUNS_AT_LAST, 10_000, (2, 2, 2, 2, 2, 2)),
     ],
 )
 def test_neighbours_share_a_size_where_sizes_of_their_own_are_too_large(
-    work: int, dims: tuple[int, ...]
+    runs: int, work: int, dims: tuple[int, ...]
 ) -> None:
     """As few as it takes: an execution may be so much work, a nanosecond each."""
-    limits = Limits(float("inf"), RUNS * work / 1e9)
+    limits = Limits(float("inf"), runs * work / 1e9)
     found = scaled(parsed(WIDE), "auto", limits)
     assert found is not None
     assert [i.dims for i in found.programs["0"].instructions()] == [dims] * 2
