@@ -29,7 +29,7 @@ from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its
     pointwise,
 )
 from hlotool.scale.rules.base import RULES, Relations, place
-from hlotool.scale.sizes import Size
+from hlotool.scale.sizes import Form, Size
 from hlotool.scale.twins import unify_twins
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
@@ -64,6 +64,22 @@ class Classes:
         """Atoms that may change, the largest first."""
         found = [atom for atom in self.sides if not self.known.sizes.root(atom).why]
         return sorted(found, key=lambda atom: -atom.value)
+
+    def sums_of(self, value: int) -> list[Size]:
+        """Dimensions of so many elements that are cut somewhere, each size once."""
+        return [root for root in self._sums() if root.value == value]
+
+    def wholes(self) -> dict[Size, Size]:
+        """The largest dimension that an atom is a part of, of those that are cut somewhere."""
+        found: dict[Size, Size] = {}
+        for root in sorted(self._sums(), key=lambda root: root.value):
+            found |= dict.fromkeys(map(self.known.sizes.root, root.parts), root)
+        return found
+
+    def _sums(self) -> list[Size]:
+        dims = (size for module in self.modules for size in _all_sizes(self.known, module))
+        roots = dict.fromkeys(map(self.known.sizes.root, dims))
+        return [root for root in roots if root.form is Form.SUM]
 
 
 def classes_of(modules: Sequence[Module]) -> Classes:

@@ -209,15 +209,17 @@ def _record(
     classes: Classes, chosen: Mapping[Size, int], why: str, need: Need, found: Need, settled: bool
 ) -> ScaleRecord:
     names = _names(classes)
+    # Of a dimension that is cut at some place the whole is what a user knows.
+    wholes, sizes_of = classes.wholes(), classes.known.sizes
     changed: dict[tuple[int, int], list[Size]] = {}
-    for atom, new in chosen.items():
-        changed.setdefault((atom.value, new), []).append(atom)
+    for shown in dict.fromkeys(wholes.get(atom, atom) for atom in chosen):
+        changed.setdefault((shown.value, sizes_of.evaluate(shown, chosen)), []).append(shown)
     sizes = [
         SizeRecord(
             name=next((names[a] for a in atoms if a in names), ""),
             old=old,
             new=new,
-            dimensions=sum(classes.uses[a] for a in atoms),
+            dimensions=sum(max(classes.uses[part] for part in sizes_of.atoms(a)) for a in atoms),
         )
         for (old, new), atoms in sorted(changed.items(), key=lambda item: (-item[0][0], item[0][1]))
     ]

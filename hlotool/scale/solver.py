@@ -114,7 +114,28 @@ def _primes(start: int) -> Iterator[int]:
 
 
 def given(classes: Classes, wanted: Mapping[int, int]) -> tuple[dict[Size, int], Sequence[int]]:
-    """Sizes as somebody wants them, by the sizes that they are; and those that nothing free has."""
+    """Sizes as somebody wants them, by the sizes that they are; and those that nothing free has.
+
+    Of a dimension that is cut at some place the parts become smaller, the largest one first.
+    """
     chosen = {atom: wanted[atom.value] for atom in classes.free if atom.value in wanted}
     missing = [value for value in wanted if value not in {atom.value for atom in chosen}]
+    for value in list(missing):
+        cuts = [_shrunk(classes, whole, wanted[value], chosen) for whole in classes.sums_of(value)]
+        if cuts and all(cut is not None for cut in cuts):
+            missing.remove(value)
+            for cut in cuts:
+                chosen |= cut or {}
     return _in_order(classes, chosen), missing
+
+
+def _shrunk(classes: Classes, whole: Size, wanted: int, chosen: Mapping[Size, int]) -> dict[Size, int] | None:
+    """New sizes of the parts of a sum that is to be so many; None where they cannot be so few."""
+    sizes = classes.known.sizes
+    parts = [part for part in sizes.atoms(whole) if not part.why and part not in chosen]
+    made: dict[Size, int] = {}
+    for part in sorted(parts, key=lambda part: -part.value):
+        rest = sizes.evaluate(whole, {**chosen, **made}) - wanted
+        if rest > 0 and part.value > FEWEST:
+            made[part] = max(FEWEST, part.value - rest)
+    return made if sizes.evaluate(whole, {**chosen, **made}) == wanted else None

@@ -180,6 +180,32 @@ def test_a_plan_that_nothing_fits() -> None:
         made(text, plan="7=3")
 
 
+MASKED = """HloModule m ENTRY e {
+  p = f32[64,32] parameter(0)
+  i = s32[64,32] iota(), iota_dimension=0
+  c = s32[] constant(45)
+  cs = s32[64,32] broadcast(c), dimensions={}
+  m = pred[64,32] compare(i, cs), direction=EQ
+  z = f32[] constant(0)
+  zs = f32[64,32] broadcast(z), dimensions={}
+  ROOT r = f32[64,32] select(m, zs, p)
+}"""
+
+
+def test_a_plan_for_a_dimension_that_is_cut() -> None:
+    """64 are 45, the one that is compared, and 18 others: 2, 1 and 4 of them are 7."""
+    found = made(MASKED, plan="64=7")
+    assert found.programs["0"].entry.parameters[0].dims == (7, 32)
+    value = np.ones((7, 32), np.float32)
+    zeros = np.argwhere(run(found.programs["0"], (value,)) == 0)[:, 0]
+    assert len(set(zeros.tolist())) == 1
+
+
+def test_a_plan_that_leaves_nothing_of_the_parts() -> None:
+    with pytest.raises(Unsupported, match="no dimension of size 64 can be changed"):
+        made(MASKED, plan="64=3")
+
+
 @pytest.mark.parametrize("text", ["much", "4=5", "4=1", "=3", "4096=7;3=2"])
 def test_what_is_no_plan(text: str) -> None:
     with pytest.raises(UsageError):
