@@ -95,6 +95,19 @@ def test_a_factorisation_of_whole_numbers_is_not_exact() -> None:
     assert found == {True, False}
 
 
+def test_a_variance_may_be_made_of_squares() -> None:
+    """Of a feature whose values are equal nothing but rounding is left; of another one a few ulps are off."""
+    text = """ENTRY e {
+      x = f32[4,2] parameter(0)
+      s = f32[2] parameter(1)
+      ROOT r = (f32[4,2], f32[2], f32[2]) batch-norm-training(x, s, s), epsilon=0.25, feature_index=1
+    }"""
+    x = np.float32([[1, 1], [1, -2], [1, 3], [1, 0]])
+    variances = [_run(f"numpy:perturbed={seed}", text, [x, np.ones(2, np.float32)])[2] for seed in range(6)]
+    assert 1e-8 < max(abs(v[0]) for v in variances) < 1e-6
+    np.testing.assert_allclose([v[1] for v in variances], 3.25, rtol=1e-5)
+
+
 def test_functions_that_xla_expands_are_rounded_in_f16() -> None:
     """1 / (1 + exp(-x)) is 1.94 units off; tanh, which is computed in f32, half of one."""
     x = np.linspace(-8, 8, 999).astype(np.float16)

@@ -73,6 +73,19 @@ def test_a_known_difference_beside_rounding() -> None:
         assert _judged(LOGISTIC, [FAR_AND_NEAR], faulty).verdict is Verdict.WRONG
 
 
+def test_a_rule_that_some_elements_follow() -> None:
+    """Of a singular system only some unknowns become NaN, as jaxlib 0.10.2 computes it."""
+    text = (
+        "ENTRY e { x = f32[2,2] parameter(0) i = f32[2,2] iota(), iota_dimension=1 "
+        "ROOT r = f32[2,2] triangular-solve(i, x), transpose_a=TRANSPOSE }"
+    )
+    x, actual = np.float32([[1, 2], [3, 4]]), np.float32([[np.nan, 2], [np.nan, 4]])
+    leaf = _judged(text, [x], actual)
+    assert (leaf.verdict, leaf.evidence.rule) == (Verdict.SEMANTICS, "singular-triangular-solve")
+    faulty = np.where(np.isnan(actual), actual, np.float32(7))
+    assert _judged(text, [x], faulty).verdict is Verdict.WRONG
+
+
 def test_flushed_denormals_are_legal_even_where_they_are_amplified() -> None:
     text = "ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(1) ROOT d = f32[2] divide(y, x) }"
     x = np.float32([1e-40, 2])
