@@ -236,8 +236,9 @@ def _elements(constant: Instruction) -> Sequence[int]:
     literal = constant.literal
     if literal is None or literal.elided or not isinstance(constant.shape, ArrayShape):
         return ()
-    array = literal.array
-    return [int(element) for element in array.reshape(-1) if float(element).is_integer()]
+    if constant.shape.element_type.is_complex:
+        return ()
+    return [int(element) for element in literal.array.reshape(-1) if float(element).is_integer()]
 
 
 def _untold(instruction: Instruction) -> str:
