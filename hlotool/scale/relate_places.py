@@ -35,9 +35,9 @@ def relate_places(
     from_the_end: set[Instruction] = set()
     doubtful: set[Instruction] = set()
     programs = [Places(known, Spread(module)) for module in modules]
-    relate_stated(programs)
     lasts = {table: held for places in programs for table, held in relate_shards(places).items()}
     relate_lasts(programs, lasts)
+    relate_stated(programs)
     for places in programs:
         relate_indices(places)
         agreed, unsure = places.agreed()

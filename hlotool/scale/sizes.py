@@ -135,12 +135,11 @@ class Sizes:
                 yield run, other_run
 
     def _commuted(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
-        """Relate the factors of two equal products in any order, which mixes elements, or freeze them."""
+        """Relate the factors of two equal products in any order, or freeze them."""
         if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
             self.freeze_all((*ones, *others), why)
             return
         self._guarded(ones, others, why, partial(self._commute, ones, others, 0))
-        self.mixed += ones
 
     def same_sum(self, whole: Size, parts: Sequence[Size], why: str) -> None:
         """A size is the sum of others, in this order."""
@@ -225,6 +224,7 @@ class Sizes:
         """
         for ones, others, why in self._reshaped:
             self._commuted(ones, others, why)
+            self.mixed += ones
         self._reshaped.clear()
         for small, large in self.orders:
             whole, part = self.root(large), self.root(small)

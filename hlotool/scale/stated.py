@@ -115,6 +115,8 @@ class Stated:
                 if constant is None or values is None:
                     continue
                 others = [one for n, one in enumerate(instruction.operands) if n != number]
+                if len(values) > 1 and (instruction, number) in self.places.found.ends:
+                    continue  # the last elements of shards, which follow in all programs
                 if len(values) > 1:
                     yield from self._vector(instruction, number, constant, others)
                     continue
@@ -158,7 +160,7 @@ class Stated:
 
     def _computed(self, found: list[Statement]) -> Iterator[Doubt]:
         """Constants that other numbers are made with of positions, and tables of too many positions."""
-        understood = {(one.reader, one.number) for one in found} | self.settled
+        understood = {(one.reader, one.number) for one in found} | self.settled | self.places.found.ends
         for instruction in self.places.spread.calls.home:
             if (
                 instruction.opcode not in _COMPUTES
