@@ -90,15 +90,16 @@ def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
     with the same limit: compilers compute an index again where they need it.
 
     The end of what an index may be stands beside the size in many programs, and is the same only where it is
-    the same number.
+    the same number, or where something is compared with its neighbour: `i < n` is `i <= n - 1`.
     """
     position = max(statement.positions)
     near = 0 if statement.is_last else _NEAR
+    numbers = {position, position + statement.offset}
+    beside = {number + step for number in numbers for step in (-1, 1)} if statement.is_last else set()
     return statement.is_limit and any(
-        abs(number - other) <= near
+        any(abs(number - other) <= near for number in numbers for other in program.others)
+        or not beside.isdisjoint(program.compared)
         for program in stated
-        for number in (position, position + statement.offset)
-        for other in program.others
     )
 
 

@@ -8,7 +8,7 @@ a product) nobody says here which position that is.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hlotool.ir.module import Instruction
@@ -127,8 +127,7 @@ class Stated:
     def _vector(
         self, reader: Instruction, number: int, constant: Instruction, others: list[Instruction]
     ) -> Iterator[Statement]:
-        """Limits of all dimensions at once: XLA's CPU compiler expands scatters so. Nothing else has them, so
-        they are no limits that a program may have in another form."""
+        """Limits of all dimensions at once: XLA's CPU compiler expands scatters so."""
         values = elements(constant) or ()
         for other in others:
             columns = [*joined(self.places, other)]
@@ -137,8 +136,7 @@ class Stated:
             for column, (value, _, count) in enumerate(columns):
                 ruler = self._rulers.of(value) if count == 1 else None
                 if ruler is not None:
-                    bound = _bound(constant, reader, number, ruler, values, column)
-                    yield replace(bound, is_limit=False)
+                    yield _bound(constant, reader, number, ruler, values, column)
 
     def _limits(self) -> Iterator[Statement]:
         """Constants that say where windows begin."""
