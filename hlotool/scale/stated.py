@@ -45,6 +45,7 @@ class Statement:
         wraps: whether elements that are negative count from the end of the dimension.
         is_limit: whether an index is limited to it, or compared with it, which is not the constant itself.
         is_last: whether that is the end of what an index may be.
+        drops: whether a window that would not fit is left out; else it is moved.
     """
 
     constant: Instruction
@@ -57,6 +58,14 @@ class Statement:
     wraps: bool = False
     is_limit: bool = False
     is_last: bool = False
+    drops: bool = False
+
+    @property
+    def form(self) -> str:
+        """What becomes of it behind the end of the dimension: the same where this is the same."""
+        if self.window is None:
+            return "compared"
+        return "left out" if self.drops else "moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,7 @@ class Stated:
         shared: those whose constant is something else, too.
         doubts: about other numbers.
         settled: reads of constants that decide nothing.
+        untold: where windows begin that constants decide about, nobody knows how.
         others: integers of other constants.
         compared: those of them that something is compared with, or limited to.
     """
@@ -94,7 +104,7 @@ class Stated:
     def __init__(self, places: Places) -> None:
         self.places = places
         self._rulers = Rulers(places)
-        self.settled = self._rulers.settled
+        self.settled, self.untold = self._rulers.settled, self._rulers.untold
         found = [*self._bounds(), *self._limits()]
         self._moved = frozenset(self._rulers.moved)
         self.doubts = [*self._computed(found)]
@@ -154,7 +164,7 @@ class Stated:
             )
             if len({*positions}) <= _MOST and (start.window.value == 1 or len(positions) == start.columns):
                 where = constant, start.reader, start.number, start.size
-                yield Statement(*where, positions, 0, start.window, start.wraps)
+                yield Statement(*where, positions, 0, start.window, start.wraps, drops=start.drops)
 
     def _computed(self, found: list[Statement]) -> Iterator[Doubt]:
         """Constants that other numbers are made with of positions, and tables of too many positions."""
