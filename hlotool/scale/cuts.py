@@ -137,18 +137,14 @@ class _Dimension:
         ]
         if not self._are_alike(staying):
             for statement in (one for side in staying for one in side):
-                for position in statement.positions:
-                    if position > 0:
-                        why = f"{place(statement.reader)}: a position in it, in other forms elsewhere"
-                        first, _ = _cut_around(self.sizes, statement, position, why)
-                        self.sizes.freeze(first, why)
+                for position in statement.beyond:
+                    why = f"{place(statement.reader)}: a position in it, in other forms elsewhere"
+                    first, _ = _cut_around(self.sizes, statement, position, why)
+                    self.sizes.freeze(first, why)
 
     def _are_alike(self, sides: Sequence[Sequence[Statement]]) -> bool:
         """Whether the programs say the same where no number follows, though dimensions become smaller."""
-        said = [
-            {(position, one.form) for one in side for position in one.positions if position > 0}
-            for side in sides
-        ]
+        said = [{(position, one.form) for one in side for position in one.beyond} for side in sides]
         is_same = all(one == said[0] for one in said)
         return is_same and not (len(said) > 1 and any(self.sizes.is_cut(self.size, at) for at, _ in said[0]))
 

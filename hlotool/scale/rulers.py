@@ -7,7 +7,7 @@ added to a position, or taken away, moves it by a number that stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from hlotool.analysis.flow import handed_on
@@ -57,8 +57,10 @@ class Rulers:
         self.untold: list[Start] = []
         self._known: dict[Instruction, Ruler | None] = {}
         for instruction in places.spread.calls.home:
-            # What a device takes of its shard is told with shards.
-            for start in starts(places, instruction) if places.spread.count == 1 else ():
+            for start in starts(places, instruction):
+                # What a device takes of its shard is told with shards; here is what all take alike.
+                if places.spread.is_spread(start.value):
+                    continue
                 if start.columns > 0:
                     self._follow(start)
                 elif is_computed(places, start.value):
@@ -135,17 +137,22 @@ class Rulers:
             if source.opcode == "select" and (constant := self._wrapped(one, source)) is not None:
                 self.limits.append(constant)
                 continue
-            sizes = self._places.known.sizes
-            for step in (*way, source):
-                before = self._indices.get(step, ruler)
-                is_same = before is not None and sizes.root(before.size) is sizes.root(one.size)
-                self._indices[step] = ruler if is_same else None
+            if self._places.spread.count == 1:
+                self._count(ruler, (*way, source))
             calls = [step for step in way if step.opcode in ("call", "fusion")]
             choices = [*self._made_of(one, source, calls)]
             pending += choices
             has_more = choices or self._is_from_the_end(one, source)
             if not has_more and is_computed(self._places, one.value):
                 self.untold.append(one)
+
+    def _count(self, ruler: Ruler, steps: Sequence[Instruction]) -> None:
+        """Say that integers are positions; those that are so in two dimensions are none."""
+        sizes = self._places.known.sizes
+        for step in steps:
+            before = self._indices.get(step, ruler)
+            is_same = before is not None and sizes.root(before.size) is sizes.root(ruler.size)
+            self._indices[step] = ruler if is_same else None
 
     def _is_from_the_end(self, start: Start, source: Instruction) -> bool:
         """Whether an index is what another one, which stands beside it, is where it is negative."""

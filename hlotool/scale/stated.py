@@ -67,6 +67,13 @@ class Statement:
             return "compared"
         return "left out" if self.drops else "moved"
 
+    @property
+    def beyond(self) -> list[int]:
+        """The positions that mean something else once the dimension ends before them: all but that of the
+        last window, which is moved to where the last one is then."""
+        last = self.size.value - self.window.value if self.window is not None and not self.drops else -1
+        return [position for position in self.positions if position > 0 and position != last]
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
@@ -93,7 +100,7 @@ class Stated:
     Attributes:
         places: in the program.
         statements: that are understood.
-        shared: those whose constant is something else, too.
+        shared: those whose constant cannot follow: it is something else, too.
         doubts: about other numbers.
         settled: reads of constants that decide nothing.
         untold: where windows begin that constants decide about, nobody knows how.
@@ -110,8 +117,11 @@ class Stated:
         self.doubts = [*self._computed(found)]
         shared = self._read_elsewhere(found)
         stated = [one for one in found if max(one.positions) > 0]
-        self.statements = [one for one in stated if one.constant not in shared]
-        self.shared = [one for one in stated if one.constant in shared]
+        # Of programs for several devices nobody knows which of them a place is on.
+        is_spread = places.spread.count > 1
+        staying = [one.constant in shared or (is_spread and one.window is not None) for one in stated]
+        self.statements = [one for one, stays in zip(stated, staying) if not stays]
+        self.shared = [one for one, stays in zip(stated, staying) if stays]
         self.others, self.compared = self._others({one.constant for one in found})
 
     def _bounds(self) -> Iterator[Statement]:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlotool.backends.base import Executable
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.scale.plan import Limits, Scaled, scaled
 
@@ -58,10 +60,10 @@ def at_many(places: int, is_scatter: bool) -> str:
     return program(*lines[:-1], result=lines[-1], updates=places)
 
 
-def twice(second: str) -> str:
+def twice(second: str, first: int = 1128) -> str:
     """What is taken at a place, less the same in another form, and the number of the place."""
     return program(
-        "i = s32[] constant(1128)",
+        f"i = s32[] constant({first})",
         ZERO,
         "one = f32[22,300] dynamic-slice(x, i, zero), dynamic_slice_sizes={22,300}",
         f"two = f32[22,300] {second}",
@@ -124,7 +126,13 @@ def results(found: Scaled) -> list[Any]:
     arguments = [
         rng.standard_normal(parameter.dims).astype(np.float32) for parameter in first.entry.parameters
     ]
-    return [NumpyBackend().compile(module).run(arguments) for module in found.programs.values()]
+    return [_on_one_device(module).run(arguments) for module in found.programs.values()]
+
+
+def _on_one_device(module: Module) -> Executable:
+    """Every device does the same here."""
+    module.attributes = {name: one for name, one in module.attributes.items() if name != "num_partitions"}
+    return NumpyBackend().compile(module)
 
 
 def rows_of(found: Scaled) -> int:
@@ -134,6 +142,13 @@ def rows_of(found: Scaled) -> int:
 @pytest.mark.parametrize(("before", "after"), PAIRS.values(), ids=PAIRS)
 def test_other_forms_are_the_same_with_smaller_sizes(before: str, after: str) -> None:
     found = plan(before, after)
+    np.testing.assert_array_equal(*results(found))
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS.values(), ids=PAIRS)
+def test_places_that_all_of_several_devices_have(before: str, after: str) -> None:
+    """There they follow nothing: it is not known on which of the devices they are."""
+    found = plan(*(text.replace("HloModule m", "HloModule m, num_partitions=2") for text in (before, after)))
     np.testing.assert_array_equal(*results(found))
 
 
@@ -165,6 +180,18 @@ def test_a_place_in_the_same_form_may_lie_behind_the_end(name: str) -> None:
     before, _ = PAIRS[name]
     found = plan(before, before)
     assert rows_of(found) < 1128
+    np.testing.assert_array_equal(*results(found))
+
+
+def test_the_last_window_is_the_last_one_of_any_size() -> None:
+    """What would begin behind the end is moved to where the slice up to the end is; a scatter is not."""
+    last = ROWS - 22
+    found = plan(twice(AGAIN, last), twice(f"slice(x), slice={{[{last}:{ROWS}], [0:300]}}", last))
+    assert rows_of(found) < 1128
+    np.testing.assert_array_equal(*results(found))
+    before, after = (text.replace("1128", str(last)) for text in PAIRS["a place that is a value, too"])
+    found = plan(before, after)
+    assert rows_of(found) == ROWS
     np.testing.assert_array_equal(*results(found))
 
 
