@@ -18,6 +18,8 @@ from hlotool.scale.sizes import Size
 _MOST: Final = 64
 #: Integers from here on are not exact in f64, and no positions.
 _EXACT: Final = 2.0**53
+#: Values are not followed further than this.
+_DEEPEST: Final = 60
 #: What has the same value in every run.
 _SOURCES: Final = frozenset({"constant", "iota"})
 
@@ -140,24 +142,28 @@ def is_computed(places: Places, value: Instruction) -> bool:
     return (numbers is None or any(numbers)) and _is_of_constants(places, value, {})
 
 
-def _is_of_constants(places: Places, value: Instruction, known: dict[Instruction, bool]) -> bool:
-    """Whether nothing but constants decides a value; what a loop counts is none."""
+def _is_of_constants(
+    places: Places, value: Instruction, known: dict[Instruction, bool], depth: int = 0
+) -> bool:
+    """Whether nothing but constants decides a value, as far as it is followed; what a loop counts is none."""
     if value not in known:
         known[value] = False
-        if value in places.spread.calls.home:
+        if value in places.spread.calls.home and depth < _DEEPEST:
             found = computed_by(value, places.spread.calls)
             known[value] = bool(found) and all(
-                not index and _is_made_of_constants(places, source, known) for source, index in found
+                not index and _is_made_of_constants(places, source, known, depth) for source, index in found
             )
     return known[value]
 
 
-def _is_made_of_constants(places: Places, source: Instruction, known: dict[Instruction, bool]) -> bool:
+def _is_made_of_constants(
+    places: Places, source: Instruction, known: dict[Instruction, bool], depth: int
+) -> bool:
     """The same of what computes a value."""
     if source.opcode in _SOURCES:
         return True
     is_plain = bool(source.operands) and not list(source.called)
-    return is_plain and all(_is_of_constants(places, operand, known) for operand in source.operands)
+    return is_plain and all(_is_of_constants(places, one, known, depth + 1) for one in source.operands)
 
 
 def whole_number(constant: Instruction) -> int | None:
