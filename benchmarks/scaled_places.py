@@ -142,7 +142,20 @@ def _lookups(a: int, b: int, c: int) -> _Programs:
 
 def _updates(a: int, b: int, j: int, k: int) -> _Programs:
     x, row, one = array(ROWS, COLUMNS), array(COLUMNS), array(dtype="int32")
+    part, first = array(22, COLUMNS, dtype="int32"), a // 2
+
+    def in_chunks(x: Any, u: Any) -> Any:
+        for n in range(9):
+            begin = 20 + a % 100 + 97 * n
+            x = x.at[begin : begin + 22].set(u * n)
+        return x
+
     return {
+        "chunks": (in_chunks, (array(ROWS, COLUMNS, dtype="int32"), part)),
+        "numbered": (
+            lambda x, u: x.at[first : first + 22].set(u + first),
+            (array(ROWS, COLUMNS, dtype="int32"), part),
+        ),
         "row_set": (lambda x: (x * 2).at[a].set(1.0), (x,)),
         "row_from_behind_set": (lambda x: x.at[-a].set(1.0) * 3 + x[-b], (x,)),
         "rows_added": (lambda x: x.at[jnp.array([-a, 5, b])].add(1.0) * 3, (x,)),

@@ -11,6 +11,12 @@ in that one (a slice, a table, padding: these are cut at the same place), or a f
 a constant that may be the same position in a way that is not understood, nobody knows, and the dimension
 stays. The limit of an index is left alone in such doubt, for programs are full of them; where only one of
 them has it, it is reported as not seen.
+
+A number that follows in none lies behind the end, and is the same in both only where both have it in the
+same form. A scatter leaves out a window that does not fit, and an update, which a compiler makes of it where
+it does, moves it; a slice whose place is fixed has followed. So where the forms differ what lies before the
+place keeps its size. And so does a dimension with a window whose place is computed from constants in a way
+that is not understood, for a compiler may have computed it.
 """
 
 from __future__ import annotations
@@ -79,6 +85,9 @@ def relate_stated(programs: Sequence[Places]) -> None:
             (said.left if one.is_limit else said.shared).append(one)
         for doubt in program.doubts:
             of(doubt.size, number).doubts.setdefault(doubt.signature, doubt)
+    for program in stated if len(stated) > 1 else ():
+        for start in program.untold:
+            sizes.freeze(start.size, f"{place(start.reader)}: where it begins is computed from constants")
     for size, all_said in dimensions.items():
         dimension = _Dimension(sizes, size, all_said, stated)
         dimension.decide()
@@ -121,6 +130,27 @@ class _Dimension:
 
     def decide(self) -> None:
         """Cut the dimension, keep it, or leave it and its constants alone."""
+        followed = self._follow_all()
+        if self.sizes.root(self.size).why:
+            return
+        staying = [
+            [one for one in (*said.statements, *said.shared) if one not in followed] for said in self.said
+        ]
+        if not self._are_alike(staying):
+            for statement in (one for side in staying for one in side):
+                for position in statement.beyond:
+                    why = f"{place(statement.reader)}: a position in it, in other forms elsewhere"
+                    first, _ = _cut_around(self.sizes, statement, position, why)
+                    self.sizes.freeze(first, why)
+
+    def _are_alike(self, sides: Sequence[Sequence[Statement]]) -> bool:
+        """Whether the programs say the same where no number follows, though dimensions become smaller."""
+        said = [{(position, one.form) for one in side for position in one.beyond} for side in sides]
+        is_same = all(one == said[0] for one in said)
+        return is_same and not (len(said) > 1 and any(self.sizes.is_cut(self.size, at) for at, _ in said[0]))
+
+    def _follow_all(self) -> set[Statement]:
+        """Let all that may follow do so, or keep the dimension; the statements that follow."""
         is_clear = all(one.doubts.keys() == self.said[0].doubts.keys() for one in self.said)
         if not is_clear:
             for one in self.said:
@@ -130,23 +160,27 @@ class _Dimension:
         anywhere = set[int]().union(*(one.positions for one in self.said))
         alone = anywhere - everywhere
         left = set[int]().union(*(_positions(one.shared) for one in self.said))
-        if not alone and (not is_clear or len(anywhere) > _MOST_SHARED):
-            return
+        are_alike = self._are_alike([[*one.statements, *one.shared] for one in self.said])
+        if not alone and (not is_clear or (len(anywhere) > _MOST_SHARED and are_alike)):
+            return set()
         if alone:
             why = f"{place(self._reader(alone))}: a position in it, in one program only"
             if not is_clear or self.sizes.is_mixed(self.size):
                 self.sizes.freeze(self.size, why)
-                return
+                return set()
             staying = self._staying(alone, left)
             if staying:
                 # What lies before a position that cannot follow stays, and so does the position.
                 first, _ = _cut(self.sizes, self.size, max(staying), why)
                 self.sizes.freeze(first, why)
                 left -= set(range(max(staying) + 1))
+        followed = set[Statement]()
         for program, one in zip(self.stated, self.said):
             for statement in one.statements:
                 if left.isdisjoint(statement.positions):
                     _follow(program, statement)
+                    followed.add(statement)
+        return followed
 
     def unseen(self) -> Iterator[Unseen]:
         """What one of the programs has alone, and nothing follows."""
@@ -197,11 +231,7 @@ def _follow(program: Stated, statement: Statement) -> None:
         if position < 0:
             parts.append(sizes.fixed(0, "no position"))
             continue
-        first, rest = _cut(sizes, statement.size, position, why)
-        window = statement.window
-        if window is not None and window.value > 1:
-            behind = sizes.new(rest.value - window.value)
-            sizes.same_sum(statement.size, [first, window, behind], why)
+        first, rest = _cut_around(sizes, statement, position, why)
         parts.append(rest if statement.wraps and value < 0 else first)
     inside = np.array(statement.positions).reshape(array.shape) >= 0
     factors = np.where((array < 0) & statement.wraps, -1, 1) * inside
@@ -217,6 +247,17 @@ def _follow(program: Stated, statement: Statement) -> None:
         ends={(statement.reader, statement.number), *program.settled},
     )
     program.places.found.add(found)
+
+
+def _cut_around(sizes: Sizes, statement: Statement, position: int, why: str) -> tuple[Size, Size]:
+    """What lies before a position in a dimension, and behind it, with room for the window that begins
+    there."""
+    first, rest = _cut(sizes, statement.size, position, why)
+    window = statement.window
+    if window is not None and window.value > 1:
+        behind = sizes.new(rest.value - window.value)
+        sizes.same_sum(statement.size, [first, window, behind], why)
+    return first, rest
 
 
 def _cut(sizes: Sizes, size: Size, position: int, why: str) -> tuple[Size, Size]:

@@ -7,7 +7,7 @@ added to a position, or taken away, moves it by a number that stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from hlotool.analysis.flow import handed_on
@@ -15,7 +15,7 @@ from hlotool.ir.module import Instruction
 from hlotool.scale.places import Places
 from hlotool.scale.sizes import Size
 from hlotool.scale.spread import SAME
-from hlotool.scale.starts import Start, elements, starts, whole_number
+from hlotool.scale.starts import Start, elements, is_computed, starts, whole_number
 
 #: Positions are not followed further than this.
 _DEEPEST: Final = 60
@@ -45,6 +45,7 @@ class Rulers:
         limits: constants that say where windows begin, as `Start` of whoever reads them.
         settled: reads of constants that decide nothing, such as the test whether one is negative.
         moved: sums that `of` was told the number of that a position is moved by.
+        untold: what says where windows begin, made of constants in a way that is not understood.
     """
 
     def __init__(self, places: Places) -> None:
@@ -53,11 +54,17 @@ class Rulers:
         self.limits: list[Start] = []
         self.settled: set[tuple[Instruction, int]] = set()
         self.moved: set[Instruction] = set()
+        self.untold: list[Start] = []
         self._known: dict[Instruction, Ruler | None] = {}
         for instruction in places.spread.calls.home:
-            # What a device takes of its shard is told with shards.
-            for start in starts(places, instruction) if places.spread.count == 1 else ():
-                self._follow(start)
+            for start in starts(places, instruction):
+                # What a device takes of its shard is told with shards; here is what all take alike.
+                if places.spread.is_spread(start.value):
+                    continue
+                if start.columns > 0:
+                    self._follow(start)
+                elif is_computed(places, start.value):
+                    self.untold.append(start)
 
     def of(self, value: Instruction, depth: int = 0) -> Ruler | None:
         """What an integer, or a float that stands for one, counts; None where nobody knows."""
@@ -130,13 +137,29 @@ class Rulers:
             if source.opcode == "select" and (constant := self._wrapped(one, source)) is not None:
                 self.limits.append(constant)
                 continue
-            sizes = self._places.known.sizes
-            for step in (*way, source):
-                before = self._indices.get(step, ruler)
-                is_same = before is not None and sizes.root(before.size) is sizes.root(one.size)
-                self._indices[step] = ruler if is_same else None
+            if self._places.spread.count == 1:
+                self._count(ruler, (*way, source))
             calls = [step for step in way if step.opcode in ("call", "fusion")]
-            pending += self._made_of(one, source, calls)
+            choices = [*self._made_of(one, source, calls)]
+            pending += choices
+            has_more = choices or self._is_from_the_end(one, source)
+            if not has_more and is_computed(self._places, one.value):
+                self.untold.append(one)
+
+    def _count(self, ruler: Ruler, steps: Sequence[Instruction]) -> None:
+        """Say that integers are positions; those that are so in two dimensions are none."""
+        sizes = self._places.known.sizes
+        for step in steps:
+            before = self._indices.get(step, ruler)
+            is_same = before is not None and sizes.root(before.size) is sizes.root(ruler.size)
+            self._indices[step] = ruler if is_same else None
+
+    def _is_from_the_end(self, start: Start, source: Instruction) -> bool:
+        """Whether an index is what another one, which stands beside it, is where it is negative."""
+        if start.reader.opcode not in ("select", "call", "fusion") or source.opcode != "add":
+            return False
+        added = filter(None, map(self._places.stripped, source.operands))
+        return any(whole_number(one) == start.size.value for one in added)
 
     def _made_of(self, start: Start, source: Instruction, calls: list[Instruction]) -> Iterator[Start]:
         """What an index may be: operands of a choice; of a function that several call, those of the call."""

@@ -208,6 +208,22 @@ class Sizes:
             known[one] = number
         return number
 
+    def is_cut(self, size: Size, at: int) -> bool:
+        """Whether one of the parts that a size is made of begins at its element `at`, not the first one."""
+        whole = self.root(size)
+        if whole.form is Form.SUM:
+            begin = 0
+            for part in self._parts([whole], Form.SUM):
+                if begin < at < begin + part.value:
+                    return self.is_cut(part, at - begin)
+                begin += part.value
+            return at < begin
+        if whole.form is Form.PRODUCT:
+            major = self._parts([whole], Form.PRODUCT)[0]
+            rows, within = divmod(at, whole.value // major.value)
+            return within == 0 and major is not whole and self.is_cut(major, rows)
+        return False
+
     def is_mixed(self, size: Size) -> bool:
         """Whether elements of it are mixed by a reshape."""
         mixed = {atom for one in self.mixed for atom in self.atoms(one)}

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hlotool.analysis.custom_calls import ANNOTATIONS
+from hlotool.analysis.flow import computed_by
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
@@ -16,6 +18,10 @@ from hlotool.scale.sizes import Size
 _MOST: Final = 64
 #: Integers from here on are not exact in f64, and no positions.
 _EXACT: Final = 2.0**53
+#: Values are not followed further than this.
+_DEEPEST: Final = 60
+#: What has the same value in every run.
+_SOURCES: Final = frozenset({"constant", "iota"})
 
 
 class Start(NamedTuple):
@@ -29,8 +35,9 @@ class Start(NamedTuple):
         window: of the elements of it that are taken; None where they are several that are not told.
         column: of each vector of indices the element that is for the dimension, where `value` holds vectors
             of `columns` of them.
-        columns: see `column`.
+        columns: see `column`; 0 where it is not told which of the numbers in `value` is for the dimension.
         wraps: whether a negative number has the size added to it.
+        drops: whether a window that does not fit is left out; else it is moved to where it does.
     """
 
     reader: Instruction
@@ -41,6 +48,7 @@ class Start(NamedTuple):
     column: int = 0
     columns: int = 1
     wraps: bool = False
+    drops: bool = False
 
 
 def starts(places: Places, instruction: Instruction) -> Iterator[Start]:
@@ -68,14 +76,15 @@ def _looked_up(places: Places, instruction: Instruction) -> Iterator[Start]:
     if len(mapped) > 1:
         columns = [*joined(places, indices)] if is_last else []
     if len(columns) != len(mapped):
-        return
+        columns = [(indices, 0, 0)] * len(mapped)
     wholes, windows = places.known.of(instruction.operands[0]), _windows(places, instruction, number)
     is_single = indices.array_shape.size == len(mapped)
     for (value, column, count), dimension in zip(columns, mapped):
         window = windows.get(dimension, places.known.sizes.fixed(1, "one element"))
         if window.value < wholes[dimension].value:
             told = window if is_single or window.value == 1 else None
-            yield Start(instruction, number, value, wholes[dimension], told, column, count)
+            where = instruction, number, value, wholes[dimension], told
+            yield Start(*where, column, count, drops=not is_gather)
 
 
 def _windows(places: Places, instruction: Instruction, number: int) -> dict[int, Size]:
@@ -116,6 +125,45 @@ def _is_in_order(places: Places, value: Instruction, source: Instruction) -> boo
             return False
         found = places.spread.origin(found.operands[0])
     return found is not None
+
+
+def is_computed(places: Places, value: Instruction) -> bool:
+    """Whether a compiler can tell where windows begin, from constants other than 0: what is made of them
+    alone, or of several numbers one. The positions of an iota are all there are, and follow its size; and
+    very many positions are a table, for which there is no other form."""
+    source = places.stripped(value)
+    if source is not None and source.opcode == "concatenate":
+        return any(is_computed(places, operand) for operand in source.operands)
+    if source is not None and source.attributes.get("custom_call_target") in ANNOTATIONS:
+        return is_computed(places, source.operands[0])
+    if value.array_shape.size > _MOST or (source is not None and source.opcode == "iota"):
+        return False
+    numbers = places.spread.of(value)
+    return (numbers is None or any(numbers)) and _is_of_constants(places, value, {})
+
+
+def _is_of_constants(
+    places: Places, value: Instruction, known: dict[Instruction, bool], depth: int = 0
+) -> bool:
+    """Whether nothing but constants decides a value, as far as it is followed; what a loop counts is none."""
+    if value not in known:
+        known[value] = False
+        if value in places.spread.calls.home and depth < _DEEPEST:
+            found = computed_by(value, places.spread.calls)
+            known[value] = bool(found) and all(
+                not index and _is_made_of_constants(places, source, known, depth) for source, index in found
+            )
+    return known[value]
+
+
+def _is_made_of_constants(
+    places: Places, source: Instruction, known: dict[Instruction, bool], depth: int
+) -> bool:
+    """The same of what computes a value."""
+    if source.opcode in _SOURCES:
+        return True
+    is_plain = bool(source.operands) and not list(source.called)
+    return is_plain and all(_is_of_constants(places, one, known, depth + 1) for one in source.operands)
 
 
 def whole_number(constant: Instruction) -> int | None:

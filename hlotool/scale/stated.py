@@ -45,6 +45,7 @@ class Statement:
         wraps: whether elements that are negative count from the end of the dimension.
         is_limit: whether an index is limited to it, or compared with it, which is not the constant itself.
         is_last: whether that is the end of what an index may be.
+        drops: whether a window that would not fit is left out; else it is moved.
     """
 
     constant: Instruction
@@ -57,6 +58,21 @@ class Statement:
     wraps: bool = False
     is_limit: bool = False
     is_last: bool = False
+    drops: bool = False
+
+    @property
+    def form(self) -> str:
+        """What becomes of it behind the end of the dimension: the same where this is the same."""
+        if self.window is None:
+            return "compared"
+        return "left out" if self.drops else "moved"
+
+    @property
+    def beyond(self) -> list[int]:
+        """The positions that mean something else once the dimension ends before them: all but that of the
+        last window, which is moved to where the last one is then."""
+        last = self.size.value - self.window.value if self.window is not None and not self.drops else -1
+        return [position for position in self.positions if position > 0 and position != last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +100,10 @@ class Stated:
     Attributes:
         places: in the program.
         statements: that are understood.
-        shared: those whose constant is something else, too.
+        shared: those whose constant cannot follow: it is something else, too.
         doubts: about other numbers.
         settled: reads of constants that decide nothing.
+        untold: where windows begin that constants decide about, nobody knows how.
         others: integers of other constants.
         compared: those of them that something is compared with, or limited to.
     """
@@ -94,14 +111,17 @@ class Stated:
     def __init__(self, places: Places) -> None:
         self.places = places
         self._rulers = Rulers(places)
-        self.settled = self._rulers.settled
+        self.settled, self.untold = self._rulers.settled, self._rulers.untold
         found = [*self._bounds(), *self._limits()]
         self._moved = frozenset(self._rulers.moved)
         self.doubts = [*self._computed(found)]
         shared = self._read_elsewhere(found)
         stated = [one for one in found if max(one.positions) > 0]
-        self.statements = [one for one in stated if one.constant not in shared]
-        self.shared = [one for one in stated if one.constant in shared]
+        # Of programs for several devices nobody knows which of them a place is on.
+        is_spread = places.spread.count > 1
+        staying = [one.constant in shared or (is_spread and one.window is not None) for one in stated]
+        self.statements = [one for one, stays in zip(stated, staying) if not stays]
+        self.shared = [one for one, stays in zip(stated, staying) if stays]
         self.others, self.compared = self._others({one.constant for one in found})
 
     def _bounds(self) -> Iterator[Statement]:
@@ -154,7 +174,7 @@ class Stated:
             )
             if len({*positions}) <= _MOST and (start.window.value == 1 or len(positions) == start.columns):
                 where = constant, start.reader, start.number, start.size
-                yield Statement(*where, positions, 0, start.window, start.wraps)
+                yield Statement(*where, positions, 0, start.window, start.wraps, drops=start.drops)
 
     def _computed(self, found: list[Statement]) -> Iterator[Doubt]:
         """Constants that other numbers are made with of positions, and tables of too many positions."""
