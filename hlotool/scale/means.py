@@ -1,33 +1,40 @@
 """Numbers of elements that stand in floating-point constants: the divisor of a mean, or its reciprocal.
 
 Left as it is such a constant is the same on both sides, and harmless; but a mean over 7 elements that is
-divided by 4096 is hardly a mean, and what is behind it (a variance beside its epsilon, a loss) would be of
-other magnitudes. So it becomes the new number of elements, on both sides, where the evidence is complete:
-its value is what some reduction sums up, all reductions that sum up as many do so over the same sizes,
-both programs have it, as number or as reciprocal, and nothing but sums is divided by it, in either: a width
-of heads also stands in frequencies, where compilers fold it with other factors. A power of two stays one: its
-reciprocal is exact, and compilers count on that. Where only one program has such a constant, the sizes stay:
-it may have been computed from them.
+divided by 4096 is hardly a mean, and what is behind it (a variance beside its epsilon, a loss, a gradient that
+is normalised again) would be of other magnitudes. So it becomes the new number of elements, on both sides, where
+the evidence is complete: its value is what some reduction sums up, all reductions that sum up as many do so over
+the same sizes, both programs have it, and it divides nothing but sums and what is summed up, or spread, over just
+these sizes: a width of heads also stands in frequencies, where compilers fold it with other factors.
+
+They fold it in gradients, too: `2 * (x / 768)` is `x * (1 / 384)`. A constant that one program has alone and that
+is the number of elements with a factor of the other program's is such a product, and changes with it, where what
+it multiplies is summed up, or spread, over these sizes; where it is not, nobody knows, and all stay. A power of
+two stays one: its reciprocal is exact, and compilers count on that. Where only one program has such a constant,
+the sizes stay: it may have been computed from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Final
+from math import isfinite, prod
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from hlotool.analysis.constants import uniform
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.ir.walk import CallSite, call_sites, users
+from hlotool.scale.quotients import Quotients, Term
 from hlotool.scale.rules.base import Number, Relations, place
 from hlotool.scale.sizes import Size
 
 #: Fewer elements are numbers like any others: a half, an eighth.
 _LEAST: Final = 16
+#: Factors that come and go where a compiler simplifies, without being a constant of the program: `x + x`.
+_SMALL: Final = (1.0, 2.0, 3.0, 4.0, 1 / 2, 1 / 3, 1 / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,160 +44,232 @@ class CountConstant:
     Attributes:
         sizes: whose product it is.
         inverse: it is one divided by that.
+        factor: by which it is multiplied besides.
     """
 
     sizes: tuple[Size, ...]
     inverse: bool
+    factor: float = 1.0
 
     def value(self, number: Number) -> float:
         """Its value when sizes are other numbers."""
         old, new = prod(size.value for size in self.sizes), prod(map(number, self.sizes))
         if old & (old - 1) == 0:
             new = 1 << max(1, round(np.log2(new)))
-        return 1 / new if self.inverse else new
+        return self.factor / new if self.inverse else self.factor * new
+
+
+#: What becomes of constants with one number of elements.
+_Claim: TypeAlias = "dict[Instruction, CountConstant]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A number that constants of floats hold, the same in all of their elements.
+
+    Attributes:
+        value: of the elements, without the sign.
+        is_negative: whether they have one.
+        kind: rounds a number to their type.
+    """
+
+    value: float
+    is_negative: bool
+    kind: type[np.generic[Any]]
+
+    def of_count(self, count: int, factors: Iterable[float]) -> tuple[bool, float] | None:
+        """Whether it is the reciprocal of a number of elements or that number, and which of `factors` times
+        it; None where it is neither of them."""
+        part = self.rounded(1 / count)
+        for factor in factors:
+            if self.value == self.rounded(factor * count):
+                return False, factor
+            if self.value in (self.rounded(factor / count), self.rounded(factor * part)):
+                return True, factor
+        return None
+
+    def rounded(self, value: float) -> float:
+        """A number as its type has it."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(self.kind(value))  # type: ignore[call-arg]
+
+
+class _Side:
+    """The constants of one program, and what they divide.
+
+    Attributes:
+        quotients: in the program.
+        held: the constants of each number.
+        values: the numbers, without signs.
+    """
+
+    def __init__(self, known: Relations, module: Module) -> None:
+        self.quotients = Quotients(known, module)
+        self.held: dict[_Held, list[Instruction]] = {}
+        for instruction in module.instructions():
+            if (found := _held(instruction)) is not None:
+                self.held.setdefault(found, []).append(instruction)
+        self.values = sorted({one.value for one in self.held})
+
+    def has(self, one: _Held) -> bool:
+        """Whether a number of another program, or its reciprocal, is one of this program, too."""
+        reciprocal = one.rounded(1 / one.value)
+        return any(
+            value in (one.value, reciprocal) or one.value == one.rounded(1 / value) for value in self.values
+        )
+
+    def numbers(self) -> set[int]:
+        """Whole numbers that are constants here, or of which reciprocals are."""
+        found = {int(value) for value in self.values if value.is_integer()}
+        for one in self.held:
+            if one.value < 1 and one.of_count(count := round(1 / one.value), (1.0,)):
+                found.add(count)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """Constants that are a number of elements, or one with a factor.
+
+    Attributes:
+        held: what they hold.
+        constants: of one program.
+        inverse: it is a reciprocal.
+        factor: besides.
+        is_alone: another program has neither it nor its reciprocal.
+    """
+
+    held: _Held
+    constants: Sequence[Instruction]
+    inverse: bool
+    factor: float
+    is_alone: bool
 
 
 def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instruction, CountConstant]:
     """Find the constants that hold numbers of elements, and freeze what is in doubt."""
-    summed: dict[int, set[tuple[Size, ...]]] = {}
-    for module in modules:
-        for sizes in _reductions(known, module):
-            summed.setdefault(prod(size.value for size in sizes), set()).add(sizes)
-    sides = [list(_counts(module, summed)) for module in modules]
-    flows = [_Flow(module) for module in modules]
-    numbers = [set(_numbers(module)) for module in modules]
-    constants: dict[Instruction, CountConstant] = {}
+    sides = [_Side(known, module) for module in modules]
+    summed: dict[int, set[Term]] = {}
+    for side in sides:
+        for term in side.quotients.summed():
+            if (count := _product(term)) >= _LEAST:
+                summed.setdefault(count, set()).add(term)
+    claims: dict[int, _Claim] = {}
     folded: set[int] = set()
     for count, terms in summed.items():
-        holding = [[(i, inverse) for i, n, inverse in side if n == count] for side in sides]
-        if not any(holding):
+        plain = [[*_plain(side, count)] for side in sides]
+        if not any(plain):
             continue
-        if not all(holding):
-            relatives = [count * 2**n for n in (1, 2)] + [count // 2**n for n in (1, 2) if count % 2**n == 0]
-            if all(found or not side.isdisjoint(relatives) for found, side in zip(holding, numbers)):
-                # A compiler made it of another constant, such as 2 / n of the gradient of a mean of squares.
+        claim = _claimed(sides, count, summed) if len(terms) == 1 else None
+        if claim is not None:
+            claims[count] = claim
+        elif not all(plain):
+            relatives = {count * 2**n for n in (1, 2)} | {count // 2**n for n in (1, 2) if count % 2**n == 0}
+            if all(found or not relatives.isdisjoint(side.numbers()) for found, side in zip(plain, sides)):
+                # A compiler made it of another constant, such as 2 / n, and of which is not known.
                 folded.update(relatives)
                 continue
-            lonely = next(found for found in holding if found)[0][0]
-            for sizes in terms:
+            lonely = next(found for found in plain if found)[0]
+            for term in terms:
                 known.sizes.freeze_all(
-                    sizes, f"{place(lonely)}: may be their number, in one of the programs only"
+                    [size for size, _ in term],
+                    f"{place(lonely)}: may be their number, in one of the programs only",
                 )
-        elif len(terms) == 1 and all(
-            flows[n].divides_a_sum(i) for n, found in enumerate(holding) for i, _ in found
-        ):
-            (sizes,) = terms
-            constants.update((i, CountConstant(sizes, inverse)) for found in holding for i, inverse in found)
-    return {i: one for i, one in constants.items() if prod(size.value for size in one.sizes) not in folded}
+    return _undisputed([claim for count, claim in claims.items() if count not in folded])
 
 
-def _numbers(module: Module) -> Iterator[int]:
-    """Whole numbers that constants of floats are, or of which they are reciprocals."""
-    for instruction in module.instructions():
-        shape = instruction.shape
-        if instruction.opcode != "constant" or not isinstance(shape, ArrayShape):
-            continue
-        if not shape.element_type.is_floating or (found := uniform(instruction)) is None:
-            continue
-        value = float(found)
-        if value.is_integer():
-            yield int(value)
-        elif 0 < value < 1:
-            count = round(1 / value)
-            if float(found.dtype.type(1 / count)) == value:
-                yield count
+def _claimed(sides: Sequence[_Side], count: int, summed: Mapping[int, Iterable[Term]]) -> _Claim | None:
+    """The constants that change with a number of elements, of which there are some in each program; None
+    where that is not known of all of them."""
+    (term,) = summed[count]
+    uses = [[*_uses(sides, number, count)] for number in range(len(sides))]
+    has_relatives = any(use.factor != 1 for found in uses for use in found)
+    claim: _Claim = {}
+    for side, found in zip(sides, uses):
+        before = len(claim)
+        for use in found:
+            factor = -use.factor if use.held.is_negative else use.factor
+            held = CountConstant(tuple(size for size, times in term for _ in range(times)), use.inverse, factor)
+            for constant in use.constants:
+                quotients = side.quotients.of(constant)
+                over = [side.quotients.terms(one) for one in quotients]
+                belongs = [term in one for one in over]
+                if use.factor == 1 and not has_relatives:
+                    belongs = [
+                        own or side.quotients.is_of_sum(one) for own, one in zip(belongs, quotients)
+                    ]
+                if belongs and all(belongs):
+                    if use.is_alone or use.factor == 1:
+                        claim[constant] = held
+                        continue
+                    return None
+                if use.factor == 1 or any(belongs):
+                    return None
+                if use.is_alone and not _is_of_another(use.held, over, sides, count, summed):
+                    return None
+        if len(claim) == before:
+            return None
+    return claim
 
 
-def _reductions(known: Relations, module: Module) -> Iterator[tuple[Size, ...]]:
-    """What sums of floats run over: sizes that may change, one of them at least."""
-    for instruction in module.instructions():
-        if instruction.opcode != "reduce" or not instruction.operands[0].element_type.is_inexact:
-            continue
-        dims = known.of(instruction.operands[0])
-        sizes = [known.sizes.root(dims[d]) for d in instruction.integers("dimensions")]
-        found = tuple(sorted((size for size in sizes if size.value > 1), key=id))
-        if prod(size.value for size in found) >= _LEAST:
-            yield found
+def _uses(sides: Sequence[_Side], number: int, count: int) -> Iterator[_Use]:
+    """The constants of one of the programs that are a number of elements, or may be made of it."""
+    others = [side for n, side in enumerate(sides) if n != number]
+    for held, constants in sides[number].held.items():
+        is_alone = not all(side.has(held) for side in others)
+        found = held.of_count(count, _factors(others) if is_alone else _SMALL)
+        if found is not None:
+            yield _Use(held, constants, *found, is_alone)
 
 
-def _counts(
-    module: Module, wanted: dict[int, set[tuple[Size, ...]]]
-) -> Iterator[tuple[Instruction, int, bool]]:
-    """Constants of floats that are one of the wanted numbers, or its reciprocal as their type rounds it."""
-    for instruction in module.instructions():
-        shape = instruction.shape
-        if instruction.opcode != "constant" or not isinstance(shape, ArrayShape):
-            continue
-        if not shape.element_type.is_floating or (found := uniform(instruction)) is None:
-            continue
-        value = float(found)
-        if value.is_integer() and int(value) in wanted:
-            yield instruction, int(value), False
-        elif 0 < value < 1 / (_LEAST - 1):
-            count = round(1 / value)
-            if count in wanted and float(found.dtype.type(1 / count)) == value:
-                yield instruction, count, True
+def _factors(others: Iterable[_Side]) -> list[float]:
+    """What a compiler may multiply a number of elements by, where other programs have these constants."""
+    found = {value for side in others for value in side.values}
+    return [*_SMALL, *sorted(found | {1 / value for value in found})]
 
 
-#: What leaves every element as it is, or makes more of it.
-_SAME_VALUES = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose"})
-#: Values are not followed further than this.
-_FURTHEST: Final = 24
+def _is_of_another(
+    held: _Held,
+    over: Sequence[frozenset[Term]],
+    sides: Sequence[_Side],
+    count: int,
+    summed: Mapping[int, Iterable[Term]],
+) -> bool:
+    """Whether all that a number divides is summed up, or spread, over sizes of which it may be made, too."""
+    factors = _factors(sides)
+    rivals = {
+        term
+        for other, terms in summed.items()
+        if other != count and held.of_count(other, factors) is not None
+        for term in terms
+    }
+    return len(over) > 0 and all(not rivals.isdisjoint(one) for one in over)
 
 
-class _Flow:
-    """Where values come from and go to in one program."""
+def _undisputed(claims: Sequence[_Claim]) -> _Claim:
+    """All claims but those to the same constant, which stay with all others that were claimed beside it."""
+    claimed = Counter(constant for claim in claims for constant in claim)
+    clear = [claim for claim in claims if all(claimed[constant] == 1 for constant in claim)]
+    return {constant: held for claim in clear for constant, held in claim.items()}
 
-    def __init__(self, module: Module) -> None:
-        sites = call_sites(module)
-        self._sites: dict[Instruction, list[CallSite]] = {
-            parameter: sites[computation]
-            for computation in module.computations
-            for parameter in computation.parameters
-        }
-        self._users: dict[Instruction, list[Instruction]] = {}
-        for computation in module.computations:
-            self._users.update(users(computation))
 
-    def divides_a_sum(self, constant: Instruction) -> bool:
-        """Whether all that is made of a constant is a quotient, or a product, of a sum and it."""
-        pending, seen = [constant], {constant}
-        while pending:
-            value = pending.pop()
-            for user in self._users[value]:
-                if user.opcode in _SAME_VALUES and user not in seen:
-                    seen.add(user)
-                    pending.append(user)
-                elif user.opcode in ("divide", "multiply"):
-                    others = [operand for operand in user.operands if operand is not value]
-                    if len(others) != 1 or (user.opcode == "divide" and user.operands[1] is not value):
-                        return False
-                    if not self._is_sum(others[0], 0):
-                        return False
-                elif user not in seen:
-                    return False
-        return len(self._users[constant]) > 0
+def _plain(side: _Side, count: int) -> Iterator[Instruction]:
+    """Constants that are a number of elements, or its reciprocal, as they are."""
+    for held, constants in side.held.items():
+        if not held.is_negative and held.of_count(count, (1.0,)) is not None:
+            yield from constants
 
-    def _is_sum(self, value: Instruction, depth: int) -> bool:
-        if depth > _FURTHEST:
-            return False
-        if value.opcode in ("reduce", "all-reduce"):
-            return True
-        if value.opcode in _SAME_VALUES:
-            return self._is_sum(value.operands[0], depth + 1)
-        if value.opcode in ("fusion", "call"):
-            return all(self._is_sum(called.root, depth + 1) for called in value.called)
-        if value.opcode == "parameter" and value.parameter_number is not None:
-            number = value.parameter_number
-            sites = self._sites_of(value)
-            return bool(sites) and all(
-                number < len(site.operands) and self._is_sum(site.operands[number], depth + 1)
-                for site in sites
-            )
-        return False
 
-    def _sites_of(self, parameter: Instruction) -> list[Instruction]:
-        """The fusions and calls that pass something for a parameter; none where others call its
-        computation."""
-        found = [site.instruction for site in self._sites.get(parameter, [])]
-        return found if all(one.opcode in ("fusion", "call") for one in found) else []
+def _held(instruction: Instruction) -> _Held | None:
+    """What a constant of floats is, where all its elements are the same finite number but 0."""
+    shape = instruction.shape
+    if instruction.opcode != "constant" or not isinstance(shape, ArrayShape):
+        return None
+    if not shape.element_type.is_floating or (found := uniform(instruction)) is None:
+        return None
+    value = float(found)
+    return _Held(abs(value), value < 0, type(found)) if value and isfinite(value) else None
+
+
+def _product(term: Term) -> int:
+    return prod(size.value**times for size, times in term)
