@@ -73,10 +73,10 @@ class Quotients:
             if value not in self._calls.home or value is self._calls.home[value].root:
                 return []
             for user in self._users[value]:
-                if user.opcode in SAME:
-                    if user not in seen:
-                        seen.add(user)
-                        pending.append(user)
+                if user.opcode in SAME or user.opcode in INLINED:
+                    new = [user] if user.opcode in SAME else _taken(value, user)
+                    pending += [one for one in new if one not in seen]
+                    seen.update(new)
                 elif user.opcode == "multiply" or (user.opcode == "divide" and user.operands[1] is value):
                     others = [operand for operand in user.operands if operand is not value]
                     if len(others) != 1:
@@ -181,9 +181,7 @@ class Quotients:
         if user.opcode in _LINEAR or (user.opcode == "divide" and user.operands[0] is value):
             return self._spread(user, moves, arithmetic + 1)
         if user.opcode in INLINED:
-            parameters = next(user.called).parameters
-            taken = [p for p, operand in zip(parameters, user.operands) if operand is value]
-            return _common(self._spread(parameter, moves + 1, arithmetic) for parameter in taken)
+            return _common(self._spread(one, moves + 1, arithmetic) for one in _taken(value, user))
         if user.opcode == "tuple" and user is self._calls.home[user].root:
             return self._spread_in_tuple(user, user.operands.index(value), moves, arithmetic)
         return _NONE
@@ -200,6 +198,12 @@ class Quotients:
             return _NONE
         taken = [one for one in readers if one.integer("index") == number]
         return _common(self._spread(one, moves + 1, arithmetic) for one in taken)
+
+
+def _taken(value: Instruction, caller: Instruction) -> list[Instruction]:
+    """The parameters that a fusion or a call passes a value for."""
+    parameters = next(caller.called).parameters
+    return [p for p, operand in zip(parameters, caller.operands) if operand is value]
 
 
 def _common(found: Iterable[frozenset[Term]]) -> frozenset[Term]:
