@@ -1,17 +1,18 @@
 """Numbers of elements that stand in floating-point constants: the divisor of a mean, or its reciprocal.
 
 Left as it is such a constant is the same on both sides, and harmless; but a mean over 7 elements that is
-divided by 4096 is hardly a mean, and what is behind it (a variance beside its epsilon, a loss, a gradient that
-is normalised again) would be of other magnitudes. So it becomes the new number of elements, on both sides, where
-the evidence is complete: its value is what some reduction sums up, all reductions that sum up as many do so over
-the same sizes, both programs have it, and it divides nothing but sums and what is summed up, or spread, over just
-these sizes: a width of heads also stands in frequencies, where compilers fold it with other factors.
+divided by 4096 is hardly a mean, and what is behind it (a variance beside its epsilon, a loss, a gradient
+that is normalised again) would be of other magnitudes. So it becomes the new number of elements, on both
+sides, where the evidence is complete: its value is what some reduction sums up, all reductions that sum up
+as many do so over the same sizes, both programs have it, and nothing is divided by it, in either, but sums
+and what is summed up, or spread, over just these sizes: a width of heads also stands in frequencies.
 
-They fold it in gradients, too: `2 * (x / 768)` is `x * (1 / 384)`. A constant that one program has alone and that
-is the number of elements with a factor of the other program's is such a product, and changes with it, where what
-it multiplies is summed up, or spread, over these sizes; where it is not, nobody knows, and all stay. A power of
-two stays one: its reciprocal is exact, and compilers count on that. Where only one program has such a constant,
-the sizes stay: it may have been computed from them.
+Compilers fold it with other factors: `2 * (x / 768)` becomes `x * (1 / 384)`. A constant that one program has
+alone, and that is the number of elements with a factor of the other program's, is such a product. It changes
+with the number where what it multiplies is summed up, or spread, over these sizes; where it is not, nobody
+knows, and all stay. They stay, too, where a constant of one program alone is no such product, and multiplies
+what is summed up over these sizes. A power of two stays one: its reciprocal is exact, and compilers count on
+that. Where only one program has such a constant, the sizes stay: it may have been computed from them.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class _Held:
     is_negative: bool
     kind: type[np.generic[Any]]
 
-    def of_count(self, count: int, factors: Iterable[float]) -> tuple[bool, float] | None:
+    def of_count(self, count: float, factors: Iterable[float]) -> tuple[bool, float] | None:
         """Whether it is the reciprocal of a number of elements or that number, and which of `factors` times
         it; None where it is neither of them."""
         part = self.rounded(1 / count)
@@ -91,7 +92,7 @@ class _Held:
     def rounded(self, value: float) -> float:
         """A number as its type has it."""
         with np.errstate(over="ignore", under="ignore"):
-            return float(self.kind(value))  # type: ignore[call-arg]
+            return float(self.kind(value))
 
 
 class _Side:
@@ -127,23 +128,114 @@ class _Side:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """Constants that are a number of elements, or one with a factor.
+class _Evidence:
+    """What programs that compute the same say of constants and numbers of elements."""
 
-    Attributes:
-        held: what they hold.
-        constants: of one program.
-        inverse: it is a reciprocal.
-        factor: besides.
-        is_alone: another program has neither it nor its reciprocal.
-    """
+    def __init__(self, sides: Sequence[_Side], summed: Mapping[int, set[Term]]) -> None:
+        """Compare the constants of programs.
 
-    held: _Held
-    constants: Sequence[Instruction]
-    inverse: bool
-    factor: float
-    is_alone: bool
+        Args:
+            sides: the programs.
+            summed: what sums run over, by the number of elements.
+        """
+        self._sides, self._summed = sides, summed
+        others = [[*sides[:n], *sides[n + 1 :]] for n in range(len(sides))]
+        self._alone = [
+            {held for held in side.held if not all(other.has(held) for other in others[n])}
+            for n, side in enumerate(sides)
+        ]
+        self._factors = [self._factors_of(number) for number in range(len(sides))]
+
+    def _factors_of(self, number: int) -> list[float]:
+        """What a compiler may multiply a number of elements by to get a constant of a program: constants of
+        other ones, but not what a later one has alone, which is made of this program's."""
+        found = {
+            held.value
+            for n, side in enumerate(self._sides)
+            for held in side.held
+            if n < number or (n > number and held not in self._alone[n])
+        }
+        return [*_SMALL, *sorted(found | {1 / value for value in found})]
+
+    def claim(self, count: int) -> _Claim | None:
+        """The constants that change with a number of elements that only sums over the same sizes have, some
+        of them in each program; None where that is not known of all of them."""
+        (term,) = self._summed[count]
+        uses = [self._uses(number, count) for number in range(len(self._sides))]
+        factors = {factor for found in uses for _, factor in found.values()}
+        claim: _Claim = {}
+        for number, found in enumerate(uses):
+            before = len(claim)
+            for held in self._alone[number] | found.keys():
+                if held not in found and not factors.isdisjoint((held.value, 1 / held.value)):
+                    continue  # It is what a constant of the other program has in it.
+                changes = self._changes(number, held, found.get(held), count, factors <= {1.0})
+                if changes is None and (held in found or not self._is_made_without(number, held, uses)):
+                    return None
+                if changes:
+                    inverse, factor = found[held]
+                    factor = -factor if held.is_negative else factor
+                    sizes = tuple(size for size, times in term for _ in range(times))
+                    constant = CountConstant(sizes, inverse, factor)
+                    claim.update(dict.fromkeys(self._sides[number].held[held], constant))
+            if len(claim) == before:
+                return None
+        return claim
+
+    def _uses(self, number: int, count: int) -> dict[_Held, tuple[bool, float]]:
+        """What in a program is a number of elements, or may be made of it: whether as its reciprocal, and
+        times what."""
+        found: dict[_Held, tuple[bool, float]] = {}
+        for held in self._sides[number].held:
+            factors = self._factors[number] if held in self._alone[number] else _SMALL
+            if (use := held.of_count(count, factors)) is not None:
+                found[held] = use
+        return found
+
+    def _changes(
+        self, number: int, held: _Held, use: tuple[bool, float] | None, count: int, is_only: bool
+    ) -> bool | None:
+        """Whether the constants that hold a number follow a number of elements; None where nobody knows."""
+        (term,) = self._summed[count]
+        side, is_plain = self._sides[number], use is not None and use[1] == 1
+        quotients = [one for constant in side.held[held] for one in side.quotients.of(constant)]
+        if not quotients:
+            return False
+        over = [frozenset[Term]() if one is None else side.quotients.terms(one) for one in quotients]
+        belongs = [term in terms for terms in over]
+        if is_plain and is_only:
+            # No constant can be made of it with a factor, or it of another one: any sum is evidence enough.
+            belongs = [
+                own or (one is not None and side.quotients.is_of_sum(one))
+                for own, one in zip(belongs, quotients)
+            ]
+        if is_plain:
+            return True if all(belongs) else None
+        if held not in self._alone[number] or use is None:
+            # Both programs have it, or it is nothing that could be made of the number.
+            return None if any(belongs) else False
+        if all(belongs):
+            return True
+        return None if any(belongs) or not self._is_of_another(number, held, over, count) else False
+
+    def _is_made_without(
+        self, number: int, held: _Held, uses: Sequence[Mapping[_Held, tuple[bool, float]]]
+    ) -> bool:
+        """Whether a number is made of two constants of other programs, neither of which follows."""
+        following = {one.value for found in uses for one in found}
+        following |= {1 / value for value in following}
+        factors = [factor for factor in self._factors[number] if factor not in following]
+        return any(held.of_count(factor, factors) is not None for factor in factors)
+
+    def _is_of_another(self, number: int, held: _Held, over: Sequence[frozenset[Term]], count: int) -> bool:
+        """Whether a number may be made of another one, over whose sizes all that it divides is summed up."""
+        rivals = {
+            term
+            for other, terms in self._summed.items()
+            if other != count and held.of_count(other, self._factors[number]) is not None
+            for term in terms
+        }
+        return all(not rivals.isdisjoint(one) for one in over)
 
 
 def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instruction, CountConstant]:
@@ -154,13 +246,14 @@ def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instructio
         for term in side.quotients.summed():
             if (count := _product(term)) >= _LEAST:
                 summed.setdefault(count, set()).add(term)
+    evidence = _Evidence(sides, summed)
     claims: dict[int, _Claim] = {}
     folded: set[int] = set()
     for count, terms in summed.items():
         plain = [[*_plain(side, count)] for side in sides]
         if not any(plain):
             continue
-        claim = _claimed(sides, count, summed) if len(terms) == 1 else None
+        claim = evidence.claim(count) if len(terms) == 1 else None
         if claim is not None:
             claims[count] = claim
         elif not all(plain):
@@ -176,74 +269,6 @@ def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instructio
                     f"{place(lonely)}: may be their number, in one of the programs only",
                 )
     return _undisputed([claim for count, claim in claims.items() if count not in folded])
-
-
-def _claimed(sides: Sequence[_Side], count: int, summed: Mapping[int, Iterable[Term]]) -> _Claim | None:
-    """The constants that change with a number of elements, of which there are some in each program; None
-    where that is not known of all of them."""
-    (term,) = summed[count]
-    uses = [[*_uses(sides, number, count)] for number in range(len(sides))]
-    has_relatives = any(use.factor != 1 for found in uses for use in found)
-    claim: _Claim = {}
-    for side, found in zip(sides, uses):
-        before = len(claim)
-        for use in found:
-            factor = -use.factor if use.held.is_negative else use.factor
-            held = CountConstant(tuple(size for size, times in term for _ in range(times)), use.inverse, factor)
-            for constant in use.constants:
-                quotients = side.quotients.of(constant)
-                over = [side.quotients.terms(one) for one in quotients]
-                belongs = [term in one for one in over]
-                if use.factor == 1 and not has_relatives:
-                    belongs = [
-                        own or side.quotients.is_of_sum(one) for own, one in zip(belongs, quotients)
-                    ]
-                if belongs and all(belongs):
-                    if use.is_alone or use.factor == 1:
-                        claim[constant] = held
-                        continue
-                    return None
-                if use.factor == 1 or any(belongs):
-                    return None
-                if use.is_alone and not _is_of_another(use.held, over, sides, count, summed):
-                    return None
-        if len(claim) == before:
-            return None
-    return claim
-
-
-def _uses(sides: Sequence[_Side], number: int, count: int) -> Iterator[_Use]:
-    """The constants of one of the programs that are a number of elements, or may be made of it."""
-    others = [side for n, side in enumerate(sides) if n != number]
-    for held, constants in sides[number].held.items():
-        is_alone = not all(side.has(held) for side in others)
-        found = held.of_count(count, _factors(others) if is_alone else _SMALL)
-        if found is not None:
-            yield _Use(held, constants, *found, is_alone)
-
-
-def _factors(others: Iterable[_Side]) -> list[float]:
-    """What a compiler may multiply a number of elements by, where other programs have these constants."""
-    found = {value for side in others for value in side.values}
-    return [*_SMALL, *sorted(found | {1 / value for value in found})]
-
-
-def _is_of_another(
-    held: _Held,
-    over: Sequence[frozenset[Term]],
-    sides: Sequence[_Side],
-    count: int,
-    summed: Mapping[int, Iterable[Term]],
-) -> bool:
-    """Whether all that a number divides is summed up, or spread, over sizes of which it may be made, too."""
-    factors = _factors(sides)
-    rivals = {
-        term
-        for other, terms in summed.items()
-        if other != count and held.of_count(other, factors) is not None
-        for term in terms
-    }
-    return len(over) > 0 and all(not rivals.isdisjoint(one) for one in over)
 
 
 def _undisputed(claims: Sequence[_Claim]) -> _Claim:

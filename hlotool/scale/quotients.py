@@ -1,9 +1,9 @@
-"""What constants are divisors and factors of, and which dimensions that value was summed or spread over.
+"""What constants are divisors and factors of, and which dimensions that was summed, or is spread, over.
 
-The number of elements of a mean stands where it is divided by: below a sum over them, and, in gradients, beside
-values that are made of such a sum, or are given back to each element: `d x / n` is broadcast over what the mean
-was taken of. Values are followed through calls, tuples and loops, and through arithmetic of which the result
-is so many times as large where an operand is.
+The number of elements of a mean stands where it is divided by: below a sum over them, and, in gradients,
+beside values that are made of such a sum, or are given back to each element, so that they are broadcast over
+what the mean was taken of. Values are followed through calls, tuples and loops, and through arithmetic of
+which the result is so many times as large where an operand is.
 """
 
 from __future__ import annotations
@@ -64,26 +64,28 @@ class Quotients:
         for computation in module.computations:
             self._users.update(users(computation))
 
-    def of(self, constant: Instruction) -> list[Quotient]:
-        """All that is made of a constant; nothing where that is more than quotients and products."""
-        found: list[Quotient] = []
+    def of(self, constant: Instruction) -> list[Quotient | None]:
+        """Where a constant divides or multiplies something; None stands for whatever else is made of it."""
+        found: list[Quotient | None] = []
         pending, seen = [constant], {constant}
         while pending:
             value = pending.pop()
-            if value not in self._calls.home or value is self._calls.home[value].root:
-                return []
+            home = self._calls.home.get(value)
+            if home is None:
+                continue
+            if value is home.root:
+                callers = self._calls.callers[home]
+                if not callers or any(caller.opcode not in INLINED for caller in callers):
+                    found.append(None)
+                pending += [one for one in callers if one not in seen]
+                seen.update(callers)
             for user in self._users[value]:
                 if user.opcode in SAME or user.opcode in INLINED:
                     new = [user] if user.opcode in SAME else _taken(value, user)
                     pending += [one for one in new if one not in seen]
                     seen.update(new)
-                elif user.opcode == "multiply" or (user.opcode == "divide" and user.operands[1] is value):
-                    others = [operand for operand in user.operands if operand is not value]
-                    if len(others) != 1:
-                        return []
-                    found.append(Quotient(user, value, others[0]))
                 else:
-                    return []
+                    found.append(_quotient(value, user))
         return found
 
     def is_of_sum(self, quotient: Quotient) -> bool:
@@ -198,6 +200,15 @@ class Quotients:
             return _NONE
         taken = [one for one in readers if one.integer("index") == number]
         return _common(self._spread(one, moves + 1, arithmetic) for one in taken)
+
+
+def _quotient(constant: Instruction, reader: Instruction) -> Quotient | None:
+    """What a reader makes of a constant, where it is a quotient or a product with something else."""
+    is_divisor = reader.opcode == "divide" and reader.operands[1] is constant
+    others = [operand for operand in reader.operands if operand is not constant]
+    if len(others) != 1 or not (is_divisor or reader.opcode == "multiply"):
+        return None
+    return Quotient(reader, constant, others[0])
 
 
 def _taken(value: Instruction, caller: Instruction) -> list[Instruction]:
