@@ -141,27 +141,41 @@ def test_a_factor_that_nobody_has_leaves_all_as_they_are() -> None:
     assert second["k"] == np.float32(0.21 / 768)
 
 
-def test_what_is_spread_over_other_elements_is_no_evidence() -> None:
-    """768 divides what is spread over 60: it may be anything, and both programs keep it."""
-    other = ("broadcast(twice), dimensions={0}", "broadcast(twice), dimensions={0}")
-    before = BEFORE.replace("g = f32[60] ", "g = f32[768] ")
-    for name in ("quotient", "twice"):
-        before = before.replace(f"{name} = f32[60]", f"{name} = f32[768]")
-    before = before.replace("divide(g, ns)", "divide(g, wide)").replace(
-        "multiply(quotient, ks)", "add(quotient, quotient)"
+#: A third result, and the one more argument that it is made of.
+_ROOT = "  ROOT r = (f32[60], f32[60,768]) tuple(mean, gradient)"
+_THREE = "  ROOT r = (f32[60], f32[60,768], f32[{0}]) tuple(mean, gradient, other)"
+
+
+@pytest.mark.parametrize(("other", "follows"), [("add(wide, x)", True), ("negate(wide)", False)])
+def test_all_that_a_number_divides_is_spread_over_these_elements(other: str, follows: bool) -> None:
+    """Where it divides a value that is broadcast over 768 others by chance, it may be anything, and both
+    programs keep it."""
+    more = (
+        "  h = f32[60] parameter(2)\n  less = f32[60] {0}(h, {1})\n"
+        "  wide = f32[60,768] broadcast(less), dimensions={{0}}\n"
+        f"  other = f32[60,768] {other}\n{_THREE.format('60,768')}"
     )
-    before = before.replace(other[0], "broadcast(twice), dimensions={1}")
-    before = before.replace("  k = ", "  wide = f32[768] broadcast(n), dimensions={}\n  k = ")
-    # The constant itself is spread over the 768 here, which is what the gradient of a mean of them has.
+    part = "  m = f32[] constant(0.00130208337)\n  ms = f32[60] broadcast(m), dimensions={{}}\n"
+    first, second = constants(
+        BEFORE.replace(_ROOT, more.format("divide", "ns")),
+        AFTER.replace(_ROOT, (part + more).format("multiply", "ms")),
+    )
+    assert first["n"] == (7 if follows else 768)
+    assert second["m"] == second["n"] == np.float32(1 / first["n"])
+
+
+def test_a_number_in_a_gradient_divides_what_is_summed_up_beside_something_else() -> None:
+    """A sum times a factor, and the difference of two such, as the gradient of a normalisation has them."""
+    before = BEFORE.replace("divide(g, ns)", "divide(moved, ns)").replace(
+        "  quotient =",
+        "  times = f32[60] multiply(total, g)\n  moved = f32[60] subtract(times, total)\n  quotient =",
+    )
+    before = before.replace("broadcast(twice), dimensions={0}", "broadcast(g), dimensions={0}")
+    before = before.replace("tuple(mean, gradient)", "tuple(twice, gradient)")
     assert constants(before, before)[0]["n"] == 7
-    columns = before.replace(
-        "f32[60,768] parameter(0)", "f32[60,768] parameter(0)\n  h = f32[60,80] parameter(2)"
-    )
-    columns = columns.replace(
-        "ROOT r = (f32[60], f32[60,768]) tuple(mean, gradient)",
-        ("hn = f32[60,80] broadcast(n), dimensions={}\n  ROOT r = f32[60,80] divide(h, hn)"),
-    )
-    assert constants(columns, columns)[0]["n"] == 768
+    # With something that is no sum beside it, nothing says what the quotient is of.
+    nearly = before.replace("subtract(times, total)", "subtract(times, g)")
+    assert constants(nearly, nearly)[0]["n"] == 768
 
 
 def test_a_constant_that_may_be_made_of_two_numbers_stays() -> None:
@@ -171,10 +185,9 @@ def test_a_constant_that_may_be_made_of_two_numbers_stays() -> None:
   ms = f32[60] broadcast(m), dimensions={{}}
   others = f32[60] reduce(y, z), dimensions={{1}}, to_apply=sum
   other = f32[60] {1}(others, ms)
-  ROOT r = (f32[60], f32[60,768], f32[60]) tuple(mean, gradient, other)"""
-    root = "  ROOT r = (f32[60], f32[60,768]) tuple(mean, gradient)"
-    before = BEFORE.replace(root, more.format("384", "divide"))
-    after = AFTER.replace(root, more.format("0.00260416674", "multiply"))
+""" + _THREE.format(60)
+    before = BEFORE.replace(_ROOT, more.format("384", "divide"))
+    after = AFTER.replace(_ROOT, more.format("0.00260416674", "multiply"))
     first, second = constants(before, after, "768=7,384=11,60=5")
     assert (first["n"], first["m"]) == (768, 384)
     assert second["k"] == second["m"] == np.float32(1 / 384)
@@ -206,8 +219,8 @@ def test_a_training_step(tmp_path: Path) -> None:
         gradients = jax.grad(loss)(weights, x, y)
         return [weight - 0.01 * gradient for weight, gradient in zip(weights, gradients)]
 
-    weights = [jax.ShapeDtypeStruct(dims, jnp.float32) for dims in ((320, 448), (448, 320))]
-    batch = jax.ShapeDtypeStruct((24, 50, 320), jnp.float32)
+    weights = [jnp.zeros(dims, jnp.float32) for dims in ((320, 448), (448, 320))]
+    batch = jnp.zeros((24, 50, 320), jnp.float32)
     lowered = jax.jit(step).lower(weights, batch, batch)
     before, after = lowered.as_text("hlo"), lowered.compile().as_text()
     assert after is not None
