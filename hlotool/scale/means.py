@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any, Final, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from hlotool.analysis.constants import uniform
@@ -60,6 +61,10 @@ class CountConstant:
         return self.factor / new if self.inverse else self.factor * new
 
 
+#: Roundings on the way from two constants and a number to one that a compiler made of them.
+_ROUNDINGS: Final = 4
+#: Of types with larger steps, such as bf16, some product of two constants is any number.
+_FINE: Final = 1e-6
 #: What becomes of constants with one number of elements.
 _Claim: TypeAlias = "dict[Instruction, CountConstant]"
 
@@ -170,7 +175,9 @@ class _Evidence:
                 if held not in found and not factors.isdisjoint((held.value, 1 / held.value)):
                     continue  # It is what a constant of the other program has in it.
                 changes = self._changes(number, held, found.get(held), count, factors <= {1.0})
-                if changes is None and (held in found or not self._is_made_without(number, held, uses)):
+                if held not in found and (changes is None or self._is_made_with(number, held, count)):
+                    changes = False if self._is_made_without(number, held, uses) else None
+                if changes is None:
                     return None
                 if changes:
                     inverse, factor = found[held]
@@ -215,13 +222,25 @@ class _Evidence:
             # Both programs have it, or it is nothing that could be made of the number.
             return None if any(belongs) else False
         if all(belongs):
-            return True
+            # In the reference, which folds nothing, it is a constant like any other that happens to be alike.
+            return True if number > 0 or use[1] in _SMALL else None
         return None if any(belongs) or not self._is_of_another(number, held, over, count) else False
+
+    def _is_made_with(self, number: int, held: _Held, count: int) -> bool:
+        """Whether a number of a later program may be made of two constants of others and one of elements."""
+        if number == 0 or held not in self._alone[number]:
+            return False
+        products = np.multiply.outer(self._factors[number], self._factors[number])
+        made = np.concatenate([products * count, products / count]) / held.value
+        return bool(np.any(abs(made - 1) <= _ROUNDINGS * _epsilon(held)))
 
     def _is_made_without(
         self, number: int, held: _Held, uses: Sequence[Mapping[_Held, tuple[bool, float]]]
     ) -> bool:
-        """Whether a number is made of two constants of other programs, neither of which follows."""
+        """Whether a number is made of two constants of other programs, neither of which follows; not of types
+        in which products of any constants meet."""
+        if _epsilon(held) > _FINE:
+            return False
         following = {one.value for found in uses for one in found}
         following |= {1 / value for value in following}
         factors = [factor for factor in self._factors[number] if factor not in following]
@@ -236,6 +255,10 @@ class _Evidence:
             for term in terms
         }
         return all(not rivals.isdisjoint(one) for one in over)
+
+
+def _epsilon(held: _Held) -> float:
+    return float(ml_dtypes.finfo(held.kind).eps)  # type: ignore[no-untyped-call]
 
 
 def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instruction, CountConstant]:

@@ -115,9 +115,9 @@ def test_a_lost_factor_still_shows(tmp_path: Path) -> None:
     assert replayed(tmp_path / "lost", BEFORE, lost, "768=7,60=5") is Verdict.WRONG
 
 
-@pytest.mark.parametrize("factor", [0.3, -0.3, 5])
+@pytest.mark.parametrize("factor", [0.3, -0.3, 5, 7.68])
 def test_any_factor_of_the_other_program_is_told(factor: float, tmp_path: Path) -> None:
-    """Also a negative one, which is alone in the program before."""
+    """Also a negative one, and one that is the number of elements times what the compiler makes of it."""
     before = BEFORE.replace("constant(2)", f"constant({factor})")
     after = AFTER.replace("0.00260416674", repr(float(np.float32(factor / 768))))
     first, second = constants(before, after)
@@ -139,6 +139,26 @@ def test_a_factor_that_nobody_has_leaves_all_as_they_are() -> None:
     assert first["n"] == 768
     assert second["n"] == np.float32(1 / 768)
     assert second["k"] == np.float32(0.21 / 768)
+
+
+def test_two_factors_are_no_less_in_doubt_where_no_sum_is_seen() -> None:
+    """0.21 / 768 again, behind what is not followed; 0.35 is made of constants without the number."""
+    plain = "  c = f32[] constant(0.5)\n  cs = f32[60] broadcast(c), dimensions={}\n"
+    before = BEFORE.replace("constant(2)", "constant(0.3)").replace(
+        "  spread =", plain.replace("0.5", "0.7") + "  less = f32[60] multiply(twice, cs)\n  spread ="
+    )
+    before = before.replace("broadcast(twice)", "broadcast(less)")
+    hidden = AFTER.replace("  spread =", "  most = f32[60] maximum(quotient, quotient)\n  spread =")
+    hidden = hidden.replace("fusion(g, ks)", "fusion(most_g, ks)").replace(
+        "  quotient =", "  most_g = f32[60] maximum(g, g)\n  quotient ="
+    )
+    hidden = hidden.replace("broadcast(quotient)", "broadcast(most)")
+    first, second = constants(before, hidden.replace("0.00260416674", repr(float(np.float32(0.21 / 768)))))
+    assert (first["n"], second["n"]) == (768, np.float32(1 / 768))
+    other = BEFORE.replace("  spread =", plain.replace("0.5", "0.175") + "  spread =")
+    other = other.replace("multiply(spread, x)", "multiply(spread, spread)")
+    first, second = constants(other, AFTER.replace("  spread =", plain.replace("0.5", "0.35") + "  spread ="))
+    assert (first["n"], second["n"]) == (7, np.float32(1 / 7))
 
 
 #: A third result, and the one more argument that it is made of.
