@@ -142,22 +142,21 @@ def test_a_factor_that_nobody_has_leaves_all_as_they_are() -> None:
 
 
 def test_two_factors_are_no_less_in_doubt_where_no_sum_is_seen() -> None:
-    """0.21 / 768 again, behind what is not followed; 0.35 is made of constants without the number."""
-    plain = "  c = f32[] constant(0.5)\n  cs = f32[60] broadcast(c), dimensions={}\n"
+    """0.21 / 768 again, before what is not followed: a maximum; 0.3 and 0.7 are still there for something."""
     before = BEFORE.replace("constant(2)", "constant(0.3)").replace(
-        "  spread =", plain.replace("0.5", "0.7") + "  less = f32[60] multiply(twice, cs)\n  spread ="
+        "  spread = f32[60,768] broadcast(twice)",
+        "  c = f32[] constant(0.7)\n  cs = f32[60] broadcast(c), dimensions={}\n"
+        "  less = f32[60] multiply(twice, cs)\n  spread = f32[60,768] broadcast(less)",
     )
-    before = before.replace("broadcast(twice)", "broadcast(less)")
-    hidden = AFTER.replace("  spread =", "  most = f32[60] maximum(quotient, quotient)\n  spread =")
-    hidden = hidden.replace("fusion(g, ks)", "fusion(most_g, ks)").replace(
-        "  quotient =", "  most_g = f32[60] maximum(g, g)\n  quotient ="
+    after = AFTER.replace("  spread =", "  most = f32[60] maximum(quotient, quotient)\n  spread =")
+    after = after.replace("broadcast(quotient)", "broadcast(most)").replace(
+        "  squares =", "  a = f32[] constant(0.3)\n  b = f32[] constant(0.7)\n  squares ="
     )
-    hidden = hidden.replace("broadcast(quotient)", "broadcast(most)")
-    first, second = constants(before, hidden.replace("0.00260416674", repr(float(np.float32(0.21 / 768)))))
+    made_of_two = after.replace("0.00260416674", repr(float(np.float32(0.21 / 768))))
+    first, second = constants(before, made_of_two)
     assert (first["n"], second["n"]) == (768, np.float32(1 / 768))
-    other = BEFORE.replace("  spread =", plain.replace("0.5", "0.175") + "  spread =")
-    other = other.replace("multiply(spread, x)", "multiply(spread, spread)")
-    first, second = constants(other, AFTER.replace("  spread =", plain.replace("0.5", "0.35") + "  spread ="))
+    # Another number is made of something else.
+    first, second = constants(before, after.replace("0.00260416674", "0.00029"))
     assert (first["n"], second["n"]) == (7, np.float32(1 / 7))
 
 
