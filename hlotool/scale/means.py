@@ -18,7 +18,7 @@ that. Where only one program has such a constant, the sizes stay: it may have be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any, Final, TypeAlias
@@ -36,7 +36,8 @@ from hlotool.scale.sizes import Size
 #: Fewer elements are numbers like any others: a half, an eighth.
 _LEAST: Final = 16
 #: Factors that come and go where a compiler simplifies, without being a constant of the program: `x + x`.
-_SMALL: Final = (1.0, 2.0, 3.0, 4.0, 1 / 2, 1 / 3, 1 / 4)
+_SMALL: Final = np.array([1, 2, 3, 4, 1 / 2, 1 / 3, 1 / 4], np.float64)
+_ONE: Final = np.ones(1, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class CountConstant:
 
 #: Roundings on the way from two constants and a number to one that a compiler made of them.
 _ROUNDINGS: Final = 4
-#: Of types with larger steps, such as bf16, some product of two constants is any number.
-_FINE: Final = 1e-6
+#: Numbers, in a row.
+Floats: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
 #: What becomes of constants with one number of elements.
 _Claim: TypeAlias = "dict[Instruction, CountConstant]"
 
@@ -83,21 +84,28 @@ class _Held:
     is_negative: bool
     kind: type[np.generic[Any]]
 
-    def of_count(self, count: float, factors: Iterable[float]) -> tuple[bool, float] | None:
+    def of_count(self, count: int, factors: Floats) -> tuple[bool, float] | None:
         """Whether it is the reciprocal of a number of elements or that number, and which of `factors` times
         it; None where it is neither of them."""
-        part = self.rounded(1 / count)
-        for factor in factors:
-            if self.value == self.rounded(factor * count):
-                return False, factor
-            if self.value in (self.rounded(factor / count), self.rounded(factor * part)):
-                return True, factor
-        return None
+        with np.errstate(all="ignore"):
+            part = float(self.kind(1 / count))
+            made = np.stack([factors * count, factors / count, factors * part]).astype(self.kind)
+        matches = made == self.kind(self.value)
+        if not matches.any():
+            return None
+        first = int(matches.any(axis=0).argmax())
+        return not matches[0, first], float(factors[first])
 
-    def rounded(self, value: float) -> float:
-        """A number as its type has it."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(self.kind(value))
+    def is_near(self, numbers: Floats) -> bool:
+        """Whether it is one of some numbers but for what a compiler rounded on the way."""
+        epsilon = float(ml_dtypes.finfo(self.kind).eps)  # type: ignore[no-untyped-call]
+        with np.errstate(all="ignore"):
+            return bool(np.any(abs(numbers / self.value - 1) <= _ROUNDINGS * epsilon))
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it is of a type in which products of any constants do not meet by chance."""
+        return bool(np.dtype(self.kind).itemsize >= 4)
 
 
 class _Side:
@@ -115,20 +123,21 @@ class _Side:
         for instruction in module.instructions():
             if (found := _held(instruction)) is not None:
                 self.held.setdefault(found, []).append(instruction)
-        self.values = sorted({one.value for one in self.held})
+        self.values = np.unique(np.array([one.value for one in self.held], np.float64))
 
     def has(self, one: _Held) -> bool:
         """Whether a number of another program, or its reciprocal, is one of this program, too."""
-        reciprocal = one.rounded(1 / one.value)
-        return any(
-            value in (one.value, reciprocal) or one.value == one.rounded(1 / value) for value in self.values
-        )
+        with np.errstate(all="ignore"):
+            reciprocals = (1 / self.values).astype(one.kind)
+            reciprocal = float(one.kind(1 / one.value))
+        same = np.isin(self.values, [one.value, reciprocal]) | (reciprocals == one.kind(one.value))
+        return bool(same.any())
 
     def numbers(self) -> set[int]:
         """Whole numbers that are constants here, or of which reciprocals are."""
-        found = {int(value) for value in self.values if value.is_integer()}
+        found = {int(value) for value in self.values if float(value).is_integer()}
         for one in self.held:
-            if one.value < 1 and one.of_count(count := round(1 / one.value), (1.0,)):
+            if one.value < 1 and one.of_count(count := round(1 / one.value), _ONE):
                 found.add(count)
         return found
 
@@ -144,14 +153,13 @@ class _Evidence:
             summed: what sums run over, by the number of elements.
         """
         self._sides, self._summed = sides, summed
-        others = [[*sides[:n], *sides[n + 1 :]] for n in range(len(sides))]
         self._alone = [
-            {held for held in side.held if not all(other.has(held) for other in others[n])}
-            for n, side in enumerate(sides)
+            {held for held in side.held if not all(other.has(held) for other in sides if other is not side)}
+            for side in sides
         ]
         self._factors = [self._factors_of(number) for number in range(len(sides))]
 
-    def _factors_of(self, number: int) -> list[float]:
+    def _factors_of(self, number: int) -> Floats:
         """What a compiler may multiply a number of elements by to get a constant of a program: constants of
         other ones, but not what a later one has alone, which is made of this program's."""
         found = {
@@ -160,7 +168,9 @@ class _Evidence:
             for held in side.held
             if n < number or (n > number and held not in self._alone[n])
         }
-        return [*_SMALL, *sorted(found | {1 / value for value in found})]
+        values = np.array(sorted(found), np.float64)
+        with np.errstate(all="ignore"):
+            return np.concatenate([_SMALL, values, 1 / values])
 
     def claim(self, count: int) -> _Claim | None:
         """The constants that change with a number of elements that only sums over the same sizes have, some
@@ -230,21 +240,19 @@ class _Evidence:
         """Whether a number of a later program may be made of two constants of others and one of elements."""
         if number == 0 or held not in self._alone[number]:
             return False
-        products = np.multiply.outer(self._factors[number], self._factors[number])
-        made = np.concatenate([products * count, products / count]) / held.value
-        return bool(np.any(abs(made - 1) <= _ROUNDINGS * _epsilon(held)))
+        factors = self._factors[number]
+        with np.errstate(all="ignore"):
+            return any(held.is_near(_products(factors, part)) for part in (factors * count, factors / count))
 
     def _is_made_without(
         self, number: int, held: _Held, uses: Sequence[Mapping[_Held, tuple[bool, float]]]
     ) -> bool:
-        """Whether a number is made of two constants of other programs, neither of which follows; not of types
-        in which products of any constants meet."""
-        if _epsilon(held) > _FINE:
-            return False
+        """Whether a number is made of two constants of other programs, neither of which follows."""
         following = {one.value for found in uses for one in found}
         following |= {1 / value for value in following}
-        factors = [factor for factor in self._factors[number] if factor not in following]
-        return any(held.of_count(factor, factors) is not None for factor in factors)
+        factors = self._factors[number]
+        others = factors[~np.isin(factors, [*following])]
+        return held.is_fine and held.is_near(_products(others, others))
 
     def _is_of_another(self, number: int, held: _Held, over: Sequence[frozenset[Term]], count: int) -> bool:
         """Whether a number may be made of another one, over whose sizes all that it divides is summed up."""
@@ -257,8 +265,10 @@ class _Evidence:
         return all(not rivals.isdisjoint(one) for one in over)
 
 
-def _epsilon(held: _Held) -> float:
-    return float(ml_dtypes.finfo(held.kind).eps)  # type: ignore[no-untyped-call]
+def _products(factors: Floats, others: Floats) -> Floats:
+    """Of each of some numbers and each of others."""
+    with np.errstate(all="ignore"):
+        return np.outer(factors, others).ravel()
 
 
 def relate_means(known: Relations, modules: Sequence[Module]) -> dict[Instruction, CountConstant]:
@@ -304,7 +314,7 @@ def _undisputed(claims: Sequence[_Claim]) -> _Claim:
 def _plain(side: _Side, count: int) -> Iterator[Instruction]:
     """Constants that are a number of elements, or its reciprocal, as they are."""
     for held, constants in side.held.items():
-        if not held.is_negative and held.of_count(count, (1.0,)) is not None:
+        if not held.is_negative and held.of_count(count, _ONE) is not None:
             yield from constants
 
 
