@@ -154,10 +154,10 @@ def test_two_factors_are_no_less_in_doubt_where_no_sum_is_seen() -> None:
     )
     made_of_two = after.replace("0.00260416674", repr(float(np.float32(0.21 / 768))))
     first, second = constants(before, made_of_two)
-    assert (first["n"], second["n"]) == (768, np.float32(1 / 768))
+    assert (first["n"], second["n"]) == (768, float(np.float32(1 / 768)))
     # Another number is made of something else.
     first, second = constants(before, after.replace("0.00260416674", "0.00029"))
-    assert (first["n"], second["n"]) == (7, np.float32(1 / 7))
+    assert (first["n"], second["n"]) == (7, float(np.float32(1 / 7)))
 
 
 #: A third result, and the one more argument that it is made of.
