@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hlotool.analysis.machine_range import of_integers
+from hlotool.analysis.machine_rules import outcome
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
@@ -141,7 +143,7 @@ class Stated:
                     yield from self._vector(instruction, number, constant, others)
                     continue
                 ruler = next(filter(None, map(self._rulers.of, others)), None)
-                if ruler is not None:
+                if ruler is not None and not _decides_nothing(instruction, number, ruler, values[0]):
                     yield _bound(constant, instruction, number, ruler, values, 0)
 
     def _vector(
@@ -151,11 +153,11 @@ class Stated:
         values = elements(constant) or ()
         for other in others:
             columns = [*joined(self.places, other)]
-            if constant.dims != (len(columns),):
+            if constant.dims[-1:] != (len(columns),) or len(values) != len(columns):
                 continue
             for column, (value, _, count) in enumerate(columns):
                 ruler = self._rulers.of(value) if count == 1 else None
-                if ruler is not None:
+                if ruler is not None and not _decides_nothing(reader, number, ruler, values[column]):
                     yield _bound(constant, reader, number, ruler, values, column)
 
     def _limits(self) -> Iterator[Statement]:
@@ -231,6 +233,15 @@ class Stated:
                     if constant is not None and constant not in known:
                         compared.update(map(abs, elements(constant) or ()))
         return others, compared
+
+
+def _decides_nothing(reader: Instruction, number: int, ruler: Ruler, value: int) -> bool:
+    """Whether a comparison with a constant, operand `number`, is the same for all positions of a dimension;
+    it is so of any smaller one, too, with the constant as it is."""
+    if reader.opcode != "compare" or not ruler.is_counted or ruler.offset:
+        return False
+    sides = of_integers(0, ruler.size.value - 1), of_integers(value, value)
+    return outcome(reader.text("direction"), *(sides if number else reversed(sides))) is not None
 
 
 def _bound(

@@ -338,3 +338,41 @@ def test_rows_from_both_ends() -> None:
         assert size_of(found) < 4096
         expected, actual = results(found)
         assert (expected == actual).all(axis=1).tolist() == [True, True, is_same]
+
+
+#: Nothing is masked.
+ALL = program("ROOT r = f32[4096,300] copy(x)")
+#: Everything is.
+NOTHING = program("z = f32[] constant(0) ROOT r = f32[4096,300] broadcast(z), dimensions={}")
+
+
+@pytest.mark.parametrize(
+    ("mask", "other"),
+    [
+        (compared(4095, direction="LE"), ALL),
+        (compared(0, direction="GE"), ALL),
+        (compared(-7, direction="NE"), ALL),
+        (compared(4095, direction="GT"), NOTHING),
+        (compared(0), NOTHING),
+    ],
+    ids=["le last", "ge 0", "ne -7", "gt last", "lt 0"],
+)
+def test_a_mask_that_is_the_same_everywhere_is_no_position(mask: str, other: str) -> None:
+    found = plan(mask, other)
+    assert size_of(found) < 200
+    np.testing.assert_array_equal(*results(found))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        compared(4094, direction="LE"),
+        compared(4095),
+        compared(1, direction="GE"),
+        compared(4095, direction="NE"),
+    ],
+    ids=["le last but one", "lt last", "ge 1", "ne last"],
+)
+def test_a_mask_that_leaves_one_row_out_is_a_fault_with_smaller_sizes_too(mask: str) -> None:
+    one, other = results(plan(mask, ALL))
+    assert np.count_nonzero((one != other).any(axis=1)) == 1
