@@ -29,7 +29,7 @@ COPIES: Final = 4
 RUNS: Final = 20
 #: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
 #: and judging them takes more than the elements tell.
-RUNS_AT_LAST: Final = 60
+RUNS_AT_LAST: Final = 25
 #: How often one does that runs programs as they are with values on disk: both sides once, on one set of
 #: inputs. Where these differ, the judge ends with its share of the time.
 RUNS_IN_PLACE: Final = 4
