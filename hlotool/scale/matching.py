@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ def without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], li
 def value_of(size: Size) -> int:
     """Its number in the program as it is."""
     return size.value
+
+
+def as_many(ones: Sequence[Size], others: Sequence[Size]) -> bool:
+    """Whether arrays with these dimensions hold the same number of elements, and any at all."""
+    count = prod(map(value_of, ones))
+    return count != 0 and count == prod(map(value_of, others))
 
 
 def runs(ones: Sequence[Size], others: Sequence[Size]) -> Iterable[tuple[list[Size], list[Size]]]:

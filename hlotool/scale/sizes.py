@@ -17,7 +17,7 @@ from functools import partial
 from math import prod
 from typing import Final
 
-from hlotool.scale.matching import largest_common, runs, value_of, without_common
+from hlotool.scale.matching import as_many, largest_common, runs, value_of, without_common
 
 #: Terms are not taken apart deeper than this; what would need it is frozen.
 _DEEPEST: Final = 60
@@ -115,7 +115,7 @@ class Sizes:
         What is no matter of factors in this order is left to `settle`: everything has to be related first to
         see whether it is the same factors in another order.
         """
-        self._reshaped += [(*runs, why) for runs in self._unlike_runs(ones, others)]
+        self._reshaped += [(*unlike, why) for unlike in self._unlike_runs(ones, others)]
 
     def _unlike_runs(
         self, ones: Sequence[Size], others: Sequence[Size]
@@ -125,7 +125,7 @@ class Sizes:
         Runs of dimensions that hold the same number of elements are told apart first, so that a run that
         cannot be understood freezes nothing else.
         """
-        if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
+        if not as_many(ones, others):
             yield ones, others
             return
         for run, other_run in runs([s for s in ones if s.value != 1], [s for s in others if s.value != 1]):
@@ -136,7 +136,7 @@ class Sizes:
 
     def _commuted(self, ones: Sequence[Size], others: Sequence[Size], why: str) -> None:
         """Relate the factors of two equal products in any order, or freeze them."""
-        if prod(s.value for s in ones) != prod(s.value for s in others) or any(s.value == 0 for s in ones):
+        if not as_many(ones, others):
             self.freeze_all((*ones, *others), why)
             return
         self._guarded(ones, others, why, partial(self._commute, ones, others, 0))

@@ -137,10 +137,10 @@ class Stated:
                 if constant is None or values is None:
                     continue
                 others = [one for n, one in enumerate(instruction.operands) if n != number]
-                if len(values) > 1 and (instruction, number) in self.places.found.ends:
-                    continue  # the last elements of shards, which follow in all programs
                 if len(values) > 1:
-                    yield from self._vector(instruction, number, constant, others)
+                    # The last elements of shards follow in all programs already.
+                    if (instruction, number) not in self.places.found.ends:
+                        yield from self._vector(instruction, number, constant, others)
                     continue
                 ruler = next(filter(None, map(self._rulers.of, others)), None)
                 if ruler is not None and not _decides_nothing(instruction, number, ruler, values[0]):
