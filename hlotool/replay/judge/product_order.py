@@ -1,14 +1,20 @@
 """The same products in other orders: what overflows in one need not in another.
 
 `x · 1e30 · 1e-30 · 1e30` is 1e30 from the left, and infinite where the two large numbers meet first.
-Compilers merge constant factors, so the order in the text is not the one that runs.
+Compilers merge constant factors, so the order in the text is not the one that runs. Nor is it in a reduction
+of products: `Π (x[i] · 0.25)` is `Π x[i] · 0.25⁵` where LLVM takes the factor out of the loop, and XLA:CPU
+lets it, since it marks the multiplications of a reducer as those whose order is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from hlotool.analysis.monoids import monoid_opcodes
+from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy import DevicesExecutable, LogicalExecutable, NumpyBackend, NumpyExecutable
+from hlotool.backends.numpy.departures import has_its_own_start
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
@@ -20,7 +26,7 @@ ORDERS = 4
 
 
 class ReorderedProducts(NumpyBackend):
-    """Executes programs with the factors of every product rotated.
+    """Executes programs with the factors of every product rotated, and reductions of products taken apart.
 
     Args:
         turns: places by which they are.
@@ -41,17 +47,23 @@ class ReorderedProducts(NumpyBackend):
 
 def has_products(module: Module) -> bool:
     """Whether there is a product of floats whose factors have more than one order."""
-    return any(any(_chains(computation)) for computation in module.computations)
+    return any(any(_chains(c)) or any(map(_reduces_a_product, c.instructions)) for c in module.computations)
 
 
 def reordered(module: Module, turns: int) -> Module:
-    """A copy in which the factors of every product of floats are rotated by `turns` places."""
+    """A copy in which the factors of every product of floats are rotated by `turns` places.
+
+    Where a reduction multiplies what is a product itself, each of the two factors is reduced alone.
+    """
     copy = clone_module(module).module
     for computation in copy.computations:
         chains = list(_chains(computation))
         with editing(computation) as editor:
             for chain in chains:
                 _rotate(editor, chain, turns)
+            for instruction in editor:
+                if _reduces_a_product(instruction):
+                    _take_apart(editor, instruction)
     return copy
 
 
@@ -72,6 +84,26 @@ def _chains(computation: Computation) -> Iterator[list[Instruction]]:
             if len(inner[instruction]) > 1:
                 yield inner[instruction]
             inner[instruction] = []
+
+
+def _reduces_a_product(instruction: Instruction) -> bool:
+    """Whether it multiplies the elements of a product of floats, and begins with 1."""
+    if instruction.opcode != "reduce" or not _multiplies_floats(instruction.operands[0]):
+        return False
+    form = scalar_form(instruction.computation("to_apply"))
+    is_product = form is not None and monoid_opcodes(form) == ["multiply"]
+    return is_product and not has_its_own_start(instruction)
+
+
+def _take_apart(editor: Editor, reduction: Instruction) -> None:
+    """Put the product of two reductions in its place, one of each factor."""
+    product, one = reduction.operands
+    parts = [
+        editor.add(replace(reduction, operands=(factor, one), control_predecessors=()), before=reduction)
+        for factor in product.operands
+    ]
+    whole = Instruction(reduction.name, "multiply", reduction.shape, tuple(parts))
+    editor.replace(reduction, editor.add(whole, before=reduction))
 
 
 def _multiplies_floats(instruction: Instruction) -> bool:

@@ -76,9 +76,12 @@ def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> b
 
 
 def _is_as(actual: Array, order: Array) -> bool:
-    """Whether the one is finite where the other is, and about the same there."""
+    """Whether the one is finite where the other is and about the same there, and infinite with its sign."""
     finite = np.isfinite(actual)
     if not np.array_equal(finite, np.isfinite(order)):
+        return False
+    infinite = np.isinf(actual) & np.isinf(order)
+    if actual.dtype.kind != "c" and (np.signbit(actual) != np.signbit(order))[infinite].any():
         return False
     one, other = (values[finite].astype(np.complex128) for values in (actual, order))
     return bool((np.abs(one - other) <= thresholds.SAVED.value * np.abs(other)).all())

@@ -543,6 +543,32 @@ def test_a_product_that_overflows_in_another_order_is_range() -> None:
     assert _leaf(ordinary, [x], np.full(12, np.inf, F32)).verdict is Verdict.WRONG
 
 
+REDUCED_PRODUCT = """mul {
+  a = f16[] parameter(0)
+  b = f16[] parameter(1)
+  ROOT m = f16[] multiply(a, b)
+}
+ENTRY e {
+  x = f16[5] parameter(0)
+  c = f16[] constant(0.25)
+  cs = f16[5] broadcast(c), dimensions={}
+  scaled = f16[5] multiply(x, cs)
+  one = f16[] constant(1)
+  ROOT r = f16[] reduce(scaled, one), dimensions={0}, to_apply=mul
+}"""
+
+
+def test_a_factor_that_is_taken_out_of_a_reduction_is_range() -> None:
+    """LLVM multiplies by 0.25 five times in the end: until then there is a number that f16 does not hold."""
+    x = np.array([-16.5, -10.1, 18.9, 16.4, 15.9], np.float16)
+    infinite = np.full((), np.inf, np.float16)
+    assert _leaf(REDUCED_PRODUCT, [x], infinite).verdict is Verdict.RANGE
+    assert _leaf(REDUCED_PRODUCT, [x], -infinite).verdict is Verdict.WRONG
+    assert _leaf(REDUCED_PRODUCT, [x / 8], infinite).verdict is Verdict.WRONG
+    with_start = REDUCED_PRODUCT.replace("constant(1)", "constant(2)")
+    assert _leaf(with_start, [x / 2], infinite).verdict is Verdict.WRONG
+
+
 def _ulp_pair(before: str, after: str) -> LeafComparison:
     return _pair(before, after, [_bf16(_normal(48, 64))])
 
