@@ -12,13 +12,14 @@ pass = "algsimp"                                     # the accused pass
 opcodes = ["dynamic-slice"]                          # all of them are in the smallest program,
 others = 1                                           # and at most so many that do work besides
 words = "Check failed: .*rank"                       # regular expression: what a dead compiler says
+text = "[su]8\\[.*dynamic-slice"                     # regular expression: in the text of that program
 ```
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,6 +28,7 @@ import msgspec
 from hlotool.errors import UsageError
 from hlotool.findings.files import read_toml
 from hlotool.fuzz.oracle import FAILURES
+from hlotool.fuzz.records import FaultRecord
 
 #: They move values about or make them, and are in the smallest program of almost any fault.
 PLUMBING = frozenset(
@@ -50,6 +52,8 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         opcodes: all of them are in the smallest program.
         others: how many that do work may be there besides.
         words: regular expression of what a dead compiler says; empty where none dies.
+        text: regular expression that the text of the smallest program has, such as a type or an attribute
+            that the fault needs; empty for any.
     """
 
     name: str
@@ -61,35 +65,24 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     opcodes: tuple[str, ...] = ()
     others: int = 1
     words: str = ""
+    text: str = ""
 
-    def fits(
-        self,
-        kind: str,
-        level: str,
-        pass_name: str,
-        opcodes: Collection[str],
-        reason: str,
-        spot: Collection[str] = (),
-    ) -> bool:
-        """Whether a failure is one of this fault.
+    def fits(self, fault: FaultRecord, program: str = "") -> bool:
+        """Whether a failure that was looked into is one of this fault.
 
         Args:
-            kind: of the failure.
-            level: where it came in.
-            pass_name: that is accused.
-            opcodes: of the smallest program.
-            reason: what a dead compiler said.
-            spot: opcodes of what the accused pass was given where it is wrong; empty where that is not known.
-                What else the program does makes the values that the fault needs.
+            fault: what was found; what the accused pass was not given makes the values that the fault needs.
+            program: text of the smallest program.
         """
-        work = set(spot or opcodes) - PLUMBING
+        work = set(fault.work or fault.opcodes) - PLUMBING
         return (
-            self.kind in ("", kind)
-            and self.pass_name in ("", pass_name)
-            and self.level in ("", level)
-            and set(self.opcodes) <= set(opcodes)
+            self.kind in ("", fault.kind)
+            and self.pass_name in ("", fault.pass_name)
+            and self.level in ("", fault.level)
+            and set(self.opcodes) <= set(fault.opcodes)
             and (not self.opcodes or len(work - set(self.opcodes)) <= self.others)
-            and (not self.words or re.search(self.words, reason) is not None)
+            and (not self.words or re.search(self.words, fault.reason) is not None)
+            and (not self.text or re.search(self.text, program) is not None)
         )
 
 
@@ -125,20 +118,13 @@ def _check(entry: KnownFault, path: Path) -> None:
         )
     if not entry.opcodes and not entry.words:
         raise UsageError(f"{path}: {entry.name}: say `opcodes` or `words`, or it would hide any other fault")
-    try:
-        re.compile(entry.words)
-    except re.error as error:
-        raise UsageError(f"{path}: {entry.name}: words: {error}") from error
+    for name, pattern in (("words", entry.words), ("text", entry.text)):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"{path}: {entry.name}: {name}: {error}") from error
 
 
-def first_known(
-    known: Sequence[KnownFault],
-    kind: str,
-    level: str,
-    pass_name: str,
-    opcodes: Collection[str],
-    reason: str,
-    spot: Collection[str] = (),
-) -> KnownFault | None:
+def first_known(known: Sequence[KnownFault], fault: FaultRecord, program: str) -> KnownFault | None:
     """The first known fault that a failure is one of; see `KnownFault.fits`."""
-    return next((k for k in known if k.fits(kind, level, pass_name, opcodes, reason, spot)), None)
+    return next((entry for entry in known if entry.fits(fault, program)), None)

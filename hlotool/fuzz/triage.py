@@ -176,15 +176,7 @@ class Triage:
         options: RunOptions,
     ) -> FaultRecord:
         """The fault as a known one, another case of an earlier one, or one of its own, with a bundle."""
-        known = first_known(
-            self.settings.known,
-            fault.kind,
-            fault.level,
-            fault.pass_name,
-            fault.opcodes,
-            fault.reason,
-            fault.work,
-        )
+        known = first_known(self.settings.known, fault, case.module.to_text())
         same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, fault)), None)
         if known is not None:
             number = same.number if same is not None and same.status == "known" else 0

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from hlotool.errors import UsageError
 from hlotool.fuzz.known import KnownFault, known_faults
 from hlotool.fuzz.oracle import Question, judge_program
+from hlotool.fuzz.records import FaultRecord
 from hlotool.replay.options import ReplayOptions
 
 
@@ -21,30 +24,57 @@ def test_the_committed_ones_have_a_report_each() -> None:
     assert known_faults(committed=False) == []
 
 
+_SLICES = FaultRecord(
+    status="new",
+    kind="wrong",
+    level="pass",
+    pass_name="algsimp",
+    opcodes=["dynamic-slice", "constant", "add"],
+    backend="xla",
+)
+
+
+def _with(**fields: Any) -> FaultRecord:
+    return msgspec.structs.replace(_SLICES, **fields)
+
+
 def test_all_that_an_entry_says_must_hold() -> None:
     fault = KnownFault(name="n", kind="wrong", pass_name="algsimp", opcodes=("dynamic-slice",), others=1)
-    same = ("wrong", "pass", "algsimp", ["dynamic-slice", "constant", "add"], "")
-    assert fault.fits(*same)
-    assert not fault.fits("crashed", *same[1:])
-    assert not fault.fits("wrong", "pass", "cse", *same[3:])
-    assert not fault.fits(*same[:3], ["add"], "")
+    assert fault.fits(_SLICES)
+    assert not fault.fits(_with(kind="crashed"))
+    assert not fault.fits(_with(pass_name="cse"))
+    assert not fault.fits(_with(opcodes=["add"]))
     # Two operations besides: it may as well be their fault.
-    assert not fault.fits(*same[:3], ["dynamic-slice", "add", "pad"], "")
+    assert not fault.fits(_with(opcodes=["dynamic-slice", "add", "pad"]))
 
 
 def test_what_makes_the_values_is_not_counted() -> None:
     """Where the spot is known at which a pass is wrong, the rest of the program makes the values for it."""
     fault = KnownFault(name="n", pass_name="cse", opcodes=("convolution",), others=1)
-    same = ("wrong", "pass", "cse", ["all-gather", "reverse", "slice", "pad", "convolution"], "")
-    assert not fault.fits(*same)
-    assert fault.fits(*same, ["pad", "convolution"])
-    assert not fault.fits(*same, ["pad", "slice", "convolution"])
+    same = _with(pass_name="cse", opcodes=["all-gather", "reverse", "slice", "pad", "convolution"])
+    assert not fault.fits(same)
+    assert fault.fits(msgspec.structs.replace(same, work=["pad", "convolution"]))
+    assert not fault.fits(msgspec.structs.replace(same, work=["pad", "slice", "convolution"]))
 
 
 def test_words_are_searched_in_what_was_said() -> None:
     fault = KnownFault(name="n", words=r"Check failed: .*rank")
-    assert fault.fits("crashed", "", "", [], "died of SIGABRT: Check failed: x.rank() == 2")
-    assert not fault.fits("crashed", "", "", [], "died of SIGFPE")
+    assert fault.fits(_with(kind="crashed", reason="died of SIGABRT: Check failed: x.rank() == 2"))
+    assert not fault.fits(_with(kind="crashed", reason="died of SIGFPE"))
+
+
+def test_a_text_is_searched_in_the_smallest_program() -> None:
+    """A fault of positions of eight bits is none of those of positions of 32."""
+    fault = KnownFault(name="n", opcodes=("dynamic-slice",), text=r"[su]8\[\]")
+    assert fault.fits(_SLICES, "d = f32[3] dynamic-slice(x, i)\n i = s8[] parameter(1)")
+    assert not fault.fits(_SLICES, "d = f32[3] dynamic-slice(x, i)\n i = s32[] parameter(1)")
+
+
+@pytest.mark.parametrize("name", ["scatter-at-bytes", "dots-of-bytes", "groups-of-divided-features"])
+def test_entries_with_few_words_ask_for_what_the_fault_needs(name: str) -> None:
+    """Whatever else goes wrong in a scatter, a dot or a convolution is not hidden by them."""
+    (entry,) = [fault for fault in known_faults() if fault.name == name]
+    assert entry.text
 
 
 @pytest.mark.parametrize(
@@ -53,6 +83,7 @@ def test_words_are_searched_in_what_was_said() -> None:
         ('[[fault]]\nname = "x"\npass = "cse"\n', "it would hide any other fault"),
         ('[[fault]]\nname = "x"\nkind = "odd"\nopcodes = ["add"]\n', "is none of"),
         ('[[fault]]\nname = "x"\nwords = "("\n', "words: "),
+        ('[[fault]]\nname = "x"\nopcodes = ["add"]\ntext = "("\n', "text: "),
         ('[[fault]]\nname = "x"\nopcode = "add"\n', "opcode"),
         ("[[fault]]\n", "name"),
     ],
