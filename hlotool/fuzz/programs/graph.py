@@ -52,10 +52,15 @@ class Graph(Draft):
         return self.filled(self.number(kind), ArrayShape(kind, dims))
 
     def _whole(self, kind: ElementType, dims: Dims) -> Instruction:
-        """Floats that are whole numbers up to 7: sums of thousands of their products are exact."""
-        shape = ArrayShape(ElementType.S8, dims)
+        """Floats that are whole numbers up to 7: sums of thousands of their products are exact.
+
+        Nothing else is made of the bytes that they are read from, which would crowd out the floats.
+        """
+        shape, known = ArrayShape(ElementType.S8, dims), len(self.values)
         held = self.parameter(shape) if self.is_entry and self._parameters < 8 else self.filled(3, shape)
-        return self.convert(self.op("and", held, self.filled(7, shape), reach=7.0), kind)
+        floats = self.convert(self.op("and", held, self.filled(7, shape), reach=7.0), kind)
+        self.values[known:] = [floats]
+        return floats
 
     def like(self, x: Instruction) -> Instruction:
         """An array of the type and dimensions of `x`."""

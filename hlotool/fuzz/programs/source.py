@@ -14,7 +14,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
 
 #: How often each source is drawn from.
-ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0, "large": 0.3}
+ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0, "large": 0.5}
 
 
 #: How many programs are without floats.
