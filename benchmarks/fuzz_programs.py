@@ -6,7 +6,8 @@
 Draws programs `first` to `first + cases`, mutants of programs of corpus/ among them, prints each, parses the
 text and prints it again. The first `--compile` of them are put to XLA's verifier and compiler (jaxlib, CPU;
 without LLVM's optimisations, which cost most of the time) in a process of its own that may die. Refusals and
-deaths are counted by what XLA says. The first `--run` are computed by the reference, on generated inputs, to
+deaths are counted by what XLA says; where a pass made what the verifier refuses, it had taken the program
+itself. The first `--run` are computed by the reference, on generated inputs, to
 see how many results are finite. Times of drawing are processor time of this process; the load stands beside.
 """
 
@@ -45,6 +46,10 @@ from hlotool.values.generate import generate_inputs  # noqa: E402
 #: Seconds for one compilation: what takes longer has run wild.
 _TIMEOUT = 120.0
 
+#: What XLA says where its verifier, which looks after every pass, refuses what one has made. "pipeline-start"
+#: would stand there for what it was given.
+_AFTER_A_PASS = re.compile(r"\[hlo verifier\].*Failed after (?!pipeline-start)")
+
 #: Numbers and names, which differ between programs that XLA refuses for one reason.
 _PARTICULAR = re.compile(r"%?[\w.-]*\d[\w.-]*|\"[^\"]*\"")
 
@@ -63,6 +68,7 @@ class Tally:
         compiled: programs that went to XLA.
         refused: numbers of programs by what XLA said against them.
         died: the same of what it died of.
+        spoilt: the same of what the verifier says after a pass: it had taken what was drawn.
         results: of floats that the reference computed: all finite, some, none.
         unable: numbers of programs by what the reference said against them.
     """
@@ -76,13 +82,19 @@ class Tally:
     compiled: int = 0
     refused: dict[str, list[int]] = field(default_factory=dict)
     died: dict[str, list[int]] = field(default_factory=dict)
+    spoilt: dict[str, list[int]] = field(default_factory=dict)
     results: Counter[str] = field(default_factory=Counter)
     unable: dict[str, list[int]] = field(default_factory=dict)
 
     @property
+    def verified(self) -> int:
+        """Programs that XLA's verifier took, whether or not it came to an end with them."""
+        return self.compiled - sum(map(len, (*self.refused.values(), *self.died.values())))
+
+    @property
     def accepted(self) -> int:
         """Programs that XLA compiled."""
-        return self.compiled - sum(map(len, (*self.refused.values(), *self.died.values())))
+        return self.verified - sum(map(len, self.spoilt.values()))
 
 
 def real_programs() -> list[Module]:
@@ -148,7 +160,8 @@ def put_to_xla(xla: XlaBackend, drawn: Drawn, tally: Tally) -> None:
         else:
             xla.compile(drawn.module)
     except BackendFailed as error:
-        tally.died.setdefault(short(error), []).append(drawn.index)
+        kept = tally.spoilt if _AFTER_A_PASS.search(str(error)) else tally.died
+        kept.setdefault(short(error), []).append(drawn.index)
     except HlotoolError as error:
         tally.refused.setdefault(short(error), []).append(drawn.index)
 
@@ -207,9 +220,10 @@ def report(tally: Tally) -> str:
         f"printed, parsed, printed: {len(tally.changed)} differ {tally.changed[:10]}",
     ]
     if tally.compiled:
-        share = tally.accepted / tally.compiled
-        lines.append(f"XLA compiled {tally.accepted} of {tally.compiled} ({share:.3%})")
-    for what, found in (("refused", tally.refused), ("died", tally.died), ("reference unable", tally.unable)):
+        for who, taken in (("verifier", tally.verified), ("compiler", tally.accepted)):
+            lines.append(f"XLA's {who} took {taken} of {tally.compiled} ({taken / tally.compiled:.3%})")
+    for what in ("refused", "died", "spoilt", "unable"):
+        found: dict[str, list[int]] = getattr(tally, what)
         for message, numbers in sorted(found.items(), key=lambda item: -len(item[1])):
             lines.append(f"  {what} {len(numbers)}: {message} (programs {numbers[:5]})")
     if tally.results:
