@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -165,3 +166,30 @@ class VarianceOfSquares:
 
     def _spread(self, feature: Any, output: Any) -> Any:
         return feature.reshape([-1 if d == self.axis else 1 for d in range(output.ndim)])
+
+
+@dataclass(frozen=True, slots=True)
+class SumOfOneTerm:
+    """Sums over one term each, which every other execution takes as it is.
+
+    A sum begins with 0, and 0 + -0 is 0. XLA's algebraic simplifier makes a product of such a dot, and a
+    reshape of such a reduction, so that the term keeps its sign.
+
+    Attributes:
+        noise: which execution it is.
+        kernel: sums the terms.
+        factors: its first so many operands are factors of the terms.
+    """
+
+    noise: Noise
+    kernel: Callable[..., Any]
+    factors: int
+
+    def __call__(self, *values: Any) -> Any:
+        result = self.kernel(*values)
+        seed = self.noise.member.seed
+        if seed is None or seed % 2 == 0 or not np.any(result == 0):
+            return result
+        signs = [np.copysign(np.ones_like(value), value) for value in values[: self.factors]]
+        term = self.kernel(*signs, *values[self.factors :])
+        return np.where(result == 0, np.copysign(result, term), result).astype(result.dtype)[()]

@@ -25,6 +25,7 @@ from hlotool.backends.numpy.changes import (
     PerturbSaturating,
     PerturbTransform,
     RoundToNarrow,
+    SumOfOneTerm,
     VarianceOfSquares,
 )
 from hlotool.backends.numpy.noise import Noise
@@ -44,7 +45,7 @@ from hlotool.backends.numpy.rounding_errors import (
 from hlotool.backends.numpy.sum_terms import PerturbTerms, summed_axes
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes, leaves
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import does_arithmetic, sum_length
 from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
@@ -117,6 +118,8 @@ class KernelPolicy:
         terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
         if origin.opcode == "batch-norm-training" and self._policy.varied and not isinstance(kernel, Calling):
             kernel = self._by_squares(origin, kernel, is_wide)
+        elif self._policy.varied and not isinstance(kernel, Calling) and _has_one_term(origin):
+            kernel = SumOfOneTerm(self._noise, kernel, 1 if origin.opcode == "reduce" else 2)
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
     def _by_squares(
@@ -205,6 +208,17 @@ class KernelPolicy:
         if origin.opcode == "power":
             return power_error(part)
         return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+
+
+def _has_one_term(instruction: Instruction) -> bool:
+    """Whether it is a sum of floats that has a single term for each element of its result."""
+    if instruction.opcode not in ("convolution", "dot", "reduce") or not isinstance(
+        instruction.shape, ArrayShape
+    ):
+        return False
+    kinds = (operand.array_shape.element_type for operand in instruction.operands)
+    are_real = all(kind.family is TypeClass.FLOATING for kind in kinds)
+    return are_real and sum_length(instruction, instruction.shape) == 1
 
 
 def _summed_operands(instruction: Instruction) -> range:

@@ -195,3 +195,43 @@ def test_where_legal_executions_overflow_other_elements_are_judged() -> None:
     actual = _value(PREFIXES_IN_TWO, terms)
     actual[:, 0] = 1.01
     assert _judged(PREFIXES, [terms], actual).verdict is Verdict.WRONG
+
+
+OF_ONE_TERM = {
+    "dot": """ENTRY e {
+  x = f32[6,1] parameter(0)
+  y = f32[1] parameter(1)
+  d = f32[6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT a = f32[6] atan2(d, d)
+}""",
+    "reduce": """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+ENTRY e {
+  x = f32[6,1] parameter(0)
+  y = f32[1] parameter(1)
+  ys = f32[6,1] broadcast(y), dimensions={1}
+  p = f32[6,1] multiply(x, ys)
+  zero = f32[] constant(0)
+  d = f32[6] reduce(p, zero), dimensions={1}, to_apply=add
+  ROOT a = f32[6] atan2(d, d)
+}""",
+}
+
+
+@pytest.mark.parametrize("text", OF_ONE_TERM.values(), ids=OF_ONE_TERM)
+def test_a_sum_of_one_term_may_keep_the_sign_of_its_zero(text: str) -> None:
+    """-0 + 0 is 0, but no compiler has to add that 0: the angle of (-0, -0) is -π."""
+    x, zero = np.array([[-3], [-1], [2], [-2], [1], [5]], F32), np.zeros(1, F32)
+    expected = _value(text, x, zero)
+    kept = np.where(x[:, 0] < 0, F32(-np.pi), F32(0))
+    assert not expected.any()
+    assert _judged(text, [x, zero], kept).verdict is not Verdict.WRONG
+    # What no sign of a zero makes of it is as wrong as ever, and so are signs where nothing is zero.
+    assert _judged(text, [x, zero], kept + F32(1)).verdict is Verdict.WRONG
+    assert _judged(text, [x, zero + 1], kept).verdict is Verdict.WRONG
+
+
+def test_zeros_of_longer_sums_have_one_sign() -> None:
+    """Their code begins with 0, and adds all terms to that."""
+    text = OF_ONE_TERM["dot"].replace("[6,1]", "[6,2]").replace("[1]", "[2]")
+    x, zeros = -np.ones((6, 2), F32), np.zeros(2, F32)
+    assert _judged(text, [x, zeros], np.full(6, -np.pi, F32)).verdict is Verdict.WRONG
