@@ -8,11 +8,14 @@ from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.oracle import Kind
 from hlotool.fuzz.records import FaultRecord
 from hlotool.ir.module import Module
+from hlotool.ir.types import array_shapes
 from hlotool.search.reduction.case_worker import Outcome
 
 #: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
 #: minute that another fault could have.
 _ENOUGH = 2
+#: Bits from which on a type needs no code of its own that packs and unpacks it.
+_BYTE = 8
 
 
 def opcodes_of(module: Module) -> list[str]:
@@ -20,17 +23,31 @@ def opcodes_of(module: Module) -> list[str]:
     return list(dict.fromkeys(i.opcode for i in module.instructions() if i.opcode != "parameter"))
 
 
-def alike(
-    faults: Iterable[FaultRecord], kind: Kind, backend: str, opcodes: Collection[str]
-) -> Iterator[FaultRecord]:
+def families_of(module: Module, opcodes: Collection[str]) -> list[str]:
+    """What a program does some work on: `abs of signed`, `popcnt of signed, narrow` for less than a byte."""
+    found = set()
+    for instruction in module.instructions():
+        if instruction.opcode in opcodes:
+            given = instruction.operands[0].shape if instruction.operands else instruction.shape
+            for shape in array_shapes(given)[:1]:
+                narrow = ", narrow" if shape.element_type.bits < _BYTE else ""
+                found.add(f"{instruction.opcode} of {shape.element_type.family.value}{narrow}")
+    return sorted(found)
+
+
+def alike(faults: Iterable[FaultRecord], kind: Kind, backend: str, module: Module) -> Iterator[FaultRecord]:
     """The frequent faults that a failure may be a case of: their operations are all in its program.
+
+    They work on types of the same families there: that integers wrap is no fault of floats.
 
     Args:
         faults: of the campaign.
         kind: of the failure.
         backend: that failed.
-        opcodes: of the program.
+        module: the program.
     """
+    opcodes = opcodes_of(module)
+    families = set(families_of(module, opcodes))
     for fault in faults:
         if (
             fault.status in ("new", "known")
@@ -38,6 +55,7 @@ def alike(
             and fault.count >= _ENOUGH
             and fault.work
             and set(fault.work) <= set(opcodes)
+            and families.issuperset(fault.families)
         ):
             yield fault
 

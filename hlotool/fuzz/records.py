@@ -61,6 +61,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
         opcodes: of the smallest program.
         work: opcodes of what the accused pass was given at the spot, else of the smallest program, without
             those that only move values about: failures of one fault have them in common.
+        families: of the types that the smallest program does this work on, such as `abs of signed`.
         instructions: its size, parameters not counted.
         before: size of the program that failed first.
         backend: spec that fails.
@@ -87,6 +88,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
     pass_name: str = msgspec.field(name="pass", default="")
     opcodes: list[str] = []
     work: list[str] = []
+    families: list[str] = []
     instructions: int = 0
     before: int = 0
     backend: str = ""

@@ -22,7 +22,7 @@ from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
 from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
-from hlotool.fuzz.likeness import alike, is_same, key_of, opcodes_of
+from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of
 from hlotool.fuzz.limits import LimitedJudge
 from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
@@ -144,6 +144,7 @@ class Triage:
             pass_name=blame.pass_name,
             opcodes=opcodes,
             work=work,
+            families=families_of(case.module, work),
             instructions=case.size,
             before=loaded.case.size,
             backend=failure.backend,
@@ -215,7 +216,7 @@ class Triage:
     def cures(self, module: Module) -> tuple[str, ...]:
         """The backend without the pass of each frequent fault whose operations are all in a program."""
         backend = self.settings.options.backend
-        found = alike(self.faults, "wrong", backend, opcodes_of(module))
+        found = alike(self.faults, "wrong", backend, module)
         return tuple(dict.fromkeys(without(backend, [f.pass_name]) for f in found if f.pass_name))
 
     def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
@@ -224,7 +225,7 @@ class Triage:
         A death says the same words besides; where no pass is accused of it, there is no cure to try.
         """
         died = _says(failure)
-        for fault in alike(self.faults, failure.kind, failure.backend, opcodes_of(case.module)):
+        for fault in alike(self.faults, failure.kind, failure.backend, case.module):
             if (died and fault.signature != died) or not (died or fault.pass_name):
                 continue
             cure = without(options.backend, [fault.pass_name])

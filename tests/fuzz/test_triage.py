@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame
-from hlotool.fuzz.likeness import is_same, key_of
+from hlotool.fuzz.likeness import families_of, is_same, key_of
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
 from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
 from hlotool.fuzz.records import FaultRecord
@@ -50,11 +50,16 @@ def test_what_is_frequent_is_cured_without_its_pass() -> None:
     others = (
         replace(often, count=1),
         replace(often, work=["negate", "slice"]),
+        replace(often, families=["negate of floating"]),
+        replace(often, families=["negate of signed, narrow"]),
         replace(often, pass_name=""),
         replace(often, backend="numpy"),
     )
     assert Triage(settings, [*others]).cures(parse_module(text)) == ()
-    assert Triage(settings, [*others, often]).cures(parse_module(text)) == ("xla:disable=algsimp",)
+    module = parse_module(text)
+    assert families_of(module, ["negate"]) == ["negate of signed"]
+    for same in (often, replace(often, families=["negate of signed"])):
+        assert Triage(settings, [*others, same]).cures(module) == ("xla:disable=algsimp",)
 
 
 def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
