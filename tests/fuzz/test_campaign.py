@@ -120,7 +120,7 @@ def test_the_worker_that_judges_knows_the_cure() -> None:
 def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:
     """`simplify` and `cse` are tested elsewhere on far more; here that nothing is reported of them."""
     given = ["--backend", "opt:passes=simplify+cse", "--out", tmp_path, "--seed", "5", "--jobs", "1"]
-    record = fuzz.json(*given, "--programs", "12")
+    record = fuzz.json(*given, "--programs", "18")
     assert record["faults"] == []
     assert record["tally"]["kinds"]["agree"] > 6
     assert record["tally"]["passes"]
