@@ -243,3 +243,23 @@ def update_at_a_byte() -> Iterator[Call]:
         return lax.dynamic_update_slice(x, y, (np.int8(87),))
 
     yield update_at_a_byte, np.zeros(300, np.int32), np.arange(1, 29, dtype=np.int32)
+
+
+@program(
+    "pad",
+    "reduce-window",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="",
+        wrong="a padding that cuts elements off is added to that of windows, which then cover what was cut off",
+    ),
+)
+def windows_on_what_was_cut_off() -> Iterator[Call]:
+    """Sums in windows that reach beyond an array, of which a negative padding has cut the last row off."""
+
+    def windows_on_what_was_cut_off(x):
+        cut = lax.pad(x, np.int32(0), [(3, -1, 1), (0, 0, 0)])
+        return lax.reduce_window(cut, np.int32(0), lax.add, (1, 2), (1, 1), [(2, 1), (0, 0)])
+
+    yield windows_on_what_was_cut_off, np.array([[1, 2]], np.int32)
