@@ -126,8 +126,8 @@ class RoundToNarrow:
         if self.noise.member.seed is None or not self.error.relative:
             return rounded
         off = self.noise.perturbed(value, self.error.relative, 0)
-        # What the type holds exactly is not rounded in any execution.
-        exact = np.equal(rounded, value)
+        # What the type holds exactly is not rounded in any execution, unless nothing is exact but zero.
+        exact = np.equal(rounded, value) if self.error.zeros else np.equal(value, 0)
         return np.where(exact, rounded, widen(narrow(off, self.kind), self.kind))[()]
 
 
