@@ -14,6 +14,9 @@ from hlotool.search.reduction.case_worker import Outcome
 #: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a
 #: minute that another fault could have.
 _ENOUGH = 2
+#: Passes that compute what is constant, one instruction after the other: to blame is the code for the opcode
+#: whose value is wrong, whatever its operands are made by.
+_FOLDING = frozenset({"constant_folding"})
 #: Bits from which on a type needs no code of its own that packs and unpacks it.
 _BYTE = 8
 
@@ -82,5 +85,7 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
         one.kind != "wrong" and one.signature != other.signature
     ):
         return False
+    if one.pass_name in _FOLDING and one.signature == other.signature and " of " in one.signature:
+        return True
     first, second = {*one.work}, {*other.work}
     return bool(first and second) and (first <= second or second <= first)

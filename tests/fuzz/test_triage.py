@@ -42,6 +42,17 @@ def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> N
     assert not is_same(fault(), fault("slice"))
 
 
+def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> None:
+    padded, turned = (
+        replace(fault(*work, pass_name="constant_folding"), signature="wrong: value of convolution")
+        for work in (("pad", "convolution"), ("transpose", "convolution"))
+    )
+    assert is_same(padded, turned)
+    assert not is_same(padded, replace(turned, signature="wrong: value of dot"))
+    assert not is_same(*(replace(one, signature="wrong") for one in (padded, turned)))
+    assert not is_same(*(replace(one, pass_name="algsimp") for one in (padded, turned)))
+
+
 def test_what_is_frequent_is_cured_without_its_pass() -> None:
     """Only where all of its operations are there, and a pass is accused that can be left out."""
     text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
