@@ -45,12 +45,14 @@ class Member:
             by a coin per operation.
         flushes: denormal results become zero.
         scale: multiplies every error.
+        skips_zeros: no zero is added to anything, so that -0 keeps its sign.
     """
 
     seed: int | None = None
     keeps: float = 0.0
     flushes: bool = False
     scale: float = 1.0
+    skips_zeros: bool = False
 
 
 class Noise:

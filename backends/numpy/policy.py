@@ -26,6 +26,7 @@ from hlotool.backends.numpy.changes import (
     PerturbTransform,
     RoundToNarrow,
     SumOfOneTerm,
+    SumOfZeros,
     VarianceOfSquares,
 )
 from hlotool.backends.numpy.noise import Noise
@@ -118,8 +119,8 @@ class KernelPolicy:
         terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
         if origin.opcode == "batch-norm-training" and self._policy.varied and not isinstance(kernel, Calling):
             kernel = self._by_squares(origin, kernel, is_wide)
-        elif self._policy.varied and not isinstance(kernel, Calling) and _has_one_term(origin):
-            kernel = SumOfOneTerm(self._noise, kernel, 1 if origin.opcode == "reduce" else 2)
+        elif self._policy.varied and not isinstance(kernel, Calling):
+            kernel = self._with_signs_of_zeros(origin, kernel)
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
     def _by_squares(
@@ -134,6 +135,14 @@ class KernelPolicy:
             self._noise, relative, origin.number("epsilon"), origin.integer("feature_index")
         )
         return lambda x, scale, offset: change(kernel(x, scale, offset), offset)
+
+    def _with_signs_of_zeros(self, origin: Instruction, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """A sum whose zeros have the signs that a simplifier leaves them."""
+        if not _adds_real_floats(origin):
+            return kernel
+        if origin.opcode == "add":
+            return SumOfZeros(self._noise, kernel)
+        return SumOfOneTerm(self._noise, kernel, 1 if origin.opcode == "reduce" else 2)
 
     def _rounds(self, origin: Instruction) -> bool:
         """Whether results are rounded here; constants have kernels only where they are uncertain."""
@@ -210,15 +219,13 @@ class KernelPolicy:
         return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
 
 
-def _has_one_term(instruction: Instruction) -> bool:
-    """Whether it is a sum of floats that has a single term for each element of its result."""
-    if instruction.opcode not in ("convolution", "dot", "reduce") or not isinstance(
-        instruction.shape, ArrayShape
-    ):
+def _adds_real_floats(instruction: Instruction) -> bool:
+    """Whether it adds two real floats, or sums one for each element of its result."""
+    shape = instruction.shape
+    if instruction.opcode not in ("add", "convolution", "dot", "reduce") or not isinstance(shape, ArrayShape):
         return False
     kinds = (operand.array_shape.element_type for operand in instruction.operands)
-    are_real = all(kind.family is TypeClass.FLOATING for kind in kinds)
-    return are_real and sum_length(instruction, instruction.shape) == 1
+    return all(kind.family is TypeClass.FLOATING for kind in kinds) and sum_length(instruction, shape) == 1
 
 
 def _summed_operands(instruction: Instruction) -> range:

@@ -155,7 +155,8 @@ class Ensemble:
         known, backend, run = self._wide_runs(uncertain)
         for number in range(len(known), count):
             scale = self._scale if number % 2 == 0 else -self._scale
-            backend.noise.member = Member(self._seed_of(number // 2), scale=scale)
+            skips_zeros = number % 2 == 1
+            backend.noise.member = Member(self._seed_of(number // 2), scale=scale, skips_zeros=skips_zeros)
             known.append(self._executed(run))
         return known[:count]
 
@@ -173,7 +174,8 @@ class Ensemble:
 
     def _member(self, number: int) -> Member:
         keeps = _KEEPS[number % len(_KEEPS)]
-        return Member(self._seed_of(number), keeps, number % _FLUSHES == _FLUSHES - 1, self._scale)
+        flushes, skips_zeros = number % _FLUSHES == _FLUSHES - 1, number % 2 == 1
+        return Member(self._seed_of(number), keeps, flushes, self._scale, skips_zeros)
 
     def _seed_of(self, number: int) -> int:
         return hash((self._seed, number))
