@@ -37,7 +37,9 @@ class Perturb:
 
     def __call__(self, value: Any) -> Any:
         changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
-        return flushed(changed, self.tiny) if self.tiny and self.noise.member.flushes else changed
+        if self.tiny and self.noise.member.flushes:
+            changed = flushed(changed, self.tiny)
+        return with_sign_of_nan(changed, self.noise.member.signs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,18 @@ def flushed(value: Any, tiny: float) -> Any:
         parts = np.array(value, order="C", ndmin=1).view(value.real.dtype)
         return flushed(parts, tiny).view(value.dtype).reshape(value.shape)[()]
     return np.where(np.abs(value) < tiny, np.copysign(value.dtype.type(0), value), value)[()]
+
+
+def with_sign_of_nan(value: Any, sign: int) -> Any:
+    """All NaN of a real array with the sign of `sign`; as they are where it is 0.
+
+    Which sign the NaN of an operation has IEEE 754 leaves open: x86 sets it, constant folding does not. A
+    total order puts the ones before all numbers, and the others behind them.
+    """
+    if not sign or value.dtype.kind != "f":
+        return value
+    nan = np.isnan(value)
+    return np.where(nan, np.copysign(value, sign), value)[()] if nan.any() else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,7 @@ class RoundToNarrow:
     keeps: bool | None = None
 
     def __call__(self, value: Any) -> Any:
+        value = with_sign_of_nan(value, self.noise.member.signs)
         if self.noise.coin() if self.keeps is None else self.keeps:
             return value
         rounded = widen(narrow(value, self.kind), self.kind)
@@ -185,7 +200,7 @@ class SumOfZeros:
 
     def __call__(self, one: Any, other: Any) -> Any:
         result = self.kernel(one, other)
-        if not self.noise.member.skips_zeros or np.all(result):
+        if not self.noise.member.signs or np.all(result):
             return result
         both = (one == 0) & (other == 0) & (np.signbit(one) | np.signbit(other))
         return np.where(both, -np.abs(result), result).astype(result.dtype)[()]
@@ -210,7 +225,7 @@ class SumOfOneTerm:
 
     def __call__(self, *values: Any) -> Any:
         result = self.kernel(*values)
-        if not self.noise.member.skips_zeros or np.all(result):
+        if not self.noise.member.signs or np.all(result):
             return result
         signs = [np.copysign(np.ones_like(value), value) for value in values[: self.factors]]
         term = self.kernel(*signs, *values[self.factors :])

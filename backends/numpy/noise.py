@@ -45,14 +45,16 @@ class Member:
             by a coin per operation.
         flushes: denormal results become zero.
         scale: multiplies every error.
-        skips_zeros: no zero is added to anything, so that -0 keeps its sign.
+        signs: of zeros and NaN, where they may have others: 0 for those that NumPy makes; else no zero is
+            added to anything, so that -0 stays, and NaN that operations make are positive (1) or negative
+            (-1).
     """
 
     seed: int | None = None
     keeps: float = 0.0
     flushes: bool = False
     scale: float = 1.0
-    skips_zeros: bool = False
+    signs: int = 0
 
 
 class Noise:

@@ -155,8 +155,7 @@ class Ensemble:
         known, backend, run = self._wide_runs(uncertain)
         for number in range(len(known), count):
             scale = self._scale if number % 2 == 0 else -self._scale
-            skips_zeros = number % 2 == 1
-            backend.noise.member = Member(self._seed_of(number // 2), scale=scale, skips_zeros=skips_zeros)
+            backend.noise.member = Member(self._seed_of(number // 2), scale=scale, signs=_signs(number))
             known.append(self._executed(run))
         return known[:count]
 
@@ -174,8 +173,8 @@ class Ensemble:
 
     def _member(self, number: int) -> Member:
         keeps = _KEEPS[number % len(_KEEPS)]
-        flushes, skips_zeros = number % _FLUSHES == _FLUSHES - 1, number % 2 == 1
-        return Member(self._seed_of(number), keeps, flushes, self._scale, skips_zeros)
+        flushes = number % _FLUSHES == _FLUSHES - 1
+        return Member(self._seed_of(number), keeps, flushes, self._scale, _signs(number))
 
     def _seed_of(self, number: int) -> int:
         return hash((self._seed, number))
@@ -183,6 +182,11 @@ class Ensemble:
     def _executed(self, run: Callable[[], Value]) -> list[Array]:
         """The leaves of one execution; raises as `Clock.timed`."""
         return array_leaves(self.side.shape, self._clock.timed(run))
+
+
+def _signs(number: int) -> int:
+    """See `Member.signs`: every other execution leaves them as they are, the others take turns."""
+    return (0, 1, 0, -1)[number % 4]
 
 
 def _plain(wide: bool) -> Backend:
