@@ -30,8 +30,9 @@ import numpy as np
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Unseen, place
-from hlotool.scale.sizes import Size, Sizes
+from hlotool.scale.sizes import Sizes
 from hlotool.scale.stated import Doubt, Stated, Statement
+from hlotool.scale.terms import Size
 
 #: A compiler hides a position in a number that is a little larger or smaller.
 _NEAR: Final = 8
@@ -165,7 +166,7 @@ class _Dimension:
             return set()
         if alone:
             why = f"{place(self._reader(alone))}: a position in it, in one program only"
-            if not is_clear or self.sizes.is_mixed(self.size):
+            if not is_clear or self._is_mixed():
                 self.sizes.freeze(self.size, why)
                 return set()
             staying = self._staying(alone, left)
@@ -181,6 +182,10 @@ class _Dimension:
                     _follow(program, statement)
                     followed.add(statement)
         return followed
+
+    def _is_mixed(self) -> bool:
+        """Whether elements of it are mixed by a reshape."""
+        return not self.sizes.mixed_atoms().isdisjoint(self.sizes.atoms(self.size))
 
     def unseen(self) -> Iterator[Unseen]:
         """What one of the programs has alone, and nothing follows."""

@@ -31,7 +31,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.quotients import Quotients, Term
 from hlotool.scale.rules.base import Number, Relations, place
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 #: Fewer elements are numbers like any others: a half, an eighth.
 _LEAST: Final = 16

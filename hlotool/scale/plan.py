@@ -19,8 +19,8 @@ from hlotool.scale.classes import Classes, classes_of
 from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
 from hlotool.scale.rewrite import Rewrite
-from hlotool.scale.sizes import Dims, Size
 from hlotool.scale.solver import SMALLEST, choices, given, last_resorts
+from hlotool.scale.terms import Dims, Size
 from hlotool.scale.wish import Wish, wish_of
 
 #: A comparison holds the values of both sides, and those of legal executions in f64 beside them.

@@ -13,8 +13,8 @@ from hlotool.scale.loops import SizeConstant
 from hlotool.scale.places import PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Relations, place
 from hlotool.scale.shards import relate_lasts, relate_shards
-from hlotool.scale.sizes import Size
 from hlotool.scale.spread import Spread
+from hlotool.scale.terms import Size
 
 #: What is added to an index besides, such as the one of the last element, is no more than that.
 _NEAR: Final = 8

@@ -12,7 +12,7 @@ from itertools import count, islice
 from typing import Final
 
 from hlotool.scale.classes import Classes
-from hlotool.scale.sizes import Form, Size
+from hlotool.scale.terms import Form, Size
 
 #: Sizes up to this stay: heads of a group, experts that are chosen, channels of an image are what they are.
 SMALLEST: Final = 8
