@@ -35,7 +35,7 @@ from hlotool.scale.stated import Doubt, Stated, Statement
 from hlotool.scale.terms import Size
 
 #: A compiler hides a position in a number that is a little larger or smaller.
-_NEAR: Final = 8
+NEAR: Final = 8
 #: Where both programs state more positions than this of one dimension it is taken apart: they stay as they
 #: are in both.
 _MOST_SHARED: Final = 8
@@ -103,7 +103,7 @@ def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
     the same number, or where something is compared with its neighbour: `i < n` is `i <= n - 1`.
     """
     position = max(statement.positions)
-    near = 0 if statement.is_last else _NEAR
+    near = 0 if statement.is_last else NEAR
     numbers = {position, position + statement.offset}
     beside = {number + step for number in numbers for step in (-1, 1)} if statement.is_last else set()
     return statement.is_limit and any(
@@ -210,7 +210,7 @@ class _Dimension:
 
     def _staying(self, alone: set[int], left: set[int]) -> set[int]:
         """Positions that cannot follow, though programs say different things there."""
-        near = {other for other in left if any(abs(position - other) <= _NEAR for position in alone)}
+        near = {other for other in left if any(abs(position - other) <= NEAR for position in alone)}
         compared = {
             position
             for program, said in zip(self.stated, self.said)
