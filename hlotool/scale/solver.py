@@ -49,7 +49,7 @@ def last_resorts(classes: Classes) -> Iterator[Mapping[Size, int]]:
     First they are out of order, though still different: what most arrays have becomes smallest.
     Then neighbours in their order share a number, and less and less can be told apart.
     """
-    numbers = count(STARTS[-1])
+    numbers: Iterator[int] = count(STARTS[-1])
     yield from filter(None, [chosen_from(classes, numbers, 1, _LEAST_OF_ALL, is_in_order=False)])
     for least, width in _SHARING:
         numbers = (least + position // width for position in count())
