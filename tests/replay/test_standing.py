@@ -114,3 +114,14 @@ def test_a_process_that_dies(
     [only] = hlotool.replay(str(dump), cache=False).rows
     assert only.verdict is verdict
     assert bool(only.unfinished) == (verdict in AGREEING)
+
+
+def test_a_twin_does_not_wait_for_the_same_end(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        write_module(dump, number, DOUBLE, SQUARE)
+    monkeypatch.setenv("PLANTED", "divergence hang")
+    first, twin = hlotool.replay(str(dump), timeout=3.0, cache=False).rows
+    assert (
+        first.unfinished == twin.unfinished == "the explanation: no answer within 3 s; the process was killed"
+    )
+    assert twin.twin_of == first.path
