@@ -1,4 +1,4 @@
-"""What half and twice each threshold of smaller sizes does: false alarms, programs that stay, sizes.
+"""What other values of each threshold of smaller sizes do: false alarms, programs that stay, sizes.
 
     python benchmarks/scaled_thresholds.py [--seed S] [--only REGEX] [--models WORK --models-only REGEX]
 
@@ -38,6 +38,8 @@ _THRESHOLDS = (
     ((means,), "_ROUNDINGS", ("models",)),
     ((plan,), "RUNS_AT_LAST", ("models",)),
 )
+#: Of their values.
+_FACTORS = (0, 0.5, 1, 2, 8)
 _MEMORY, _SECONDS = 8 << 30, 120
 
 
@@ -98,7 +100,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_programs(Path(folder), arguments.seed)
         for modules, name, on in _THRESHOLDS:
-            for factor in (0.5, 1, 2) if re.search(arguments.only, name) else ():
+            for factor in _FACTORS if re.search(arguments.only, name) else ():
                 with changed(modules, name, factor) as value:
                     if "places" in on:
                         print(name, value, "places:", of_places(folder, arguments.seed), flush=True)
