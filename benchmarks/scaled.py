@@ -40,6 +40,8 @@ from hlotool.values.generate_constants import generate_constants  # noqa: E402
 
 #: What a replay may take, and a compilation.
 _MEMORY, _SECONDS = 8 << 30, 120
+#: Of the row of a replay.
+_KEPT = ("verdict", "reason", "wall", "processor", "unfinished", "scaled")
 BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_after_optimizations.txt"
 
 
@@ -70,10 +72,13 @@ def compile_here(file: Path, folder: Path) -> None:
 
 
 def replayed(folder: Path) -> dict[str, Any]:
-    """The row of a replay; its verdict is `timeout` where two minutes were not enough."""
+    """The row of a replay; its verdict is `timeout` where two minutes were not enough.
+
+    `wall` is the time that it took, `processor` that of the processor, of all processes.
+    """
     command = [sys.executable, "-m", "hlotool", "run", str(folder), "--json", "--no-cache", "--no-resume"]
     command += ["--memory-limit", "8G", "--timeout", str(_SECONDS), "--first-divergence"]
-    began = time.perf_counter()
+    began, before = time.perf_counter(), os.times()
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False
     )
@@ -82,6 +87,8 @@ def replayed(folder: Path) -> dict[str, Any]:
     except (ValueError, LookupError):
         row = {"verdict": "crashed", "reason": done.stderr[-300:]}
     row["wall"] = round(time.perf_counter() - began, 1)
+    after = os.times()
+    row["processor"] = round(sum(after[2:4]) - sum(before[2:4]), 1)
     return row
 
 
@@ -137,9 +144,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--json", type=Path, help="file for all figures")
     parser.add_argument("--no-replay", action="store_true", help="only scale, and ask XLA")
+    parser.add_argument("--no-xla", action="store_true", help="do not ask XLA")
     arguments = parser.parse_args()
     work = arguments.work or Path(tempfile.mkdtemp(prefix="hlotool-scaled-"))
-    rows = []
+    rows, summary = [], {}
     for file in sorted(arguments.folder.rglob("*.txt")):
         if not re.search(arguments.only, str(file)):
             continue
@@ -150,17 +158,18 @@ def main() -> None:
             row["verdict"] = problem
         else:
             found = {} if arguments.no_replay else replayed(folder)
-            row |= {key: found.get(key) for key in ("verdict", "reason", "wall", "scaled")}
-            row["xla"] = accepted(folder)
+            row |= {key: found.get(key) for key in _KEPT}
+            row["xla"] = {} if arguments.no_xla else accepted(folder)
             rng = random.Random(f"{arguments.seed} {folder.name}")
             row["faults"] = list(planted(folder, arguments.cases, rng))
         rows.append(row)
-        print(row["name"], row["verdict"], row.get("wall"), row.get("xla"), row.get("faults"), flush=True)
-    load = os.getloadavg()[0]
-    summary = {"verdicts": Counter(row["verdict"] for row in rows), "load": load}
+        row["load"] = os.getloadavg()[0]
+        shown = ("name", "verdict", "wall", "processor", "unfinished", "xla", "faults", "load")
+        print(*(row.get(key) for key in shown), flush=True)
+        summary = {"verdicts": Counter(row["verdict"] for row in rows)}
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"rows": rows, "summary": summary}, indent=1))
     print(summary)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "summary": summary}, indent=1))
 
 
 if __name__ == "__main__":

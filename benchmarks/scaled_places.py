@@ -172,6 +172,18 @@ def _updates(a: int, b: int, j: int, k: int) -> _Programs:
     }
 
 
+def write_programs(folder: Path, seed: int, only: str = "") -> None:
+    """Write programs, as JAX lowers them and as XLA compiles them, as a dump."""
+    jax.config.update("jax_platforms", "cpu")
+    for name, (function, shapes) in programs(random.Random(seed)).items():
+        if re.search(only, name):
+            lowered = jax.jit(function).lower(*shapes).compiler_ir("hlo")
+            module = parse_module(lowered.as_hlo_text(print_large_constants=True))
+            stem = folder / f"module_0001.{name}.x"
+            stem.with_suffix(".before_optimizations.txt").write_text(module.to_text())
+            stem.with_suffix(".cpu_after_optimizations.txt").write_text(optimised(module, "xla").to_text())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seed", type=int, default=0, help="of places")
@@ -179,17 +191,8 @@ def main() -> None:
     parser.add_argument("--memory", default="100K", help="of a comparison")
     parser.add_argument("--json", type=Path, help="file for all figures")
     arguments = parser.parse_args()
-    jax.config.update("jax_platforms", "cpu")
     with tempfile.TemporaryDirectory() as made:
-        for name, (function, shapes) in programs(random.Random(arguments.seed)).items():
-            if re.search(arguments.only, name):
-                lowered = jax.jit(function).lower(*shapes).compiler_ir("hlo")
-                module = parse_module(lowered.as_hlo_text(print_large_constants=True))
-                stem = Path(made) / f"module_0001.{name}.x"
-                stem.with_suffix(".before_optimizations.txt").write_text(module.to_text())
-                stem.with_suffix(".cpu_after_optimizations.txt").write_text(
-                    optimised(module, "xla").to_text()
-                )
+        write_programs(Path(made), arguments.seed, arguments.only)
         rows = {
             scale: hlotool.replay(made, scale=scale, seed=arguments.seed, cache=False).rows
             for scale in ("never", arguments.memory)

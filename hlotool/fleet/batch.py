@@ -13,7 +13,8 @@ from hlotool.errors import BackendFailed
 from hlotool.fleet.identity import Identity, identity_of
 from hlotool.fleet.known import Known
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.task import Task, failed_row
+from hlotool.replay.standing import rows_so_far
+from hlotool.replay.task import Task
 from hlotool.workers.collector import collector_off
 from hlotool.workers.executor import Done, Executor, Started
 
@@ -273,7 +274,7 @@ def _keys_of(identity: Identity) -> list[str]:
 
 
 def rows_of(task: Task, done: Done) -> list[ModuleRecord]:
-    """What the worker found, or one row that says how it failed."""
+    """What the worker found, with a row that says how it failed where it did."""
     if isinstance(done.value, BackendFailed):
-        return [failed_row(task, done.value, done.seconds)]
+        return rows_so_far(task, done.value, done.so_far, done.seconds)
     return _decoder.decode(done.value)

@@ -166,7 +166,8 @@ class Cluster(Executor):
             return None
         if reply.failure is not None:
             kind, backend, message, log = reply.failure
-            return Done(index, kind(backend, message, log), reply.seconds, reply.is_as_there)
+            failure = kind(backend, message, log)
+            return Done(index, failure, reply.seconds, reply.is_as_there, reply.so_far)
         assert reply.value is not None
         return Done(index, reply.value, reply.seconds, reply.is_as_there)
 

@@ -109,6 +109,8 @@ class Known:
         if entry.is_shared and entry.program in self._entries:
             entry = msgspec.structs.replace(entry, is_shared=False)  # what the first one said stays
         self._keep(identity.exact, entry)
+        if any(row.unfinished for row in rows):
+            return  # a later command may have time for the rest
         verdicts = {row.verdict for row in rows}
         if self.journal is not None and not verdicts & OF_THE_MACHINE:
             self.journal.add(identity.exact, msgspec.to_builtins(entry))

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -79,6 +79,7 @@ class Reply:
     Attributes:
         value: its result in MessagePack; None where there is none.
         failure: why there is none: the kind of error, and its arguments.
+        so_far: what the task had handed over before it failed.
         seconds: wall time of the call.
         notes: warnings for the user.
         is_blind: this machine has not got the files.
@@ -88,6 +89,7 @@ class Reply:
 
     value: bytes | None = None
     failure: tuple[type[BackendFailed], str, str, str] | None = None
+    so_far: tuple[bytes, ...] = ()
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     is_blind: bool = False
@@ -142,7 +144,8 @@ def run_order(setup: Setup, order: Order) -> Reply:
     if isinstance(done.value, BackendFailed):
         error = done.value
         failure = type(error), error.backend, error.message, error.log
-        return Reply(failure=failure, seconds=done.seconds, notes=notes, is_as_there=is_as_there)
+        failed = Reply(failure=failure, so_far=tuple(done.so_far), seconds=done.seconds)
+        return replace(failed, notes=notes, is_as_there=is_as_there)
     return Reply(done.value, seconds=done.seconds, notes=notes, is_as_there=is_as_there)
 
 

@@ -225,6 +225,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             earlier ones of the module.
         coverage_missing: why that was not looked at.
         error: why it came to nothing.
+        unfinished: what came after the verdict and was cut off, and why: that may be more inputs, or the
+            explanation; empty where nothing was.
         notes: how the values of several devices became one result.
         twin_of: path of the first module that has the same programs under other names, whose answer this is;
             empty for the first one.
@@ -255,6 +257,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     coverage: CoverageRecord | None = None
     coverage_missing: str = ""
     error: ErrorRecord | None = None
+    unfinished: str = ""
     notes: list[str] = []
     twin_of: str = ""
     seconds: float = 0.0

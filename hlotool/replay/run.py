@@ -30,6 +30,7 @@ from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
 from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.stages import Selection, select_stages
+from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
 from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.scale.wish import NEVER
@@ -48,12 +49,14 @@ def replay_module(task: Task) -> list[ModuleRecord]:
         BackendFailed: a backend is of no more use in this process.
     """
     rows: list[ModuleRecord] = []
+    standing = Standing()
     began = time.perf_counter()
     try:
         _warm_up(task.options)
-        for row in _rows(task):
+        for row in _rows(task, standing):
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
+            standing.is_finished(rows[-1])
             began = now
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
@@ -72,13 +75,13 @@ def _warm_up(options: ReplayOptions) -> None:
             backend.warm_up()
 
 
-def _rows(task: Task) -> Iterator[ModuleRecord]:
+def _rows(task: Task, standing: Standing) -> Iterator[ModuleRecord]:
     selection = select_stages(task.module, task.options.stages)
     stages = [stage for stage in (selection.reference, *selection.tested) if stage is not None]
     fitted = fitting(task, stages, may_be_in_place=True)
     count, failure = 0, ""
     try:
-        for row in _rows_of(fitted, selection):
+        for row in _rows_of(fitted, selection, standing):
             yield fitted.noted(row)
             count += 1
     except (MemoryError, BackendOutOfMemory, NoRoomOnDisk) as error:
@@ -88,12 +91,12 @@ def _rows(task: Task) -> Iterator[ModuleRecord]:
     if failure:
         # Only now, when the frames of what failed have let go of what they held.
         fitted = replace(fitting(task, stages), note=f"as it is, it did not run: {failure}")
-        for row in _rows_of(fitted, selection):
+        for row in _rows_of(fitted, selection, standing):
             yield fitted.noted(row)
 
 
-def _rows_of(fitted: Fitted, selection: Selection) -> Iterator[ModuleRecord]:
-    task = fitted.task
+def _rows_of(fitted: Fitted, selection: Selection, standing: Standing) -> Iterator[ModuleRecord]:
+    task, standing.noted = fitted.task, fitted.noted
     before = work_done()
     reference = _reference(task, selection.reference)
     origin = _origin(task, selection.reference, reference)
@@ -109,10 +112,13 @@ def _rows_of(fitted: Fitted, selection: Selection) -> Iterator[ModuleRecord]:
     loading = (work_done() - before) // max(1, len(programs))
     aside = Aside(reference, task.options)
     own = origin.runner.copies, fitted.scaled, fitted.keep
-    for trial in trials(task.module, origin.module, task.options, *own):
+    for number, trial in enumerate(trials(task.module, origin.module, task.options, *own), start=1):
         whole = None if origin is reference else origin.runner.run(trial.arguments).value
+        # Of several trials each has a name.
+        is_last = trial.result is None and (not trial.name or number == len(task.module.captures))
         rows = _trial_rows(
-            *(task, reference, programs, trial, whole, aside, loading), not stages, fitted.keep
+            *(task, reference, programs, trial, whole, aside, loading),
+            *(not stages, fitted.keep, standing, is_last),
         )
         if task.options.save_values is not None:
             rows = _saving(rows, task, reference, programs, trial)
@@ -153,11 +159,14 @@ def _trial_rows(
     loading: int,
     is_alone: bool,
     keep: Keep,
+    standing: Standing,
+    is_last: bool,
 ) -> Iterator[ModuleRecord]:
     """The reference runs once; a tested program that fails costs its own row only.
 
     `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of
-    runs; `loading` is the work of reading a program; `keep` is given the expected result.
+    runs; `loading` is the work of reading a program; `keep` is given the expected result; `standing` is told
+    of verdicts; `is_last`: the row of the last program is the last one of the module.
     """
     began, before = time.perf_counter(), work_done()
     expected = keep(reference.runner.run(trial.arguments, whole).value)
@@ -180,6 +189,10 @@ def _trial_rows(
             row = _judged(task, reference, program, trial, expected, outcome, both)
             if program.backend == reference.backend:
                 last = program, outcome.value, row
+            doubt = partial(doubt_of, reference=reference.module, tested=program.module)
+            ends = is_last and program is programs[-1]
+            if not doubt(row.verdict):
+                standing.stands(aside.briefly_noted(row), FURTHER, ends)
 
             judge = partial(_judged_on_other, task, reference, program, both)
 
@@ -188,10 +201,11 @@ def _trial_rows(
                 *(task, reference, program, trial, row, loading + spent),
                 *(judge, len(programs), aside.ran_on_further),
             )
-            if why := doubt_of(row.verdict, reference.module, program.module):
+            if why := doubt(row.verdict):
                 problem = Unsupported(why, location=Location(program.path))
                 yield _failed(task, reference, program.label, program.path, problem)
                 continue
+            standing.stands(aside.briefly_noted(row), EXPLAINING, ends)
             row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
             yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
     if trial.result is not None and reference.module.generated:

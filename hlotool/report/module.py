@@ -133,6 +133,8 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
         yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield "file", path_text(module.path)
+    if module.unfinished:
+        yield "not finished", module.unfinished
     if module.divergence_missing:
         yield "first divergence", module.divergence_missing
     yield from _special_facts(module)

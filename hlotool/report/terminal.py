@@ -125,6 +125,7 @@ class RunReport(Report[RunRecord]):
 def basis_lines(run: RunRecord) -> Iterator[str]:
     """What the agreement rests on, so that it is not over-read."""
     yield from _memory(run)
+    yield from _unfinished(run)
     yield from _exactness(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
     if not agreeing:
@@ -169,6 +170,13 @@ def _memory(run: RunRecord) -> Iterator[str]:
         f"{of_all or of_some} from the verdict cache, found {when} by the same versions and options"
         " (--no-cache replays them)"
     )
+
+
+def _unfinished(run: RunRecord) -> Iterator[str]:
+    """Which verdicts are all that was found in the time."""
+    if cut := [module for module in run.modules if module.unfinished]:
+        verb = "was" if len(cut) == 1 else "were"
+        yield f"{len(cut)} of {len(run.modules)} {verb} not finished after the verdict: {cut[0].unfinished}"
 
 
 def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:

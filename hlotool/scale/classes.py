@@ -29,7 +29,7 @@ from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its
     pointwise,
 )
 from hlotool.scale.rules.base import RULES, Relations, place
-from hlotool.scale.sizes import Form, Size
+from hlotool.scale.terms import Form, Size
 from hlotool.scale.twins import unify_twins
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time

@@ -30,13 +30,16 @@ import numpy as np
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Unseen, place
-from hlotool.scale.sizes import Size, Sizes
+from hlotool.scale.sizes import Sizes
 from hlotool.scale.stated import Doubt, Stated, Statement
+from hlotool.scale.terms import Size
 
-#: A compiler hides a position in a number that is a little larger or smaller.
-_NEAR: Final = 8
+#: A compiler hides a position in a number that is a little larger or smaller: what it adds to an index
+#: besides, such as the one of the last element, is no more than that. At 0 a limit in another form, one
+#: number away, would not be seen; from 4 to 64 nothing changes (RESULTS.md, "Thresholds of smaller sizes").
+NEAR: Final = 8
 #: Where both programs state more positions than this of one dimension it is taken apart: they stay as they
-#: are in both.
+#: are in both. At 0 no place would follow that both have; from 4 to 64 nothing changes (likewise).
 _MOST_SHARED: Final = 8
 
 
@@ -102,7 +105,7 @@ def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
     the same number, or where something is compared with its neighbour: `i < n` is `i <= n - 1`.
     """
     position = max(statement.positions)
-    near = 0 if statement.is_last else _NEAR
+    near = 0 if statement.is_last else NEAR
     numbers = {position, position + statement.offset}
     beside = {number + step for number in numbers for step in (-1, 1)} if statement.is_last else set()
     return statement.is_limit and any(
@@ -165,7 +168,7 @@ class _Dimension:
             return set()
         if alone:
             why = f"{place(self._reader(alone))}: a position in it, in one program only"
-            if not is_clear or self.sizes.is_mixed(self.size):
+            if not is_clear or self._is_mixed():
                 self.sizes.freeze(self.size, why)
                 return set()
             staying = self._staying(alone, left)
@@ -181,6 +184,10 @@ class _Dimension:
                     _follow(program, statement)
                     followed.add(statement)
         return followed
+
+    def _is_mixed(self) -> bool:
+        """Whether elements of it are mixed by a reshape."""
+        return not self.sizes.mixed_atoms().isdisjoint(self.sizes.atoms(self.size))
 
     def unseen(self) -> Iterator[Unseen]:
         """What one of the programs has alone, and nothing follows."""
@@ -205,7 +212,7 @@ class _Dimension:
 
     def _staying(self, alone: set[int], left: set[int]) -> set[int]:
         """Positions that cannot follow, though programs say different things there."""
-        near = {other for other in left if any(abs(position - other) <= _NEAR for position in alone)}
+        near = {other for other in left if any(abs(position - other) <= NEAR for position in alone)}
         compared = {
             position
             for program, said in zip(self.stated, self.said)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Found, Places
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 
 def relate_indices(places: Places) -> None:

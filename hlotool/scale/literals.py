@@ -22,11 +22,13 @@ def freeze_literals(known: Relations, modules: Sequence[Module]) -> None:
     """Freeze the dimensions of constants that only one of the programs has."""
     tables = [dict(_tables(known, module)) for module in modules]
     shared = set.intersection(*(set(table.values()) for table in tables)) if len(modules) > 1 else set()
+    # Sizes that are frozen meanwhile are made of what they were.
+    mixed = known.sizes.mixed_atoms()
     for table in tables:
         for instruction, contents in table.items():
             if len(modules) > 1 and contents not in shared:
                 known.freeze(instruction, f"{place(instruction)}: a table in one of the programs only")
-            elif any(map(known.sizes.is_mixed, known.of(instruction))):
+            elif any(not mixed.isdisjoint(known.sizes.atoms(size)) for size in known.of(instruction)):
                 known.freeze(instruction, f"{place(instruction)}: a table whose elements a reshape mixes")
 
 

@@ -16,7 +16,7 @@ from hlotool.analysis.trip_counts import trip_count
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import reachable
 from hlotool.scale.rules.base import Number, Relations, place
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 #: Shorter loops stay as they are: their lengths are numbers like any others, and cost little.
 SHORTEST = 9

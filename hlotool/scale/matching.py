@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlotool.scale.sizes import Size
+    from hlotool.scale.terms import Size
 
 
 def without_common(ones: list[Size], others: list[Size]) -> tuple[list[Size], list[Size]]:

@@ -31,9 +31,10 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.quotients import Quotients, Term
 from hlotool.scale.rules.base import Number, Relations, place
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
-#: Fewer elements are numbers like any others: a half, an eighth.
+#: Fewer elements are numbers like any others: a half, an eighth. No value from 0 to 128 changes one of
+#: three models (RESULTS.md, "Thresholds of smaller sizes").
 _LEAST: Final = 16
 #: Factors that come and go where a compiler simplifies, without being a constant of the program: `x + x`.
 _SMALL: Final = np.array([1, 2, 3, 4, 1 / 2, 1 / 3, 1 / 4], np.float64)
@@ -62,7 +63,8 @@ class CountConstant:
         return self.factor / new if self.inverse else self.factor * new
 
 
-#: Roundings on the way from two constants and a number to one that a compiler made of them.
+#: Roundings on the way from two constants and a number to one that a compiler made of them: two products, and
+#: two of the three may be reciprocals. At 0 a constant in doubt would not be seen (likewise).
 _ROUNDINGS: Final = 4
 #: Numbers, in a row.
 Floats: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"

@@ -16,8 +16,9 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Number, Relations, place
-from hlotool.scale.sizes import Size, Sizes
+from hlotool.scale.sizes import Sizes
 from hlotool.scale.spread import HANDS_ON, SAME, Numbers, Spread
+from hlotool.scale.terms import Size
 
 
 @dataclass(frozen=True, slots=True)

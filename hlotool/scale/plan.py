@@ -19,8 +19,8 @@ from hlotool.scale.classes import Classes, classes_of
 from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
 from hlotool.scale.rewrite import Rewrite
-from hlotool.scale.sizes import Dims, Size
 from hlotool.scale.solver import SMALLEST, choices, given, last_resorts
+from hlotool.scale.terms import Dims, Size
 from hlotool.scale.wish import Wish, wish_of
 
 #: A comparison holds the values of both sides, and those of legal executions in f64 beside them.
@@ -28,7 +28,9 @@ COPIES: Final = 4
 #: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
 RUNS: Final = 20
 #: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
-#: and judging them takes more than the elements tell.
+#: and judging them takes more than the elements tell. The one model that needs them took 21 where an output
+#: was unstable, which takes most executions, and 15 where none was: seconds of the processor by the work of
+#: an execution (RESULTS.md, "Programs larger than the machine").
 RUNS_AT_LAST: Final = 25
 #: How often one does that runs programs as they are with values on disk: both sides once, on one set of
 #: inputs. Where these differ, the judge ends with its share of the time.

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hlotool.ir.dtypes import Array
-from hlotool.scale.sizes import Form, Size, Sizes
+from hlotool.scale.sizes import Sizes
+from hlotool.scale.terms import Form, Size
 
 
 def kept(sizes: Sizes, size: Size, chosen: Mapping[Size, int]) -> Array:

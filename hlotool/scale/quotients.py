@@ -19,8 +19,8 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import users
 from hlotool.scale.rules.base import Relations
-from hlotool.scale.sizes import Form, Size
 from hlotool.scale.spread import SAME
+from hlotool.scale.terms import Form, Size
 
 #: Sizes whose product is a number of elements; products among them are taken apart, and ones left out.
 Term: TypeAlias = "frozenset[tuple[Size, int]]"

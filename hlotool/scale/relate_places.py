@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from hlotool.analysis.constants import integer_constant
 from hlotool.ir.module import Instruction, Module
-from hlotool.scale.cuts import relate_stated
+from hlotool.scale.cuts import NEAR, relate_stated
 from hlotool.scale.indices import relate_indices
 from hlotool.scale.loops import SizeConstant
 from hlotool.scale.places import PlaceConstant, Places, TableConstant
 from hlotool.scale.rules.base import Relations, place
 from hlotool.scale.shards import relate_lasts, relate_shards
-from hlotool.scale.sizes import Size
 from hlotool.scale.spread import Spread
-
-#: What is added to an index besides, such as the one of the last element, is no more than that.
-_NEAR: Final = 8
+from hlotool.scale.terms import Size
 
 
 def relate_places(
@@ -88,7 +84,7 @@ def _on_both_sides(
                 others.add(abs(integer_constant(instruction) or 0))
         for constant in ends:
             size, value = known.sizes.root(found[constant].size), integer_constant(constant) or 0
-            near = range(value - _NEAR, value + _NEAR + 1) if size not in mine else (value,)
+            near = range(value - NEAR, value + NEAR + 1) if size not in mine else (value,)
             if not others.isdisjoint(near):
                 left.add(size)
     return {

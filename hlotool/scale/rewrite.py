@@ -18,7 +18,7 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape
 from hlotool.ir.verifier import verify_to_execute
 from hlotool.scale.classes import Classes
 from hlotool.scale.positions import cut
-from hlotool.scale.sizes import Dims, Size
+from hlotool.scale.terms import Dims, Size
 
 
 class Rewrite:

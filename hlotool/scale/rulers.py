@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
 from hlotool.scale.places import Places
-from hlotool.scale.sizes import Size
 from hlotool.scale.spread import SAME
 from hlotool.scale.starts import Start, elements, is_computed, starts, whole_number
+from hlotool.scale.terms import Size
 
 #: Positions are not followed further than this.
 _DEEPEST: Final = 60

@@ -17,8 +17,8 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Found, PlaceConstant, Places
 from hlotool.scale.rules.base import place
-from hlotool.scale.sizes import Size
 from hlotool.scale.spread import HANDS_ON, SAME
+from hlotool.scale.terms import Size
 
 #: Sizes below this stay as they are, whatever is chosen; such numbers count devices and neighbours.
 _LEAST: Final = 5

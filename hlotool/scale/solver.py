@@ -2,7 +2,8 @@
 
 Sizes that were different stay different, in the same order, as far as they become smaller: they get
 primes, so that a transposed or a mixed-up dimension is still one. Those that were equal and have nothing
-to do with each other get different primes, too. No size becomes 1, and none becomes larger.
+to do with each other get different primes, too. No size becomes 1, and none becomes larger. Where such sizes
+are too large something has to give: primes, then the order, then that they are different.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import count, islice
 from typing import Final
 
 from hlotool.scale.classes import Classes
-from hlotool.scale.sizes import Form, Size
+from hlotool.scale.terms import Form, Size
 
 #: Sizes up to this stay: heads of a group, experts that are chosen, channels of an image are what they are.
 SMALLEST: Final = 8
@@ -43,14 +44,21 @@ def choices(classes: Classes) -> Iterator[Mapping[Size, int]]:
 
 
 def last_resorts(classes: Classes) -> Iterator[Mapping[Size, int]]:
-    """New sizes where the smallest of `choices` are too large, as where one of many is squared and cubed:
-    neighbours in their order share a number. The largest programs first."""
+    """New sizes where the smallest of `choices` are too large, as where one of many is squared and cubed.
+
+    First they are out of order, though still different: what most arrays have becomes smallest.
+    Then neighbours in their order share a number, and less and less can be told apart.
+    """
+    numbers: Iterator[int] = count(STARTS[-1])
+    yield from filter(None, [chosen_from(classes, numbers, 1, _LEAST_OF_ALL, is_in_order=False)])
     for least, width in _SHARING:
         numbers = (least + position // width for position in count())
         yield from filter(None, [chosen_from(classes, numbers, 1, _LEAST_OF_ALL)])
 
 
-def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest: int) -> dict[Size, int]:
+def chosen_from(
+    classes: Classes, numbers: Iterator[int], shared: int, smallest: int, is_in_order: bool = True
+) -> dict[Size, int]:
     """New sizes of atoms.
 
     Args:
@@ -58,6 +66,7 @@ def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest:
         numbers: that sizes become, in order.
         shared: so many of them are for sizes that are the same number.
         smallest: sizes up to this stay.
+        is_in_order: larger sizes stay larger; otherwise those become smallest that arrays have most often.
     """
     groups: dict[int, list[Size]] = {}
     walked = _walked(classes)
@@ -65,7 +74,12 @@ def chosen_from(classes: Classes, numbers: Iterator[int], shared: int, smallest:
         if atom.value > smallest and atom not in walked:
             groups.setdefault(atom.value, []).append(atom)
     chosen = {atom: walked[atom] for atom in classes.free if atom in walked and atom.value > walked[atom]}
-    for value, atoms in sorted(groups.items()):
+
+    def rank(value: int) -> tuple[int, int]:
+        """What gets the first numbers."""
+        return 0 if is_in_order else -sum(map(classes.uses.__getitem__, groups[value])), value
+
+    for value, atoms in sorted(groups.items(), key=lambda group: rank(group[0])):
         ours = list(islice(numbers, min(shared, len(atoms))))
         for position, atom in enumerate(sorted(atoms, key=classes.uses.__getitem__, reverse=True)):
             number = ours[min(position, len(ours) - 1)]

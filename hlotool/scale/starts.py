@@ -12,7 +12,7 @@ from hlotool.analysis.flow import computed_by
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 #: Constants with more elements are tables, and no list of places.
 _MOST: Final = 64

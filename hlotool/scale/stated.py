@@ -17,9 +17,9 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
 from hlotool.scale.rulers import Ruler, Rulers
-from hlotool.scale.sizes import Size
 from hlotool.scale.spread import HANDS_ON, SAME
 from hlotool.scale.starts import elements, joined
+from hlotool.scale.terms import Size
 
 #: What compares a position with another one, or limits it.
 _COMPARES: Final = frozenset({"compare", "minimum", "maximum", "clamp"})

@@ -11,7 +11,7 @@ from hlotool.analysis.value_numbers import ValueNumbers
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 
 def unify_twins(known: Relations, module: Module, alone: set[Size]) -> None:

@@ -29,6 +29,7 @@ class Done:
         index: position among the arguments.
         value: the function's result in MessagePack, or why there is none.
         seconds: wall time of the call.
+        so_far: where there is none, what the function had handed over (`worker.hand_over`), in order.
         is_as_here: this machine would have found the same to the last bit: its processor can do the same, and
             libraries and variables of the environment are the same.
     """
@@ -37,6 +38,7 @@ class Done:
     value: bytes | BackendFailed
     seconds: float
     is_as_here: bool = True
+    so_far: Sequence[bytes] = ()
 
 
 Event: TypeAlias = Started | Done

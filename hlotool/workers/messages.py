@@ -55,6 +55,15 @@ class Doing(msgspec.Struct, frozen=True, tag=True):
     text: str
 
 
+class SoFar(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: something that the function has found, in MessagePack; no answer yet.
+
+    It is all there is if the process ends before its function does.
+    """
+
+    value: bytes
+
+
 #: What went wrong: no memory; a device of no more use, perhaps because a kernel ran for too long; anything.
 RaisedKind: TypeAlias = Literal["memory", "timeout", "broken", "exception"]
 
@@ -68,7 +77,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
-Answer: TypeAlias = Ready | Doing | Returned | Raised
+Answer: TypeAlias = Ready | Doing | SoFar | Returned | Raised
 
 _encoder = msgspec.msgpack.Encoder()
 _calls = msgspec.msgpack.Decoder(Call)

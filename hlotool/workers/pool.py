@@ -12,12 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from hlotool.errors import BackendCrashed, BackendTimeout
+from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout
 from hlotool.logs import log_target
 from hlotool.workers.cores import usable_cores
 from hlotool.workers.executor import Done, Event, Executor, Limits, Started
 from hlotool.workers.memory import share_of_free
-from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned
+from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned, SoFar
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
 
@@ -150,6 +150,9 @@ class Pool(Executor):
             if self.listener is not None:
                 self.listener(index, answer.text)
             return None
+        if isinstance(answer, SoFar):
+            worker.so_far.append(answer.value)
+            return None
         worker.finish()
         if isinstance(answer, Returned):
             return Done(index, answer.value, answer.seconds)
@@ -159,11 +162,13 @@ class Pool(Executor):
         if answer.kind != "exception":
             # What is left of the memory, or of a device's context, is anybody's guess.
             self._remove(worker)
+        error: BackendFailed
         if answer.kind != "memory":
             failure = BackendTimeout if answer.kind == "timeout" else BackendCrashed
-            return Done(index, failure(self._backend, answer.message, answer.traceback), answer.seconds)
-        error = out_of_memory(self._backend, worker.memory, answer.message)
-        return Done(index, error, answer.seconds)
+            error = failure(self._backend, answer.message, answer.traceback)
+        else:
+            error = out_of_memory(self._backend, worker.memory, answer.message)
+        return Done(index, error, answer.seconds, so_far=worker.so_far)
 
     def _bury(self, worker: WorkerProcess) -> Done | None:
         """A worker's process is gone."""
@@ -174,7 +179,7 @@ class Pool(Executor):
             raise BackendCrashed(self._backend, message, error.log)
         if worker.task is None:
             return None
-        return Done(worker.task, error, worker.elapsed)
+        return Done(worker.task, error, worker.elapsed, so_far=worker.so_far)
 
     def _add_worker(self) -> None:
         worker = WorkerProcess(self._events, self._options, self._environment, self._interpreter)

@@ -119,6 +119,7 @@ class WorkerProcess:
         task: number of the task it works on, None when idle or not ready yet.
         is_ready: it finished its imports.
         memory: what its call may take.
+        so_far: what its call has found, piece by piece in MessagePack.
         deadline: `time.monotonic()` at which it has had its time, infinite when nothing is timed.
     """
 
@@ -132,6 +133,7 @@ class WorkerProcess:
         self.task: int | None = None
         self.is_ready = False
         self.deadline = float("inf")
+        self.so_far: list[bytes] = []
         self.log = Log()
         self._began = time.monotonic()
         self._time_limit: float | None = None
@@ -169,6 +171,7 @@ class WorkerProcess:
             "worker %d: task %d of %s, %s s", self._process.pid, task, function, timeout or "no limit of"
         )
         self.task = task
+        self.so_far = []
         self.limit_time(timeout)
         return True
 

@@ -33,6 +33,7 @@ from hlotool.workers.messages import (
     RaisedKind,
     Ready,
     Returned,
+    SoFar,
     read_call,
     write_message,
 )
@@ -102,6 +103,12 @@ def tell(text: str) -> None:
     """Let the parent show the user what this worker is busy with; nothing in other processes."""
     if _answers is not None:
         write_message(_answers, Doing(text))
+
+
+def hand_over(value: object) -> None:
+    """Let the parent have something that was found, in case that this process does not come to its end."""
+    if _answers is not None:
+        write_message(_answers, SoFar(encoded(value, msgspec.msgpack.encode)))
 
 
 def is_worker() -> bool:

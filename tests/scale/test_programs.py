@@ -264,6 +264,27 @@ def test_neighbours_share_a_size_where_sizes_of_their_own_are_too_large(
     assert [i.dims for i in found.programs["0"].instructions()] == [dims] * 2
 
 
+#: The larger size is everywhere, and its power.
+SQUARED = """ENTRY e {
+  x = f32[30] parameter(0)
+  y = f32[40,40,40,40,40,40] parameter(1)
+  a = f32[40,40,40,40,40,40] tanh(y)
+  b = f32[40,40,40,40,40,40] tanh(a)
+  c = f32[40,40,40,40,40,40] tanh(b)
+  d = f32[30] negate(x)
+  ROOT r = (f32[30], f32[40,40,40,40,40,40]) tuple(d, c)
+}"""
+
+
+def test_before_they_share_a_size_they_are_out_of_order() -> None:
+    """What most arrays have becomes smallest, and all are different."""
+    in_order = made(SQUARED, plan="30=3,40=4").record.scaled_work
+    for spared, sizes in ((0, [(3,), (4,) * 6]), (1, [(4,), (3,) * 6])):
+        found = scaled(parsed(SQUARED), "auto", Limits(float("inf"), RUNS * (in_order - spared) / 1e9))
+        assert found is not None
+        assert [one.dims for one in found.programs["0"].entry.parameters] == sizes
+
+
 def test_what_is_too_much_at_any_size_is_refused() -> None:
     with pytest.raises(Unsupported, match="even with the smallest sizes"):
         scaled(parsed(WIDE), "auto", Limits(float("inf"), RUNS * 1_000 / 1e9))

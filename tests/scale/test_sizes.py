@@ -7,7 +7,8 @@ import random
 import pytest
 
 from hlotool.scale.positions import kept
-from hlotool.scale.sizes import Form, Size, Sizes
+from hlotool.scale.sizes import Sizes
+from hlotool.scale.terms import Form, Size
 
 
 def new_ones(sizes: Sizes, *values: int) -> list[Size]:
@@ -161,7 +162,7 @@ def test_a_matrix_read_in_the_wrong_order_says_nothing_of_sizes() -> None:
     sizes.unify(right, one)
     sizes.settle()
     assert not any(sizes.root(size).why for size in (left, right))
-    assert all(map(sizes.is_mixed, (left, right)))
+    assert {sizes.root(left), sizes.root(right)} <= sizes.mixed_atoms()
 
 
 def test_another_matrix_shares_its_factors() -> None:
@@ -173,7 +174,7 @@ def test_another_matrix_shares_its_factors() -> None:
     sizes.unify(left, other)
     sizes.settle()
     assert sizes.root(right) is sizes.root(one)
-    assert all(map(sizes.is_mixed, (left, right)))
+    assert {sizes.root(left), sizes.root(right)} <= sizes.mixed_atoms()
 
 
 def test_a_matrix_of_other_factors_shares_what_they_have_in_common() -> None:

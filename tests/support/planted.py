@@ -15,6 +15,7 @@ from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.findings.verdict import Verdict
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
+from hlotool.workers.worker import hand_over
 
 
 def double(value: int) -> int:
@@ -155,3 +156,23 @@ def noted_replay(task: Task) -> list[ModuleRecord]:
     with Path(task.path).parent.with_name("notes").open("a") as notes:
         notes.write(f"{task.module.title}\n")
     return replay_module(task)
+
+
+def cut_short(task: Task) -> list[ModuleRecord]:
+    """A replay that does something bad at a step that comes after a verdict: `PLANTED` is `step misdeed`."""
+    from hlotool.replay import run
+
+    step, misdeed = os.environ["PLANTED"].split()
+
+    def ends(*_: object, **__: object) -> Any:
+        return act(misdeed)
+
+    setattr(run, {"sets": "on_further_sets", "divergence": "with_divergence"}[step], ends)
+    return run.replay_module(task)
+
+
+def find_and(what: str) -> str:
+    """Two things are handed over, and then comes a misdeed."""
+    hand_over({"found": 1})
+    hand_over({"found": 2})
+    return act(what)

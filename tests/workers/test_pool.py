@@ -147,6 +147,19 @@ def test_a_hanging_task_is_killed() -> None:
     assert found[1] == "fine after"
 
 
+@pytest.mark.parametrize("misdeed", ["hang", "exit", "raise", "break", "allocate"])
+def test_what_was_handed_over_outlives_its_process(misdeed: str) -> None:
+    with Pool(Limits(jobs=1, timeout=2.0, memory=4 * GIB), preload=["support.planted"]) as pool:
+        [failed, fine] = pool.call_all("support.planted:find_and", [misdeed, "well"])
+        [later] = pool.call_all("support.planted:act", [misdeed])
+    assert isinstance(failed.value, BackendFailed)
+    assert [msgspec.msgpack.decode(one) for one in failed.so_far] == [{"found": 1}, {"found": 2}]
+    # What returned says it all, and what others found is not taken for its own.
+    assert isinstance(fine.value, bytes)
+    assert not fine.so_far
+    assert not later.so_far
+
+
 def test_stray_output_does_not_reach_the_channel(pool: Pool, capfd: pytest.CaptureFixture[str]) -> None:
     assert only(pool, "print") == "printed"
     assert capfd.readouterr() == ("", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -23,6 +24,7 @@ from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import ORDERS, ReorderedProducts, has_products
 from hlotool.values.flatten import flatten
+from hlotool.workers.starvation import extended, seconds_starved
 from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 
 #: Members in f64 so far, what chooses the next one, and what executes it.
@@ -41,13 +43,16 @@ class OutOfTime(Unsupported):
 class Clock:
     """Says whether there is time for another execution, and whether it is worth the work.
 
+    As for a whole process (`workers.process`) seconds in which no processor was free do not count.
+
     Args:
         deadline: in `time.monotonic`.
         work: units of work from now on.
     """
 
     def __init__(self, deadline: float = math.inf, work: float = math.inf) -> None:
-        self._deadline = deadline
+        self._began, self._deadline = time.monotonic(), deadline
+        self._starved: float | None = None
         self._end = work_done() + work
         self._slowest = 0.0
         self._largest = 0
@@ -67,13 +72,20 @@ class Clock:
         if self._largest >= self.work_left:
             largest = self._largest / UNITS_PER_SECOND
             raise OutOfTime(f"another execution is work for about {largest:.2g} s, too much for the budget")
+        if self._starved is None:
+            self._starved = seconds_starved(os.getpid())
         began, before = time.monotonic(), work_done()
-        if began + self._slowest > self._deadline:
+        if began + self._slowest > self._deadline and began + self._slowest > self._put_off(self._starved):
             raise OutOfTime(f"another execution takes {self._slowest:.3g} s, and the time limit is near")
         value = run()
         self._slowest = max(self._slowest, time.monotonic() - began)
         self._largest = max(self._largest, work_done() - before)
         return value
+
+    def _put_off(self, starved: float) -> float:
+        """The deadline, moved on by the seconds in which the process starved since it was `starved`."""
+        starved = seconds_starved(os.getpid()) - starved
+        return self._began + extended(self._deadline - self._began, starved)
 
 
 class Ensemble:

@@ -10,7 +10,8 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
-from hlotool.scale.sizes import Dims, Size, Sizes
+from hlotool.scale.sizes import Sizes
+from hlotool.scale.terms import Dims, Size
 
 #: Gives the new number of a size.
 Number = Callable[[Size], int]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.ir.module import Instruction
 from hlotool.scale.rules.base import Relations, Restated, relates
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 
 def _parts(known: Relations, wholes: Sequence[Size], parts: Sequence[Size]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.scale.rules.base import Number, Relations, Restated, place, relates
-from hlotool.scale.sizes import Size
+from hlotool.scale.terms import Size
 
 
 @relates("broadcast")

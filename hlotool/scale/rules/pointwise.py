@@ -6,7 +6,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, Restated, place, relates
-from hlotool.scale.sizes import Dims
+from hlotool.scale.terms import Dims
 
 _ELEMENTWISE = [name for name, row in OPCODES.items() if row.opcode_class is Class.ELEMENTWISE]
 
