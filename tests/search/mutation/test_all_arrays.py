@@ -1,8 +1,8 @@
 """Everything that is known of the arrays of random programs, on all pairs of bytes.
 
-Arrays with the same symbols are the same arrays, in whatever program they are, and all of them lie where their
-bounds say. That asks more than mutants do: whatever is false of any array shows, whether a result hangs on it
-or not.
+Arrays with the same symbols are the same arrays, in whatever program they are, and all of them lie where
+their bounds say. That asks more than mutants do: whatever is false of any array shows, whether a result hangs
+on it or not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def numbers_of(value: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
 
 
 def check(written: Callable[[int, str], str], seeds: Sequence[int], kind: type | np.dtype[np.generic]) -> int:
-    """Fails where something is not as it is said to be; returns how many arrays have the symbols of others."""
+    """Fails where something is not as it is said; returns how many arrays have the symbols of others."""
     values = tuple(array.view(kind) for array in (np.repeat(_BYTES, 256), np.tile(_BYTES, 256)))
     found: dict[int, bytes] = {}
     count = 0
