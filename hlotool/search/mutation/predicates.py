@@ -210,9 +210,7 @@ def choice(mask: Predicate, one: Predicate, other: Predicate) -> Predicate | Non
     if len(joined) > _MOST_VARIABLES:
         return None
     holds, first, second = (_spread(part, joined) for part in (mask, one, other))
-    cares = [
-        _possible([part.get(variable.key, variable) for variable in joined]) for part in parts[1:]
-    ]
+    cares = [_possible([part.get(variable.key, variable) for variable in joined]) for part in parts[1:]]
     return simplified(joined, np.where(holds, first, second), np.where(holds, *cares))
 
 
@@ -241,15 +239,18 @@ def _anywhere(known: Sequence[Variable | None]) -> Variable:
     else:
         # What rules an outcome out on one side does not rule it out on the other one.
         either = tuple(outcome != UNORDERED or not is_ordered for outcome in range(len(found.possible)))
-        sides = tuple(side if _is_constant(side) else Side(side.symbols, MachineRange()) for side in found.sides)
+        sides = tuple(
+            side if _is_constant(side) else Side(side.symbols, MachineRange()) for side in found.sides
+        )
     if always is None:
         return replace(found, possible=either, sides=sides, is_ordered=is_ordered)
     return replace(always, possible=tuple(a and b for a, b in zip(always.possible, either)))
 
 
 def _side_of_both(one: Side, other: Side) -> Side:
-    is_known = one.at_most is not None and other.at_most is not None
-    at_most = one.at_most if is_known and np.array_equal(one.at_most, other.at_most) else None
+    at_most = one.at_most
+    if at_most is None or other.at_most is None or not np.array_equal(at_most, other.at_most):
+        at_most = None
     return Side(one.symbols, one.bounds.union(other.bounds), at_most)
 
 
