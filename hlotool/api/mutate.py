@@ -141,8 +141,8 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     notes += dict.fromkeys(f"a process died, and what it knew with it: {failure}" for failure in failures)
     if is_late:
         notes.append(
-            f"{len(mutants)} of at most {cases} faults were examined: {options.timeout:g} s were over ({_MORE}, "
-            "--cases and --no-further-sets ask for less)"
+            f"{len(mutants)} of at most {cases} faults were examined: {options.timeout:g} s were over "
+            f"({_MORE}, --cases and --no-further-sets ask for less)"
         )
     return msgspec.structs.replace([*ran, *parts][0], mutants=mutants, is_late=is_late, notes=[])
 

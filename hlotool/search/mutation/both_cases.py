@@ -1,4 +1,4 @@
-"""What is known of an array of which one thing is known where a mask holds, and another one where it does not.
+"""What is known of an array of which one thing is known where a mask holds, and another one elsewhere.
 
 Most of what a term says besides its symbols holds where it is read, and may have been found by where that is:
 `x` is at most 4 on one side of `x < 5`, and at least 5 on the other one. Where both sides are one array,

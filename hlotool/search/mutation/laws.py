@@ -30,7 +30,6 @@ from hlotool.search.mutation.low_bits import either_way, masked, narrowed
 from hlotool.search.mutation.predicates import COMPARED, Predicate
 from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
 
-
 #: What any integer is within, whatever its type.
 _ANY_INTEGER: Final = of_type(ElementType.S64).union(of_type(ElementType.U64))
 
@@ -93,7 +92,7 @@ def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 
 
 def _summand(total: Term, part: Term) -> MachineRange:
-    """What is known of a part of a sum where the sum is read; as little as can be where the sum does not say."""
+    """What is known of a part of a sum where the sum is read; nothing where the sum does not say."""
     parts = [total.sum_of[0]] if total.sum_of is not None else []
     if total.word is not None and total.word.opcode == "add":
         parts += total.word.operands

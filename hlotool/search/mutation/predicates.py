@@ -215,7 +215,7 @@ def choice(mask: Predicate, one: Predicate, other: Predicate) -> Predicate | Non
 
 
 def of_both(one: Predicate, other: Predicate) -> Predicate | None:
-    """A predicate that is known as one thing in one case and as another one elsewhere; None where they differ."""
+    """A predicate of which one thing is known in one case and another one elsewhere; None where they differ."""
     keys = [[variable.key for variable in part.variables] for part in (one, other)]
     if keys[0] != keys[1] or not np.array_equal(one.table, other.table):
         return None
@@ -227,8 +227,8 @@ def _anywhere(known: Sequence[Variable | None]) -> Variable:
     """A variable where one of two predicates is read, or the other one.
 
     Args:
-        known: the variable as it is known in any case, in the one case, and in the other one; None where it is
-            not known.
+        known: the variable as it is known in any case, in the one case, and in the other one; None where it
+            is not known.
     """
     always, one, other = known
     found = next(variable for variable in known if variable is not None)

@@ -86,7 +86,7 @@ def examine(task: MutationTask) -> MutatedRecord:
 
     Raises:
         HlotoolError: the programs cannot be read or run.
-        Unsupported: they run on several devices, or no dimension has a size that the user wants another one of.
+        Unsupported: they run on several devices, or no dimension has a size that was to be another one.
     """
     end = time.monotonic() + task.options.timeout
     found = MutatedRecord(
