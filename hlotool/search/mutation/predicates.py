@@ -215,7 +215,7 @@ def choice(mask: Predicate, one: Predicate, other: Predicate) -> Predicate | Non
 
 
 def of_both(one: Predicate, other: Predicate) -> Predicate | None:
-    """A predicate of which one thing is known in one case and another one elsewhere; None where they differ."""
+    """A predicate that is known in one case and in the other one; None where it is not said alike."""
     keys = [[variable.key for variable in part.variables] for part in (one, other)]
     if keys[0] != keys[1] or not np.array_equal(one.table, other.table):
         return None
