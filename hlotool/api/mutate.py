@@ -93,7 +93,7 @@ def mutate(
     Raises:
         DumpError: nothing can be read there.
         UsageError: there are several programs, an impossible argument.
-        BackendTimeout: in the time the program did not run once, or no fault was examined.
+        BackendTimeout: no fault was examined in the time.
         BackendFailed: all processes died.
     """
     given = dict(locals())
@@ -129,14 +129,12 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     ]
     if not parts:
         raise failures[0]
-    ran = [part for part in parts if part.sets]
     mutants = [mutant for part in parts for mutant in part.mutants]
     is_late = any(part.is_late for part in parts)
     sizes = list(dict.fromkeys(note for part in parts for note in part.notes))
     if is_late and not mutants:
-        done = "no fault was examined" if ran else "the program did not run once"
-        known = "; ".join([f"{done} within {options.timeout:g} s: nothing is known ({_MORE})", *sizes])
-        raise BackendTimeout("numpy", known)
+        late = f"no fault was examined within {options.timeout:g} s, so that nothing is known ({_MORE})"
+        raise BackendTimeout("numpy", "; ".join([late, *sizes]))
     notes += sizes
     notes += dict.fromkeys(f"a process died, and what it knew with it: {failure}" for failure in failures)
     if is_late:
@@ -144,7 +142,8 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
             f"{len(mutants)} of at most {cases} faults were examined: {options.timeout:g} s were over "
             f"({_MORE}, --cases and --no-further-sets ask for less)"
         )
-    return msgspec.structs.replace([*ran, *parts][0], mutants=mutants, is_late=is_late, notes=[])
+    fullest = max(parts, key=lambda part: len(part.sets))
+    return msgspec.structs.replace(fullest, mutants=mutants, is_late=is_late, notes=[])
 
 
 def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list[MutationTask]:

@@ -38,7 +38,7 @@ class MutatedRecord(Record, frozen=True, kw_only=True):
         judged_by: label of the stage that gave the expected values.
         sets: names of the sets of inputs.
         mutants: in the order in which they were drawn.
-        is_late: the time was over before all of them were examined; without sets, before the program had run.
+        is_late: the time was over before all of them were examined.
         notes: what became of the sizes of programs that are too large for this machine.
     """
 
