@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hlotool.api.course import QUIET, Course, Ending, ending
 from hlotool.api.given import checked
@@ -12,6 +12,12 @@ from hlotool.api.options import options_from
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, Values, path_of
 from hlotool.errors import ExitCode, UsageError
+
+#: What else to type where the time was over.
+_MORE: Final = "--timeout gives more, --scale makes the program smaller"
+#: The time after which a worker is killed that should have ended by itself, of the limit and besides.
+_LATER: Final = 1.2
+_LATER_SECONDS: Final = 10.0
 
 if TYPE_CHECKING:
     from hlotool.replay.options import RunOptions
@@ -57,6 +63,7 @@ def mutate(
     further_sets: bool = True,
     thorough: bool = False,
     budget: str | None = None,
+    scale: str = "auto",
     timeout: float = 300.0,
     jobs: int = 0,
     memory_limit: int | str | None = None,
@@ -76,7 +83,9 @@ def mutate(
         further_sets: after the plain generated inputs others that reach more of the program.
         thorough: all further sets, however long it takes.
         budget: what further sets may take, in seconds (`30`) or times the work of the runs (`5x`).
-        timeout: a tenth of the seconds that the faults of one process may take.
+        scale: a program that does not fit runs with smaller sizes: `auto`, `never`, sizes by the old ones
+            (`4096=7,512=3`), or the memory to fit (`8G`).
+        timeout: seconds for all faults; those that are examined by then are reported.
         jobs: processes; 0 for as many as suit the machine.
         memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
         course: is told how it goes on.
@@ -84,7 +93,8 @@ def mutate(
     Raises:
         DumpError: nothing can be read there.
         UsageError: there are several programs, an impossible argument.
-        BackendFailed: a process died.
+        BackendTimeout: no fault was examined in the time.
+        BackendFailed: all processes died.
     """
     given = dict(locals())
     start = time.perf_counter()
@@ -102,23 +112,38 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     """The mutants of all worker processes together."""
     import msgspec
 
-    from hlotool.errors import BackendFailed
+    from hlotool.errors import BackendFailed, BackendTimeout
     from hlotool.replay.options import PRELOAD
     from hlotool.search.mutation.records import MutatedRecord
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
     tasks = _tasks(path, cases, options, notes)
-    limits = Limits(options.workers, options.timeout * 10, options.memory_limit)
+    # They look at the clock themselves; one that cannot, as in a library, is killed a little later.
+    limits = Limits(options.workers, options.timeout * _LATER + _LATER_SECONDS, options.memory_limit)
     with Pool(limits, PRELOAD, "numpy") as pool:
-        ends = pool.call_all("hlotool.search.mutation.task:examine", tasks)
-    parts = []
-    for end in ends:
-        if isinstance(end.value, BackendFailed):
-            raise end.value
-        parts.append(msgspec.msgpack.decode(end.value, type=MutatedRecord))
+        ends = [end.value for end in pool.call_all("hlotool.search.mutation.task:examine", tasks)]
+    failures = [end for end in ends if isinstance(end, BackendFailed)]
+    parts = [
+        msgspec.msgpack.decode(end, type=MutatedRecord) for end in ends if not isinstance(end, BackendFailed)
+    ]
+    if not parts:
+        raise failures[0]
     mutants = [mutant for part in parts for mutant in part.mutants]
-    return msgspec.structs.replace(parts[0], mutants=mutants)
+    is_late = any(part.is_late for part in parts)
+    sizes = list(dict.fromkeys(note for part in parts for note in part.notes))
+    if is_late and not mutants:
+        late = f"no fault was examined within {options.timeout:g} s, so that nothing is known ({_MORE})"
+        raise BackendTimeout("numpy", "; ".join([late, *sizes]))
+    notes += sizes
+    notes += dict.fromkeys(f"a process died, and what it knew with it: {failure}" for failure in failures)
+    if is_late:
+        notes.append(
+            f"{len(mutants)} of at most {cases} faults were examined: {options.timeout:g} s were over "
+            f"({_MORE}, --cases and --no-further-sets ask for less)"
+        )
+    fullest = max(parts, key=lambda part: len(part.sets))
+    return msgspec.structs.replace(fullest, mutants=mutants, is_late=is_late, notes=[])
 
 
 def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list[MutationTask]:

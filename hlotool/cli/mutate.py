@@ -7,7 +7,12 @@ import argparse
 from hlotool.api.given import budget, values_file
 from hlotool.api.numbers import repetitions, seed
 from hlotool.cli.calling import TerminalCourse, keywords
-from hlotool.cli.options import add_execution_options, add_output_options, add_unknown_options
+from hlotool.cli.options import (
+    add_execution_options,
+    add_output_options,
+    add_scale_option,
+    add_unknown_options,
+)
 
 USAGE = "mutate [options] FILE"
 ABOUT = "would your inputs notice a fault? The share of single faults that they show"
@@ -22,6 +27,7 @@ examples:
   hlotool mutate DIR                              the inputs that `hlotool run DIR` takes
   hlotool mutate FILE.hlo --inputs in.npz         inputs of your own
   hlotool mutate DIR --thorough --cases 1000      all further sets, more faults
+  hlotool mutate FILE.hlo --scale 1000=8,64=7     a large program, with smaller sizes
 """
 
 
@@ -32,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cases", metavar="N", type=repetitions, default=200, help="faults at most [200]")
     group.add_argument("--seed", type=seed, default=0, help="of faults and of generated inputs [0]")
     add_unknown_options(group)
+    add_scale_option(group)
     group = parser.add_argument_group("inputs in question", "those that `hlotool run` takes, unless")
     group.add_argument("--inputs", metavar="FILE", type=values_file, help=".npz or SCRIPT.py:FUNCTION")
     group.add_argument(
@@ -50,6 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
+    if arguments.show_scale:
+        from hlotool.cli.scale import show
+
+        return show(arguments, [arguments.path])
     from hlotool.api.mutate import mutate
 
     course = TerminalCourse(arguments)

@@ -44,7 +44,9 @@ ELSEWHERE = {
     ("check", "output"): "what hlotool.mend returns is a module",
     ("opt", "list_passes"): "hlotool.list_passes",
     ("explain", "list"): "hlotool.list_messages",
-    **dict.fromkeys(((c, "show_scale") for c in ("run", "bisect", "reduce", "prove")), "hlotool.show_scale"),
+    **dict.fromkeys(
+        ((c, "show_scale") for c in ("run", "bisect", "reduce", "prove", "mutate")), "hlotool.show_scale"
+    ),
     ("baseline", "action"): "the only one, in the name of the function",
     ("repro", "action"): "the only one, in the name of the function",
 }

@@ -93,6 +93,55 @@ def float_program(seed: int, dims: str) -> str:
     return program.text(program.numbers[-2])
 
 
+def cases_program(seed: int, dims: str, kind: str = "s8") -> str:
+    """Choices within choices of few numbers and masks, sums of them, and remainders that change their signs.
+
+    What is known of a number on one side of a mask is soon asked on the other side, or on both.
+    """
+    program = _Lines(seed, kind, dims)
+    rng = program.rng
+    program.numbers = [program.add(f"parameter({n})") for n in range(2)]
+    values: list[object] = [0, 1, 2, 3, 5, 100, *([-100, -3, -2, -1] if kind == "s8" else [200])]
+    pool = [program.constant(values) for _ in range(3)]
+    zero = program.constant([0])
+
+    def operand() -> str:
+        return str(rng.choice(pool)) if rng.random() < 0.4 else program.number()
+
+    def recent() -> str:
+        return program.numbers[-1 - int(rng.integers(min(4, len(program.numbers))))]
+
+    def mask(text: str) -> str:
+        program.masks.append(program.add(text, "pred"))
+        return program.masks[-1]
+
+    for _ in range(6):
+        other = zero if rng.random() < 0.4 else operand()
+        mask(f"compare({recent()}, {other}), direction={rng.choice(['LT', 'LE', 'GT', 'GE', 'EQ', 'NE'])}")
+        if rng.random() < 0.5:
+            mask(f"{rng.choice(['and', 'or', 'xor'])}({program.mask()}, {program.mask()})")
+        if rng.random() < 0.5:
+            mask(f"select({program.mask()}, {program.mask()}, {program.mask()})")
+        program.numbers.append(program.add(f"select({program.mask()}, {recent()}, {operand()})"))
+        opcode = str(rng.choice(["add", "add", "maximum", "negate", "remainder", "subtract", "subtract"]))
+        read = recent() if opcode == "negate" else f"{recent()}, {operand()}"
+        program.numbers.append(program.add(f"{opcode}({read})"))
+        if rng.random() < 0.5:
+            divisor = operand()
+            rest = program.add(f"remainder({recent()}, {divisor})")
+            moves = mask(f"compare({rest}, {zero}), direction={rng.choice(['LT', 'GT', 'NE'])}")
+            if rng.random() < 0.5:
+                moves = mask(f"{rng.choice(['and', 'xor'])}({moves}, {program.mask()})")
+            moved = program.add(f"select({moves}, {program.add(f'add({rest}, {divisor})')}, {rest})")
+            mask(f"compare({moved}, {zero}), direction={rng.choice(['NE', 'EQ'])}")
+            program.numbers += [rest, moved]
+        one, chosen, step = program.number(), program.mask(), operand()
+        inner = program.add(f"select({chosen}, {one}, {program.number()})")
+        sums = [program.add(f"add({number}, {step})") for number in (inner, one)]
+        program.numbers.append(program.add(f"select({chosen}, {', '.join(sums)})"))
+    return program.text(program.numbers[-1])
+
+
 _LOOP = """HloModule m
 body {{
   s = (s8[], {kind}[4,{dims}], {kind}[{dims}]) parameter(0)

@@ -21,9 +21,20 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
+from hlotool.search.mutation.both_cases import anywhere, of_both
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, whole
 from hlotool.search.mutation.integer_laws import narrowed, zero
-from hlotool.search.mutation.predicates import EQUAL, GREATER, LESS, Predicate, Table, Variable
+from hlotool.search.mutation.predicates import (
+    ALWAYS,
+    EQUAL,
+    GREATER,
+    LESS,
+    NEVER,
+    Predicate,
+    Variable,
+    choice,
+    inverse,
+)
 from hlotool.search.mutation.terms import Case, Term, constant, of_predicate
 
 #: Masks that a term remembers, besides its own: each costs two more terms.
@@ -62,7 +73,7 @@ def assumed(
     if matters is not says:
         # Now either may be taken where the other one was.
         bounds = chosen.bounds.union(otherwise.bounds)
-        chosen, otherwise = (replace(side, bounds=bounds) for side in (chosen, otherwise))
+        chosen, otherwise = (_beyond(*pair, bounds) for pair in zip((chosen, otherwise), operands[1:]))
     outer, chosen, otherwise = _merged(matters, chosen, otherwise)
     if outer is not says:
         mask = replace(of_predicate(outer, mask.symbols.shape), cases=mask.cases)
@@ -93,9 +104,11 @@ def _where_it_matters(
     return says if is_decisive else predicates.without(says, compared, EQUAL)
 
 
-def _anywhere(term: Term, bounds: MachineRange) -> Term:
-    """A term that is read where it was not: what else was known of it held where it was."""
-    return Term(term.symbols, bounds, term.known)
+def _beyond(side: Term, operand: Term, bounds: MachineRange) -> Term:
+    """A side of a choice that is read beyond its case: as it is anywhere, as far as that is known."""
+    if np.array_equal(side.symbols, operand.symbols):
+        return replace(operand, bounds=operand.bounds.intersection(bounds))
+    return anywhere(side, bounds)
 
 
 def _merged(says: Predicate, chosen: Term, otherwise: Term) -> tuple[Predicate, Term, Term]:
@@ -110,20 +123,20 @@ def _merged(says: Predicate, chosen: Term, otherwise: Term) -> tuple[Predicate, 
             for is_there, taken, left in ((True, case.holds, case.fails), (False, case.fails, case.holds)):
                 if case.is_asked or not np.array_equal(taken.symbols, other.symbols):
                     continue
-                both = predicates.applied(_MERGED[is_chosen, is_there], says, case.mask)
+                both = _MERGED[is_chosen, is_there](says, case.mask)
                 if both is not None:
-                    rest = _anywhere(other, other.bounds.union(taken.bounds))
+                    rest = of_both(other, taken)
                     return (both, left, rest) if is_chosen else (both, rest, left)
     return says, chosen, otherwise
 
 
 #: Where the first side of a choice is taken, by that of its sides that holds another choice, and by whether
 #: what stands on both sides is what that one takes where its mask holds.
-_MERGED: Final[Mapping[tuple[bool, bool], Callable[[Table, Table], Table]]] = {
-    (True, True): lambda outer, inner: outer & ~inner,
-    (True, False): lambda outer, inner: outer & inner,
-    (False, True): lambda outer, inner: outer | inner,
-    (False, False): lambda outer, inner: outer | ~inner,
+_MERGED: Final[Mapping[tuple[bool, bool], Callable[[Predicate, Predicate], Predicate | None]]] = {
+    (True, True): lambda outer, inner: choice(outer, inverse(inner), NEVER),
+    (True, False): lambda outer, inner: choice(outer, inner, NEVER),
+    (False, True): lambda outer, inner: choice(outer, ALWAYS, inner),
+    (False, False): lambda outer, inner: choice(outer, ALWAYS, inverse(inner)),
 }
 
 

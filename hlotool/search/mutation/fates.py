@@ -17,6 +17,7 @@ from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
 from hlotool.search.mutation.equivalence import same_of_reals, same_to_the_bit
 from hlotool.search.mutation.mutants import Mutant
+from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Sets that a mutant runs on before anybody tries to prove that none can show it.
 _BEFORE_PROOFS = 12
@@ -78,22 +79,35 @@ class Examiner:
     Args:
         reference: the program as it should be, which judges; before optimisation, say.
         sets: of its inputs, the plain one first; those on which it cannot run are passed over.
+        limit: seconds after which no further sets are taken.
+
+    Raises:
+        TooSlow: it does not run on any set in this time.
 
     Attributes:
         seconds: that the program took on all sets.
         running: the run of a mutant that is under way, not the judge nor a proof.
     """
 
-    def __init__(self, reference: Program, sets: Iterable[InputSet]) -> None:
+    def __init__(self, reference: Program, sets: Iterable[InputSet], limit: float = float("inf")) -> None:
         self.reference = reference
         self.seconds = 0.0
         self.running: Running | None = None
         self._runs: list[tuple[InputSet, Value]] = []
+        try:
+            with time_limit(limit):
+                self._run_on(sets)
+        except TooSlow:
+            if not self._runs:
+                raise
+
+    def _run_on(self, sets: Iterable[InputSet]) -> None:
         for one in sets:
             began = time.perf_counter()
             try:
-                self._runs.append((one, reference.runner.run(one.values).value))
+                value = self.reference.runner.run(one.values).value
                 self.seconds += time.perf_counter() - began
+                self._runs.append((one, value))
             except HlotoolError as error:
                 if isinstance(error, BackendFailed) and error.here:
                     raise

@@ -141,9 +141,7 @@ def _remainder(instruction: Instruction, value: Term, divisor: Term) -> Term:
     found = _rest(value, size)
     bounds = range_of(instruction, [value.bounds, divisor.bounds])
     symbols = np.broadcast_to(found.symbols, instruction.dims)
-    return Term(
-        symbols, bounds, divisor=size if size > 0 else None, divided_by=divisor.symbols, rest_of=value
-    )
+    return Term(symbols, bounds, divisor=size, divided_by=divisor.symbols, rest_of=value)
 
 
 def narrowed(term: Term, kind: ElementType, base: Term, within: MachineRange) -> Term:
@@ -159,7 +157,7 @@ def narrowed(term: Term, kind: ElementType, base: Term, within: MachineRange) ->
         return replace(term, bounds=term.bounds.intersection(within))
     if term.sum_of is not None and np.array_equal(term.sum_of[0].symbols, base.symbols):
         return plus(kind, replace(term.sum_of[0], bounds=within), term.sum_of[1])
-    if term.rest_of is not None and term.divisor is not None:
+    if term.rest_of is not None and term.divisor is not None and term.divisor > 0:
         value = narrowed(term.rest_of, kind, base, within)
         times = int(max(value.bounds.low, 0)) // term.divisor
         if value.bounds.within(times * term.divisor, (times + 1) * term.divisor - 1):

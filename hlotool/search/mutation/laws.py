@@ -9,12 +9,13 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.machine_range import of_integers, of_type
+from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
 from hlotool.search.mutation.assumptions import nan_source
+from hlotool.search.mutation.both_cases import anywhere, of_both
 from hlotool.search.mutation.hashing import combined, key_of, of_values
 from hlotool.search.mutation.integer_laws import (
     inexact,
@@ -28,6 +29,9 @@ from hlotool.search.mutation.integer_laws import (
 from hlotool.search.mutation.low_bits import either_way, masked, narrowed
 from hlotool.search.mutation.predicates import COMPARED, Predicate
 from hlotool.search.mutation.terms import Law, Term, Word, elementwise, of_predicate
+
+#: What any integer is within, whatever its type.
+_ANY_INTEGER: Final = of_type(ElementType.S64).union(of_type(ElementType.U64))
 
 
 def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -44,8 +48,7 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
             known = np.where(mask.known, chosen.known, otherwise.known)
         return Term(symbols, chosen.bounds.union(otherwise.bounds), known)
     if np.array_equal(chosen.symbols, otherwise.symbols):
-        # Each side is known to lie where it lies in its own case only.
-        return replace(otherwise, bounds=chosen.bounds.union(otherwise.bounds))
+        return of_both(chosen, otherwise)
     if (floored := _floored(instruction, operands)) is not None:
         return floored
     same = chosen.symbols == otherwise.symbols
@@ -59,28 +62,42 @@ def select(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 def _floored(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     """`select(…, r + n, r)` of a remainder r of n; with `r < 0` for a positive n it is never negative."""
     mask, chosen, rest = operands
-    if rest.divided_by is None or not instruction.element_type.is_integer:
-        return None
     kind, dims = instruction.element_type, instruction.dims
+    # A sum of two unsigned numbers may wrap around to 0.
+    if rest.divided_by is None or not (kind.is_integer and kind.is_signed):
+        return None
     if rest.divisor is None:
         moved = elementwise("add", kind, (), (rest.symbols, rest.divided_by))
-    else:
+    elif of_type(kind).low <= rest.divisor <= of_type(kind).high:
         moved = plus(kind, rest, rest.divisor).symbols
+    else:
+        return None
     if not np.array_equal(chosen.symbols, moved):
         return None
     # As the mask compares it: here it is known already what the mask says.
     side = predicates.Side(rest.symbols, of_type(kind))
-    is_some = predicates.comparison("NE", side, zero(dims).side)
+    is_some = predicates.comparison("NE", side, zero(dims).side, is_ordered=True)
     if not predicates.implied(mask.as_predicate, True, is_some):
         return None
-    is_negative = predicates.comparison("LT", side, zero(dims).side).symbols(dims)
-    if rest.divisor is None or not np.array_equal(mask.symbols, is_negative):
+    # The rest as it is on either side of the mask: it is asked for its zeros on both.
+    zeros = anywhere(rest, rest.bounds.union(_summand(chosen, rest)))
+    is_negative = predicates.comparison("LT", side, zero(dims).side, is_ordered=True).symbols(dims)
+    if rest.divisor is None or rest.divisor < 0 or not np.array_equal(mask.symbols, is_negative):
         # It is smaller than n: a sum with n is never 0.
         symbols = elementwise("select", kind, (), [o.symbols for o in operands])
         bounds = range_of(instruction, [o.bounds for o in operands])
-        return Term(np.broadcast_to(symbols, dims), bounds, zero_like=rest)
+        return Term(np.broadcast_to(symbols, dims), bounds, zero_like=zeros)
     symbols = combined(key_of("remainder, never negative", kind.value), rest.symbols)
-    return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=rest)
+    return Term(symbols, of_integers(0, rest.divisor - 1), zero_like=zeros)
+
+
+def _summand(total: Term, part: Term) -> MachineRange:
+    """What is known of a part of a sum where the sum is read; nothing where the sum does not say."""
+    parts = [total.sum_of[0]] if total.sum_of is not None else []
+    if total.word is not None and total.word.opcode == "add":
+        parts += total.word.operands
+    same = (one.bounds for one in parts if np.array_equal(one.symbols, part.symbols))
+    return next(same, _ANY_INTEGER)
 
 
 def clamp(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
@@ -224,6 +241,8 @@ def logic(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
     found = _compared(instruction, operands) if instruction.opcode == "compare" else None
     if instruction.opcode == "is-finite":
         found = _finite(operands[0])
+    if instruction.opcode == "select":
+        found = predicates.choice(*(o.as_predicate for o in operands))
     if instruction.opcode in _TABLES:
         found = predicates.applied(_TABLES[instruction.opcode], *(o.as_predicate for o in operands))
     return None if found is None else of_predicate(found, shape.dims)
@@ -232,9 +251,9 @@ def logic(instruction: Instruction, operands: Sequence[Term]) -> Term | None:
 def _finite(value: Term) -> Predicate | None:
     """Where a number is finite; of a choice of numbers, where the one that is taken is."""
     for _, case in sorted(value.cases.items()):
-        sides = [predicates.is_finite(side.side) for side in (case.holds, case.fails)]
-        if any(side.constant is not None for side in sides):
-            return predicates.applied(np.where, case.mask, *sides)
+        holds, fails = (predicates.is_finite(side.side) for side in (case.holds, case.fails))
+        if holds.constant is not None or fails.constant is not None:
+            return predicates.choice(case.mask, holds, fails)
     return predicates.is_finite(value.side)
 
 
@@ -245,6 +264,8 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
     if instruction.operands[0].element_type is ElementType.PRED:
         return predicates.applied(COMPARED[direction], first.as_predicate, second.as_predicate)
     if direction in ("EQ", "NE"):
+        if is_number(first, 0):
+            first, second = second, first
         if is_number(second, 0) and first.zero_like is not None:
             first = first.zero_like
         elif (rest := inexact(first, second) or inexact(second, first)) is not None:
@@ -254,7 +275,8 @@ def _compared(instruction: Instruction, operands: Sequence[Term]) -> Predicate |
         return predicates.applied(lambda mask: COMPARED[direction](mask * 1, number), first.predicate)
     if direction == "NE" and np.array_equal(first.symbols, second.symbols):
         return predicates.is_nan(first.side, first.nan_of)
-    return predicates.comparison(direction, first.side, second.side)
+    is_ordered = instruction.operands[0].element_type.is_integer
+    return predicates.comparison(direction, first.side, second.side, is_ordered)
 
 
 _TABLES: Final[Mapping[str, Callable[..., Any]]] = {
@@ -264,7 +286,6 @@ _TABLES: Final[Mapping[str, Callable[..., Any]]] = {
     "not": np.logical_not,
     "maximum": np.logical_or,
     "minimum": np.logical_and,
-    "select": np.where,
 }
 
 
@@ -317,13 +338,11 @@ def zero_alike(instruction: Instruction, operands: Sequence[Term]) -> Term | Non
         return None
     mask, *sides = operands
     one, other = (_zeros(side) for side in sides)
-    alike: Term | None = None
-    if np.array_equal(one.symbols, other.symbols):
-        # Each is known to lie where it lies in its own case only.
-        alike = replace(one, bounds=one.bounds.union(other.bounds))
+    alike = of_both(one, other) if np.array_equal(one.symbols, other.symbols) else None
     for holds, side, rest in ((True, sides[0], other), (False, sides[1], one)):
-        whole_range = replace(rest, bounds=of_type(instruction.element_type))
-        is_some = predicates.comparison("NE", whole_range.side, zero(instruction.dims).side)
+        # It is not known where it lies on the other side, nor, once it was converted, in which type.
+        whole_range = anywhere(rest, _ANY_INTEGER)
+        is_some = predicates.comparison("NE", whole_range.side, zero(instruction.dims).side, is_ordered=True)
         if not side.bounds.holds_zero and predicates.implied(mask.as_predicate, holds, is_some):
             alike = whole_range
     if alike is None:

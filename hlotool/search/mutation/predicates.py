@@ -76,12 +76,14 @@ class Variable:
         possible: by outcome, whether it may occur: two of a mask (false, true), four of a comparison, three
             of what kind of number something is.
         sides: what is compared, or the one array whose kind it is; none of a mask.
+        is_ordered: whether neither side is NaN, wherever they are compared: integers are not.
     """
 
     symbols: Symbols
     key: int
     possible: tuple[bool, ...]
     sides: tuple[Side, ...] = ()
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +114,13 @@ class Predicate:
         return np.broadcast_to(combined(key, *(v.symbols for v in self.variables)), dims)
 
 
-def comparison(direction: str, one: Side, other: Side) -> Predicate:
-    """A comparison of numbers, of which NaN is unordered."""
+#: What holds everywhere, and nowhere.
+ALWAYS: Final = Predicate((), np.array(True))
+NEVER: Final = Predicate((), np.array(False))
+
+
+def comparison(direction: str, one: Side, other: Side, is_ordered: bool = False) -> Predicate:
+    """A comparison of numbers, of which NaN is unordered; `is_ordered` of integers."""
     if np.array_equal(one.symbols, other.symbols):
         holds = EQUAL in _HOLDS[direction]
         return simplified((_kind(one),), np.array([holds, holds, direction == "NE"]))
@@ -121,7 +128,7 @@ def comparison(direction: str, one: Side, other: Side) -> Predicate:
     table = np.zeros(4, bool)
     for outcome in _HOLDS[direction]:
         table[_MIRRORED[outcome] if is_mirrored else outcome] = True
-    return simplified((variable,), table)
+    return simplified((replace(variable, is_ordered=is_ordered),), table)
 
 
 def is_nan(side: Side, nan_of: Symbols | None) -> Predicate:
@@ -186,6 +193,76 @@ def applied(function: Callable[..., Table], *predicates: Predicate) -> Predicate
     if len(variables) > _MOST_VARIABLES:
         return None
     return simplified(variables, np.asarray(function(*tables), bool))
+
+
+def inverse(predicate: Predicate) -> Predicate:
+    """Where a predicate does not hold."""
+    return simplified(predicate.variables, ~predicate.table)
+
+
+def choice(mask: Predicate, one: Predicate, other: Predicate) -> Predicate | None:
+    """One predicate where a mask holds, another one where it does not; None where that depends on too much.
+
+    What either of them says to be impossible is so where it is read, which is in its own case only.
+    """
+    parts = [{v.key: v for v in part.variables} for part in (mask, one, other)]
+    joined = tuple(_anywhere([part.get(key) for part in parts]) for key in sorted(set().union(*parts)))
+    if len(joined) > _MOST_VARIABLES:
+        return None
+    holds, first, second = (_spread(part, joined) for part in (mask, one, other))
+    cares = [_possible([part.get(variable.key, variable) for variable in joined]) for part in parts[1:]]
+    return simplified(joined, np.where(holds, first, second), np.where(holds, *cares))
+
+
+def of_both(one: Predicate, other: Predicate) -> Predicate | None:
+    """A predicate that is known in one case and in the other one; None where it is not said alike."""
+    keys = [[variable.key for variable in part.variables] for part in (one, other)]
+    if keys[0] != keys[1] or not np.array_equal(one.table, other.table):
+        return None
+    pairs = zip(one.variables, other.variables)
+    return Predicate(tuple(_anywhere([None, *pair]) for pair in pairs), one.table)
+
+
+def _anywhere(known: Sequence[Variable | None]) -> Variable:
+    """A variable where one of two predicates is read, or the other one.
+
+    Args:
+        known: the variable as it is known in any case, in the one case, and in the other one; None where it
+            is not known.
+    """
+    always, one, other = known
+    found = next(variable for variable in known if variable is not None)
+    is_ordered = any(variable is not None and variable.is_ordered for variable in known)
+    if one is not None and other is not None:
+        either = tuple(a or b for a, b in zip(one.possible, other.possible))
+        sides = tuple(_side_of_both(*pair) for pair in zip(one.sides, other.sides))
+    else:
+        # What rules an outcome out on one side does not rule it out on the other one.
+        either = tuple(outcome != UNORDERED or not is_ordered for outcome in range(len(found.possible)))
+        sides = tuple(
+            side if _is_constant(side) else Side(side.symbols, MachineRange()) for side in found.sides
+        )
+    if always is None:
+        return replace(found, possible=either, sides=sides, is_ordered=is_ordered)
+    return replace(always, possible=tuple(a and b for a, b in zip(always.possible, either)))
+
+
+def _side_of_both(one: Side, other: Side) -> Side:
+    at_most = one.at_most
+    if at_most is None or other.at_most is None or not np.array_equal(at_most, other.at_most):
+        at_most = None
+    return Side(one.symbols, one.bounds.union(other.bounds), at_most)
+
+
+def _is_constant(side: Side) -> bool:
+    """Whether it is one number wherever it is read, and not only where a mask says so."""
+    number = side.bounds.low
+    if not side.bounds.is_point or abs(number) >= 1 << 63:
+        return False
+    values = [np.asarray(number, np.float64)]
+    if number == int(number):
+        values.append(np.asarray(int(number), np.int64))
+    return any(bool((side.symbols == of_values(value)).all()) for value in values)
 
 
 def where(predicate: Predicate, given: Predicate, holds: bool) -> Predicate:
@@ -256,13 +333,14 @@ def _aligned(predicates: Sequence[Predicate]) -> tuple[tuple[Variable, ...], lis
     variables = tuple(found[key] for key in sorted(found))
     if len(variables) > _MOST_VARIABLES:
         return variables, [predicate.table for predicate in predicates]
-    shape = tuple(len(v.possible) for v in variables)
-    tables = []
-    for predicate in predicates:
-        own = {v.key for v in predicate.variables}
-        dims = [len(v.possible) if v.key in own else 1 for v in variables]
-        tables.append(np.broadcast_to(predicate.table.reshape(dims), shape))
-    return variables, tables
+    return variables, [_spread(predicate, variables) for predicate in predicates]
+
+
+def _spread(predicate: Predicate, variables: Sequence[Variable]) -> Table:
+    """The table of a predicate over more variables than its own."""
+    own = {v.key for v in predicate.variables}
+    dims = [len(v.possible) if v.key in own else 1 for v in variables]
+    return np.broadcast_to(predicate.table.reshape(dims), [len(v.possible) for v in variables])
 
 
 def moved(predicate: Predicate, move: Callable[[Symbols], Symbols]) -> Predicate:
@@ -288,7 +366,8 @@ def moved(predicate: Predicate, move: Callable[[Symbols], Symbols]) -> Predicate
         if is_mirrored:
             table = np.take(table, _MIRRORED, axis=axis)
         known = [variable.possible[_MIRRORED[n] if is_mirrored else n] for n in range(4)]
-        variables[axis] = replace(found, possible=tuple(a and b for a, b in zip(found.possible, known)))
+        possible = tuple(a and b for a, b in zip(found.possible, known))
+        variables[axis] = replace(found, possible=possible, is_ordered=variable.is_ordered)
     if len({v.key for v in variables}) < len(variables):
         return mask(move(predicate.symbols(variables[0].symbols.shape)), MachineRange(0, 1, False, False))
     by_key = sorted(range(len(variables)), key=lambda axis: variables[axis].key)

@@ -38,6 +38,8 @@ class MutatedRecord(Record, frozen=True, kw_only=True):
         judged_by: label of the stage that gave the expected values.
         sets: names of the sets of inputs.
         mutants: in the order in which they were drawn.
+        is_late: the time was over before all of them were examined.
+        notes: what became of the sizes of programs that are too large for this machine.
     """
 
     name: str
@@ -45,3 +47,5 @@ class MutatedRecord(Record, frozen=True, kw_only=True):
     judged_by: str
     sets: list[str]
     mutants: list[MutantRecord]
+    is_late: bool = False
+    notes: list[str] = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation import loops, predicates, reducers
 from hlotool.search.mutation.arrays import MOVEMENT, Arrays, gathered
 from hlotool.search.mutation.assumptions import assumed, in_case, is_elementwise, nan_source, with_cases
+from hlotool.search.mutation.both_cases import of_both
 from hlotool.search.mutation.choices import Choices
 from hlotool.search.mutation.hashing import (
     Symbols,
@@ -172,11 +173,9 @@ class Reader:
 
         def chosen(parts: Sequence[Term]) -> Term:
             first, *others = parts
-            bounds = first.bounds
-            for other in others:
-                bounds = bounds.union(other.bounds)
             if all(np.array_equal(first.symbols, other.symbols) for other in others):
-                return replace(first, bounds=bounds)
+                return reduce(of_both, parts)
+            bounds = reduce(MachineRange.union, (part.bounds for part in parts))
             return Term(combined(key, index.symbols, *(part.symbols for part in parts)), bounds)
 
         return _packed(instruction.shape, [chosen(parts) for parts in zip(*results)])

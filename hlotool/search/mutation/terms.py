@@ -27,7 +27,7 @@ class Term:
         symbols: of its elements.
         bounds: what holds for all its elements.
         known: the elements, where they depend on constants alone.
-        divisor: of a remainder, where that is one positive number everywhere.
+        divisor: of a remainder, where that is one number everywhere, and not 0.
         divided_by: of a remainder: the symbols of its divisor.
         rest_of: of a remainder: what was divided.
         zero_like: another array that is 0 at the same places, where one is.
