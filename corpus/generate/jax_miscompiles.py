@@ -252,7 +252,7 @@ def update_at_a_byte() -> Iterator[Call]:
         level="pass",
         pass_name="algsimp",
         report="",
-        wrong="a padding that cuts elements off is added to that of windows, which then cover what was cut off",
+        wrong="a padding that cuts off is added to that of windows, which then cover what was cut off",
     ),
 )
 def windows_on_what_was_cut_off() -> Iterator[Call]:
