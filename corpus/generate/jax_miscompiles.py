@@ -263,3 +263,22 @@ def windows_on_what_was_cut_off() -> Iterator[Call]:
         return lax.reduce_window(cut, np.int32(0), lax.add, (1, 2), (1, 1), [(2, 1), (0, 0)])
 
     yield windows_on_what_was_cut_off, np.array([[1, 2]], np.int32)
+
+
+@program(
+    "abs",
+    "compare",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="",
+        wrong="the absolute value of the smallest integer, which is itself, is taken for no negative number",
+    ),
+)
+def size_below_zero() -> Iterator[Call]:
+    """Whether absolute values are negative, which that of the smallest integer is."""
+
+    def size_below_zero(x):
+        return lax.abs(x) < 0
+
+    yield size_below_zero, np.array([-128, -1, 0, 5], np.int8)
