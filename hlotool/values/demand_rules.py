@@ -156,12 +156,14 @@ def _domain(operand: int, interval: Interval, role: str) -> _Rule:
 
 def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
     exponent = ranges.of(instruction.operands[1])
+    # An iota has an integer for its lowest number, which floats are not the only ones to be.
+    is_whole = exponent.is_point and float(exponent.low).is_integer()
     if instruction.element_type.is_integer:
         # 20 is the largest integer that is drawn by default, and 20**6 still far from the limit of s32.
         yield 1, InRange((Interval(0, 6),)), "exponent"
-    elif not _real(instruction) or (exponent.is_point and exponent.low >= 0 and exponent.low.is_integer()):
+    elif not _real(instruction) or (is_whole and exponent.low >= 0):
         return
-    elif exponent.is_point and exponent.low.is_integer():
+    elif is_whole:
         yield 0, InRange((NONZERO,)), "base"
     else:
         yield 0, InRange((POSITIVE,)), "base"

@@ -341,6 +341,9 @@ def test_powers() -> None:
     square = """x = f32[500] parameter(0) e = f32[] constant(2) es = f32[500] broadcast(e), dimensions={}
       ROOT p = f32[500] power(x, es)"""
     assert (_array(square) < 0).any()
+    counted = """x = f32[500,1] parameter(0) e = f32[500,1] iota(), iota_dimension=1
+      ROOT p = f32[500,1] power(x, e)"""
+    assert (_array(counted) < 0).any()
     whole = "x = s32[500] parameter(0) e = s32[500] parameter(1) ROOT p = s32[500] power(x, e)"
     assert _inside(_array(whole, 1), 0, 6)
 
