@@ -16,6 +16,7 @@ from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program, compile_program
+from hlotool.search.mutation.at_ties import at_ties
 from hlotool.search.mutation.both_ways import both_ways, is_decision
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
@@ -76,6 +77,27 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
     if _is_equal(reference, tested):
         return "the same function of real numbers"
     return ""
+
+
+def ties_of_reals(reference: Program, mutant: Mutant) -> list[tuple[Program, Program]]:
+    """The program and the mutant where numbers are equal, elements of one array or more of them, if these are
+    the same functions of real numbers, pair by pair; none where they are not, or where it is not known.
+
+    Real numbers know no infinity. Ties are where programs divide by 0 or take its logarithm: what these
+    programs return has to be compared, too.
+    """
+    if mutant.kind.name not in _AT_TIES or not is_decision(mutant) or not _is_of_numbers(reference):
+        return []
+    found: list[tuple[Program, Program]] = []
+    try:
+        for modules in at_ties(mutant):
+            right, other = (compile_program("tie", "", module, "numpy", reference) for module in modules)
+            if not _is_equal(right, other):
+                return []
+            found.append((right, other))
+    except Unsupported:
+        return []
+    return found
 
 
 def _is_seen(mutant: Mutant) -> bool:
