@@ -15,15 +15,12 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
-from hlotool.search.mutation.at_ties import alike_but_for_rounding
-from hlotool.search.mutation.equivalence import same_of_reals, same_to_the_bit, ties_of_reals
+from hlotool.search.mutation.equivalence import same_at_ties, same_of_reals, same_to_the_bit
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Sets that a mutant runs on before anybody tries to prove that none can show it.
 _BEFORE_PROOFS = 12
-#: Sets on which programs are compared where numbers are equal, as if they were: some have infinities and NaN.
-_AT_TIES = 60
 #: Seconds that the judge may take for one comparison: there are many.
 _JUDGING = "5"
 
@@ -136,15 +133,9 @@ class Examiner:
         found = self.shown(tested)
         if found.fate is Fate.SURVIVED and (proof := same_of_reals(self.reference, mutant, tested)):
             return Found(Fate.EQUIVALENT, proof)
-        if found.fate is Fate.SURVIVED and self._is_same_at_ties(mutant):
-            return Found(Fate.EQUIVALENT, "the same function of real numbers where two numbers are equal")
+        if found.fate is Fate.SURVIVED and (proof := same_at_ties(self.reference, mutant, self.sets)):
+            return Found(Fate.EQUIVALENT, proof)
         return found
-
-    def _is_same_at_ties(self, mutant: Mutant) -> bool:
-        """Whether a mutant is the same function at ties, and on no set it divides by 0 there, or the like."""
-        pairs = ties_of_reals(self.reference, mutant)
-        some = self.sets[:: max(1, len(self.sets) // _AT_TIES)]
-        return bool(pairs) and all(_is_rounding(*pair, one) for pair in pairs for one in some)
 
     def shown(self, tested: Program, most: int | None = None) -> Found:
         """Whether some set shows that a program is wrong, among the first `most` of them."""
@@ -172,15 +163,3 @@ class Examiner:
             return Verdict.IDENTICAL
         options = ReplayOptions(budget=_JUDGING, first_divergence=False)
         return compare_results(self.reference, tested, one.values, expected, outcome, options).verdict
-
-
-def _is_rounding(right: Program, other: Program, one: InputSet) -> bool:
-    """Whether two programs, the same function of real numbers, differ by rounding at most on a set."""
-    try:
-        expected = right.runner.run(one.values).value
-        actual = other.runner.run(one.values, expected).value
-    except HlotoolError as error:
-        if isinstance(error, BackendFailed) and error.here:
-            raise
-        return False
-    return alike_but_for_rounding(right.runner.result, expected, actual)
