@@ -135,8 +135,8 @@ def _decided(mask: _Mask, alike: Collection[str], holds: bool) -> FaultKind:
         number, other = sorted(target.operands, key=lambda operand: operand.name not in alike)
         where = mask(edit, array_of(target))
         equal = edit.where(where, other, number)
-        # What the other side is made of reads the number itself, or it would be made of itself.
-        but = {target, *post_order([other])}
+        # What both sides are made of reads the number itself, or they would be made of themselves.
+        but = {target, *post_order([number, other])}
         for instruction in list(edit.computation.instructions):
             if instruction.name in alike:
                 edit.substitute(instruction, equal, but)

@@ -64,6 +64,9 @@ def _is_same(text: str) -> bool:
         (_compared(_ROOTS + "| root, other", "y, zero"), False),
         (_compared(_LARGER + "| larger, y"), True),
         (_compared(_LARGER + "| larger, y", "x, halves"), False),
+        # The number that is compared is a copy of the one that is chosen.
+        (_compared("c = f32[4] copy(x) | absx, zero", "c, zero"), True),
+        (_compared("c = f32[4] copy(x) | absx, halves", "c, zero"), False),
         # Either number may be the one that the other one is made of.
         (_compared("s = f32[4] multiply(y, y) t = f32[4] multiply(x, y) | s, t", "x, y"), True),
         (_compared("s = f32[4] multiply(x, halves) d = f32[4] subtract(x, s) | d, zero", "x, s"), True),
