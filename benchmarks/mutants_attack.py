@@ -34,7 +34,7 @@ from hlotool.findings.verdict import Answer
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.search.comparing import compare_results
-from hlotool.search.mutation.equivalence import same_of_reals, same_to_the_bit
+from hlotool.search.mutation.equivalence import same_at_ties, same_of_reals, same_to_the_bit
 from hlotool.search.mutation.mutants import KINDS, Mutant, draw
 from hlotool.values.generate import InputGenerator
 from hlotool.values.npz import arrays_in
@@ -56,12 +56,12 @@ def arguments_of(program: Program, seed: int) -> Iterator[InputSet]:
         number += 1
 
 
-def proof_of(reference: Program, mutant: Mutant) -> str:
+def proof_of(reference: Program, mutant: Mutant, sets: Sequence[InputSet]) -> str:
     """In words; empty without one."""
     if proof := same_to_the_bit(mutant):
         return proof
     tested = compile_program("mutant", "", mutant.module, "numpy", reference)
-    return same_of_reals(reference, mutant, tested)
+    return same_of_reals(reference, mutant, tested) or same_at_ties(reference, mutant, sets)
 
 
 def same_but_for_zeros(one: Value, other: Value) -> bool:
@@ -101,13 +101,13 @@ def proved(
             return
         runs: list[tuple[InputSet, Value]] = []
         for mutant in draw(module, most, int(rng.integers(1 << 30)), kinds):
-            with time_limit(_SECONDS):
-                proof = proof_of(program, mutant)
-            if not proof:
-                continue
             if not runs:
                 with time_limit(_SECONDS):
                     runs = list(islice(_runs(program, seed), inputs))
+            with time_limit(_SECONDS):
+                proof = proof_of(program, mutant, [one for one, _ in runs])
+            if not proof:
+                continue
             yield mutant, proof, runs, program
 
 

@@ -50,15 +50,18 @@ def _always(holds: bool) -> Callable[[Edit, Instruction], None]:
 
 
 def _in_turn(edit: Edit, target: Instruction) -> None:
-    """True where the sum of the indices is even, as on a board of squares."""
-    shape = _mask_of(target)
+    _decide(edit, target, board(edit, _mask_of(target)))
+
+
+def board(edit: Edit, shape: ArrayShape) -> Instruction:
+    """True where the sum of the indices is even, as on a board of squares; `shape` is one of preds."""
     mask = edit.filled(True, shape)
     for dimension in range(shape.rank):
         numbers = of_type(shape, ElementType.S32)
         last = edit.op("and", edit.index(shape, dimension), edit.filled(1, numbers), shape=numbers)
         is_odd = edit.op("compare", last, edit.filled(1, numbers), direction="EQ")
         mask = edit.op("xor", mask, is_odd, shape=shape)
-    _decide(edit, target, mask)
+    return mask
 
 
 def _mask_of(target: Instruction) -> ArrayShape:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from hlotool.errors import Unsupported
+from hlotool.directed.sets import InputSet
+from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.faults.families import family_of
 from hlotool.faults.kind import find
 from hlotool.ir.module import Instruction, Module
@@ -16,6 +18,7 @@ from hlotool.replay.exact.arguments import Options
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.program import Program, compile_program
+from hlotool.search.mutation.at_ties import alike_but_for_rounding, at_ties
 from hlotool.search.mutation.both_ways import both_ways, is_decision
 from hlotool.search.mutation.laws import LAWS
 from hlotool.search.mutation.mutants import Mutant
@@ -26,6 +29,8 @@ from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 #: Points at which the field compares: few would do for sums and products, branches are seen by chance.
 _TRIALS: Final = 8
 _SECONDS: Final = 10.0
+#: Sets on which programs are executed as if numbers were equal: some have infinities and NaN.
+_EXECUTED: Final = 60
 #: Faults of comparisons that show where both sides are equal.
 _AT_TIES: Final = frozenset({"tie decided the other way", "loop bound off by one"})
 #: What the field does not see: equality there proves nothing of these.
@@ -76,6 +81,54 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
     if _is_equal(reference, tested):
         return "the same function of real numbers"
     return ""
+
+
+def same_at_ties(reference: Program, mutant: Mutant, sets: Sequence[InputSet]) -> str:
+    """The proof in words that a mutant is the same function of real numbers at ties; empty without one.
+
+    Args:
+        reference: that judges.
+        mutant: of it, or of a later stage.
+        sets: on some of which the two are executed with numbers made equal: no result may be NaN, infinite or
+            another integer in one of them alone, as where there is a division by 0 at ties.
+    """
+    pairs = ties_of_reals(reference, mutant)
+    some = sets[:: max(1, len(sets) // _EXECUTED)]
+    is_same = bool(pairs and some) and all(_is_rounding(*pair, one) for pair in pairs for one in some)
+    return "the same function of real numbers where two numbers are equal" if is_same else ""
+
+
+def _is_rounding(right: Program, other: Program, one: InputSet) -> bool:
+    """Whether two programs, the same function of real numbers, differ by rounding at most on a set."""
+    try:
+        expected = right.runner.run(one.values).value
+        actual = other.runner.run(one.values, expected).value
+    except HlotoolError as error:
+        if isinstance(error, BackendFailed) and error.here:
+            raise
+        return False
+    return alike_but_for_rounding(right.runner.result, expected, actual)
+
+
+def ties_of_reals(reference: Program, mutant: Mutant) -> list[tuple[Program, Program]]:
+    """The program and the mutant where numbers are equal, elements of one array or more of them, if these are
+    the same functions of real numbers, pair by pair; none where they are not, or where it is not known.
+
+    Real numbers know no infinity. Ties are where programs divide by 0 or take its logarithm: what these
+    programs return has to be compared, too.
+    """
+    if mutant.kind.name not in _AT_TIES or not is_decision(mutant) or not _is_of_numbers(reference):
+        return []
+    found: list[tuple[Program, Program]] = []
+    try:
+        for modules in at_ties(mutant):
+            right, other = (compile_program("tie", "", module, "numpy", reference) for module in modules)
+            if not _is_equal(right, other):
+                return []
+            found.append((right, other))
+    except Unsupported:
+        return []
+    return found
 
 
 def _is_seen(mutant: Mutant) -> bool:

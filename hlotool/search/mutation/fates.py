@@ -15,7 +15,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
-from hlotool.search.mutation.equivalence import same_of_reals, same_to_the_bit
+from hlotool.search.mutation.equivalence import same_at_ties, same_of_reals, same_to_the_bit
 from hlotool.search.mutation.mutants import Mutant
 from hlotool.workers.time_limit import TooSlow, time_limit
 
@@ -132,6 +132,8 @@ class Examiner:
             return Found(Fate.EQUIVALENT, proof)
         found = self.shown(tested)
         if found.fate is Fate.SURVIVED and (proof := same_of_reals(self.reference, mutant, tested)):
+            return Found(Fate.EQUIVALENT, proof)
+        if found.fate is Fate.SURVIVED and (proof := same_at_ties(self.reference, mutant, self.sets)):
             return Found(Fate.EQUIVALENT, proof)
         return found
 
