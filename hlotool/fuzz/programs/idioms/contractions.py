@@ -173,6 +173,27 @@ def _norms_of_a_dot(g: Graph, x: Instruction) -> None:
     reduced(g, y, combine, (g.choose([0, 1]),))
 
 
+@idiom("small matrix for many rows", 1, NUMBERS)
+def _small_matrix_for_many_rows(g: Graph, x: Instruction) -> None:
+    """A matrix times every row of another array, its rows combined: a function of one point, for many."""
+    kind, dims = x.array_shape.element_type, x.array_shape.dims
+    if not compiles("dot", kind):
+        raise Declined("not multiplied")
+    width = g.choose([2, 3, 4])
+    rows = max(*dims, *g.taste.dims(g.rng, 1, 1, may_be_empty=False))
+    points = x if len(dims) == 2 and dims[1] == width else g.fresh(kind, (rows, width))
+    y = _dot(
+        g,
+        g.array(kind, (g.choose([1, 2, 3, 4]), width)),
+        points,
+        lhs_contracting_dims=(1,),
+        rhs_contracting_dims=(1,),
+    )
+    if g.chance():
+        y = product(g, y, y)
+    reduced(g, y, "add" if g.chance() else any_reducer(g, y), (0,))
+
+
 @idiom("sum of a product", 1, NUMBERS)
 def _sum_of_a_product(g: Graph, x: Instruction) -> None:
     """A dot, written as a multiplication and a sum."""
