@@ -184,6 +184,38 @@ class VarianceOfSquares:
 
 
 @dataclass(frozen=True, slots=True)
+class NormalisationOfTerms:
+    """A normalisation by a given mean and variance, whose terms are rounded before they cancel.
+
+    It is `(x - mean) · factor + offset`, or `x · factor + (offset - mean · factor)`, as XLA expands it
+    (xla/service/batchnorm_expander.cc): what is left where they cancel is as far off as its terms are.
+
+    Attributes:
+        noise: which execution it is.
+        relative: what a term may be off by.
+        epsilon: added to variances.
+        axis: the dimension of features.
+    """
+
+    noise: Noise
+    relative: float
+    epsilon: float
+    axis: int
+
+    def __call__(self, output: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+        """The output from that of the plain execution and the operands."""
+        if self.noise.member.seed is None or not output.size:
+            return output
+        shape = [-1 if d == self.axis else 1 for d in range(output.ndim)]
+        with np.errstate(all="ignore"):
+            factor = np.abs(scale) / np.sqrt(variance.astype(np.float64) + self.epsilon)
+            fixed = np.abs(mean) * factor + np.abs(offset)
+            size = np.abs(x) * factor.reshape(shape) + fixed.reshape(shape)
+            changed = output + (self.noise.perturbed(size, self.relative, 0) - size)
+        return np.where(np.isfinite(changed), changed, output).astype(output.dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class SumOfZeros:
     """Sums of two numbers, of which some executions leave zeros out.
 

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from hlotool.backends.numpy.changes import (
     Change,
+    NormalisationOfTerms,
     Perturb,
     PerturbSaturating,
     PerturbTransform,
@@ -117,24 +118,29 @@ class KernelPolicy:
             return kernel
         is_wide = self._policy.wide and instruction.shape != origin.shape
         terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
-        if origin.opcode == "batch-norm-training" and self._policy.varied and not isinstance(kernel, Calling):
-            kernel = self._by_squares(origin, kernel, is_wide)
-        elif self._policy.varied and not isinstance(kernel, Calling):
-            kernel = self._with_signs_of_zeros(origin, kernel)
+        if self._policy.varied and not isinstance(kernel, Calling):
+            kernel = self._rewritten(origin, kernel, is_wide)
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
-    def _by_squares(
+    def _rewritten(
         self, origin: Instruction, kernel: Callable[..., Any], is_wide: bool
     ) -> Callable[..., Any]:
-        """A batch normalisation as XLA expands it."""
+        """What XLA expands or simplifies as it does that, where its operations are rounded otherwise."""
+        if not origin.opcode.startswith("batch-norm"):
+            return self._with_signs_of_zeros(origin, kernel)
         part = array_shapes(origin.shape)[-1]
         kind = ElementType.F64 if is_wide else part.element_type
         unit = epsilon(ElementType.F32 if kind.is_narrow_float else kind)
-        relative = (2 + sqrt(sum_length(origin, part))) * unit
-        change = VarianceOfSquares(
-            self._noise, relative, origin.number("epsilon"), origin.integer("feature_index")
-        )
-        return lambda x, scale, offset: change(kernel(x, scale, offset), offset)
+        given = origin.number("epsilon"), origin.integer("feature_index")
+        if origin.opcode == "batch-norm-training":
+            relative = (2 + sqrt(sum_length(origin, part))) * unit
+            by_squares = VarianceOfSquares(self._noise, relative, *given)
+            return lambda x, scale, offset: by_squares(kernel(x, scale, offset), offset)
+        if origin.opcode == "batch-norm-inference":
+            # A root, a quotient, a product and a sum each.
+            of_terms = NormalisationOfTerms(self._noise, 4 * unit, *given)
+            return lambda *values: of_terms(kernel(*values), *values)
+        return kernel
 
     def _with_signs_of_zeros(self, origin: Instruction, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """A sum whose zeros have the signs that a simplifier leaves them."""

@@ -67,9 +67,9 @@ _STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
 #: XLA's CPU compiler dies of arrays of two bits here.
 _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 
-#: f8e8m0fnu has no zero, which the imaginary part of a real number is: NaN where XLA folds it, else the
-#: smallest number.
-_NOT_OF_SCALES = frozenset({"imag"})
+#: f8e8m0fnu has no zero, which the imaginary part of a real number is, and no negative numbers: there is NaN
+#: or another number, as XLA folds it or does not.
+_NOT_OF_SCALES = frozenset({"imag", "negate", "subtract"})
 
 #: XLA's partitioner dies of these, or of where their shardings go.
 _NOT_PARTITIONED = frozenset({"scan", "set-dimension-size"})

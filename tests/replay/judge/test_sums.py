@@ -195,3 +195,28 @@ def test_where_legal_executions_overflow_other_elements_are_judged() -> None:
     actual = _value(PREFIXES_IN_TWO, terms)
     actual[:, 0] = 1.01
     assert _judged(PREFIXES, [terms], actual).verdict is Verdict.WRONG
+
+
+NORMALISED = """ENTRY e {
+  x = f64[4,1] parameter(0)
+  scale = f64[1] parameter(1)
+  offset = f64[1] parameter(2)
+  mean = f64[1] parameter(3)
+  variance = f64[1] parameter(4)
+  ROOT n = f64[4,1] batch-norm-inference(x, scale, offset, mean, variance), epsilon=0.25, feature_index=1
+}"""
+
+
+def test_terms_of_a_normalisation_are_rounded_before_they_cancel() -> None:
+    """XLA multiplies by one factor and adds one number, which are made first."""
+    x = np.array([[0], [-1e3], [1e3 + 1e-7], [7]])
+    scale, offset, mean, variance = (np.array([value]) for value in (1.2, 1e3 * 1.2 / 1.25**0.5, 1e3, 1.0))
+    arguments = [x, scale, offset, mean, variance]
+    factor = scale / np.sqrt(variance + 0.25)
+    actual = x * factor + (offset - mean * factor)
+    expected = _value(NORMALISED, *arguments)
+    assert (np.abs(actual - expected) > 100 * np.spacing(np.abs(expected))).any()
+    assert _judged(NORMALISED, arguments, actual).verdict is not Verdict.WRONG
+    assert (
+        _judged(NORMALISED, arguments, expected + np.array([[0], [0], [0], [1e-9]])).verdict is Verdict.WRONG
+    )
