@@ -175,12 +175,9 @@ class VarianceOfSquares:
             squares = np.square(mean.astype(np.float64)) + plain
             varied = plain + (self.noise.perturbed(squares, self.relative, 0) - squares)
             factor = np.sqrt((plain + self.epsilon) / (varied + self.epsilon))
-            factors, added = self._spread(factor, output), self._spread(offset, output)
+            factors, added = (_spread(feature, self.axis, output.ndim) for feature in (factor, offset))
             changed = np.where(added == output, output, (output - added) * factors + added)
         return changed.astype(output.dtype), mean, varied.astype(variance.dtype)
-
-    def _spread(self, feature: Any, output: Any) -> Any:
-        return feature.reshape([-1 if d == self.axis else 1 for d in range(output.ndim)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +203,18 @@ class NormalisationOfTerms:
         """The output from that of the plain execution and the operands."""
         if self.noise.member.seed is None or not output.size:
             return output
-        shape = [-1 if d == self.axis else 1 for d in range(output.ndim)]
         with np.errstate(all="ignore"):
             factor = np.abs(scale) / np.sqrt(variance.astype(np.float64) + self.epsilon)
             fixed = np.abs(mean) * factor + np.abs(offset)
-            size = np.abs(x) * factor.reshape(shape) + fixed.reshape(shape)
+            factors, added = (_spread(feature, self.axis, output.ndim) for feature in (factor, fixed))
+            size = np.abs(x) * factors + added
             changed = output + (self.noise.perturbed(size, self.relative, 0) - size)
         return np.where(np.isfinite(changed), changed, output).astype(output.dtype)
+
+
+def _spread(feature: Any, axis: int, rank: int) -> Any:
+    """One number for each feature, in the shape of an array whose dimension `axis` is that of features."""
+    return feature.reshape([-1 if d == axis else 1 for d in range(rank)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def _domain(operand: int, interval: Interval, role: str) -> _Rule:
 
 def _power(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
     exponent = ranges.of(instruction.operands[1])
-    # An iota has an integer for its lowest number, which floats are not the only ones to be.
+    # The bounds of an iota are integers, also where it is one of floats.
     is_whole = exponent.is_point and float(exponent.low).is_integer()
     if instruction.element_type.is_integer:
         # 20 is the largest integer that is drawn by default, and 20**6 still far from the limit of s32.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from support.judging import judged_leaf
 
 from hlotool.backends.numpy import departures
 from hlotool.conformance.departures import DEPARTURES
@@ -17,10 +16,6 @@ from hlotool.replay.judge.judgement import judgement_of
 
 KNOWN = sorted({rule.id for rule in departures.DEPARTURES})
 EXAMPLES = [rule for rule in KNOWN if rule in DEPARTURES and DEPARTURES[rule].example is not None]
-
-
-def _judged(text: str, arguments: list[Any], actual: Any) -> Any:
-    return judge(judgement_of(parse_module(text), arguments, actual)).leaves[0]
 
 
 @pytest.mark.parametrize("rule", KNOWN)
@@ -45,13 +40,13 @@ BASES, EXPONENTS = np.int32([3, 2, 5]), np.int32([64, 3, 2])
 
 
 def test_exponents_of_more_than_six_bits() -> None:
-    leaf = _judged(POWER, [BASES, EXPONENTS], np.int32([1, 8, 25]))
+    leaf = judged_leaf(POWER, [BASES, EXPONENTS], np.int32([1, 8, 25]))
     assert leaf.evidence.rule == "integer-power-six-bits"
     assert leaf.verdict is Verdict.SEMANTICS
 
 
 def test_a_fault_beside_a_known_difference_is_wrong() -> None:
-    leaf = _judged(POWER, [BASES, EXPONENTS], np.int32([1, 9, 25]))
+    leaf = judged_leaf(POWER, [BASES, EXPONENTS], np.int32([1, 9, 25]))
     assert leaf.verdict is Verdict.WRONG
 
 
@@ -65,12 +60,12 @@ FAR_AND_NEAR, ON_XLA = (
 
 def test_a_known_difference_beside_rounding() -> None:
     """Some elements follow the rule, others are rounded as some legal execution rounds them."""
-    leaf = _judged(LOGISTIC, [FAR_AND_NEAR], ON_XLA)
+    leaf = judged_leaf(LOGISTIC, [FAR_AND_NEAR], ON_XLA)
     assert (leaf.verdict, leaf.evidence.rule) == (Verdict.SEMANTICS, "f16-logistic-overflows")
     for place, value in ((1, 0.0), (1, 0.00515), (2, 0.6255)):
         faulty = ON_XLA.copy()
         faulty[place] = value
-        assert _judged(LOGISTIC, [FAR_AND_NEAR], faulty).verdict is Verdict.WRONG
+        assert judged_leaf(LOGISTIC, [FAR_AND_NEAR], faulty).verdict is Verdict.WRONG
 
 
 def test_a_rule_that_some_elements_follow() -> None:
@@ -80,16 +75,16 @@ def test_a_rule_that_some_elements_follow() -> None:
         "ROOT r = f32[2,2] triangular-solve(i, x), transpose_a=TRANSPOSE }"
     )
     x, actual = np.float32([[1, 2], [3, 4]]), np.float32([[np.nan, 2], [np.nan, 4]])
-    leaf = _judged(text, [x], actual)
+    leaf = judged_leaf(text, [x], actual)
     assert (leaf.verdict, leaf.evidence.rule) == (Verdict.SEMANTICS, "singular-triangular-solve")
     faulty = np.where(np.isnan(actual), actual, np.float32(7))
-    assert _judged(text, [x], faulty).verdict is Verdict.WRONG
+    assert judged_leaf(text, [x], faulty).verdict is Verdict.WRONG
 
 
 def test_flushed_denormals_are_legal_even_where_they_are_amplified() -> None:
     text = "ENTRY e { x = f32[2] parameter(0) y = f32[2] parameter(1) ROOT d = f32[2] divide(y, x) }"
     x = np.float32([1e-40, 2])
-    leaf = _judged(text, [x, np.float32([1e-40, 1])], np.float32([np.nan, 0.5]))
+    leaf = judged_leaf(text, [x, np.float32([1e-40, 1])], np.float32([np.nan, 0.5]))
     assert leaf.verdict is Verdict.ROUNDING
 
 
@@ -99,7 +94,7 @@ def test_convolutions_of_bytes_saturate_in_the_evaluator() -> None:
         "ROOT c = s8[1,1,1] convolution(x, w), window={size=2}, dim_labels=b0f_0io->b0f }"
     )
     x, w = np.int8([100, 100]).reshape(1, 2, 1), np.int8([1, 1]).reshape(2, 1, 1)
-    leaf = _judged(text, [x, w], np.int8([127]).reshape(1, 1, 1))
+    leaf = judged_leaf(text, [x, w], np.int8([127]).reshape(1, 1, 1))
     assert leaf.evidence.rule == "evaluator-saturating-convolution"
 
 
@@ -113,12 +108,12 @@ def test_padding_beside_infinite_weights() -> None:
     w = np.float32([np.inf, np.inf]).reshape(2, 1, 1)
     inf, nan = np.inf, np.nan
     legal = np.float32([inf, nan, nan, nan, nan, nan]).reshape(1, 6, 1)
-    skipped = _judged(text, [x, w], legal)
+    skipped = judged_leaf(text, [x, w], legal)
     assert (skipped.verdict, skipped.evidence.rule) == (Verdict.SEMANTICS, "convolution-skips-padding")
     for place in (0, 2):
         faulty = legal.copy()
         faulty[0, place, 0] = -inf
-        assert _judged(text, [x, w], faulty).verdict is Verdict.WRONG
+        assert judged_leaf(text, [x, w], faulty).verdict is Verdict.WRONG
     x = np.float32([2, 4, -2, -3, 1]).reshape(1, 5, 1)
     legal = np.float32([inf, inf, nan, -inf, nan, inf]).reshape(1, 6, 1)
-    assert _judged(text, [x, w], legal).verdict is Verdict.SEMANTICS
+    assert judged_leaf(text, [x, w], legal).verdict is Verdict.SEMANTICS

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.judging import executed, judged_leaf
 
-from hlotool.backends.numpy import NumpyBackend
 from hlotool.findings.verdict import Verdict
-from hlotool.ir.dtypes import Array
-from hlotool.numerics.verdict import LeafComparison
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
 
 F32 = np.float32
-
-
-def _value(text: str, *arguments: Array) -> Array:
-    return np.asarray(NumpyBackend().compile(parse_module(text)).run(list(arguments)))
-
-
-def _judged(text: str, arguments: list[Array], actual: Array) -> LeafComparison:
-    return judge(judgement_of(parse_module(text), arguments, actual)).leaves[0]
-
 
 OF_ONE_TERM = {
     "dot": """ENTRY e {
@@ -59,20 +45,20 @@ ENTRY e {
 def test_a_zero_need_not_be_added_to_a_zero(text: str) -> None:
     """-0 + 0 is 0, but no compiler has to add that 0: the angle of (-0, -0) is -π."""
     x, zero = np.array([[-3], [-1], [2], [-2], [1], [5]], F32), np.zeros(1, F32)
-    expected = _value(text, x, zero)
+    expected = executed(text, [x, zero])
     kept = np.where(x[:, 0] < 0, F32(-np.pi), F32(0))
     assert not expected.any()
-    assert _judged(text, [x, zero], kept).verdict is not Verdict.WRONG
+    assert judged_leaf(text, [x, zero], kept).verdict is not Verdict.WRONG
     # What no sign of a zero makes of it is as wrong as ever, and so are signs where nothing is zero.
-    assert _judged(text, [x, zero], kept + F32(1)).verdict is Verdict.WRONG
-    assert _judged(text, [x, zero + 1], kept).verdict is Verdict.WRONG
+    assert judged_leaf(text, [x, zero], kept + F32(1)).verdict is Verdict.WRONG
+    assert judged_leaf(text, [x, zero + 1], kept).verdict is Verdict.WRONG
 
 
 def test_zeros_of_longer_sums_have_one_sign() -> None:
     """Their code begins with 0, and adds all terms to that."""
     text = OF_ONE_TERM["dot"].replace("[6,1]", "[6,2]").replace("[1]", "[2]")
     x, zeros = -np.ones((6, 2), F32), np.zeros(2, F32)
-    assert _judged(text, [x, zeros], np.full(6, -np.pi, F32)).verdict is Verdict.WRONG
+    assert judged_leaf(text, [x, zeros], np.full(6, -np.pi, F32)).verdict is Verdict.WRONG
 
 
 SORTED_ROOTS = """before {
@@ -92,11 +78,11 @@ def test_a_nan_that_an_operation_makes_has_no_sign_to_speak_of() -> None:
     x = np.array([9, -1, 4, 1], F32)
     first, last = np.array([np.nan, 1, 2, 3], F32), np.array([1, 2, 3, np.nan], F32)
     for actual in (first, last):
-        assert _judged(SORTED_ROOTS, [x], actual).verdict is not Verdict.WRONG
+        assert judged_leaf(SORTED_ROOTS, [x], actual).verdict is not Verdict.WRONG
     middle = np.array([1, 2, np.nan, 3], F32)
-    assert _judged(SORTED_ROOTS, [x], middle).verdict is Verdict.WRONG
+    assert judged_leaf(SORTED_ROOTS, [x], middle).verdict is Verdict.WRONG
     given = SORTED_ROOTS.replace("sqrt(x)", "copy(x)")
     # A NaN of the arguments has the sign that it has.
     y = np.array([9, -np.nan, 4, 1], F32)
-    expected = _value(given, y)
-    assert _judged(given, [y], np.roll(expected, 1)).verdict is Verdict.WRONG
+    expected = executed(given, [y])
+    assert judged_leaf(given, [y], np.roll(expected, 1)).verdict is Verdict.WRONG

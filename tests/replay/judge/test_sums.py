@@ -6,8 +6,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from support.judging import executed, judged_leaf
 
-from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member, Noise
 from hlotool.backends.numpy.rounding_errors import Error
 from hlotool.backends.numpy.sum_terms import PerturbTerms
@@ -15,8 +15,6 @@ from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
 
 F32 = np.float32
 
@@ -39,12 +37,11 @@ DOT = """ENTRY e {
 
 
 def _value(text: str, *arguments: Array) -> Array:
-    return np.asarray(NumpyBackend().compile(parse_module(text)).run(list(arguments)))
+    return np.asarray(executed(text, list(arguments)))
 
 
 def _judged(text: str, arguments: list[Array], actual: Array, tested: str = "") -> LeafComparison:
-    other = parse_module(tested) if tested else None
-    return judge(judgement_of(parse_module(text), arguments, actual, tested=other)).leaves[0]
+    return judged_leaf(text, arguments, actual, tested=parse_module(tested) if tested else None)
 
 
 def _terms(size: float, seed: int) -> Array:

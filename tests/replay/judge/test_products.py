@@ -1,0 +1,80 @@
+"""Products that overflow in another order, and functions that are exact nowhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.judging import executed, judged_leaf
+
+from hlotool.findings.verdict import Verdict
+
+F32 = np.float32
+
+BIG_PRODUCT = """ENTRY e {
+  x = f32[12] parameter(0)
+  b = f32[] constant(1e30)
+  big = f32[12] broadcast(b), dimensions={}
+  s = f32[] constant(1e-30)
+  small = f32[12] broadcast(s), dimensions={}
+  u = f32[12] multiply(x, big)
+  v = f32[12] multiply(u, small)
+  ROOT w = f32[12] multiply(v, big)
+}"""
+
+
+def test_a_product_that_overflows_in_another_order_is_range() -> None:
+    """1e60 occurs where the two large factors meet first: the result of no text at hand."""
+    x = np.linspace(0.5, 2, 12).astype(F32)
+    assert judged_leaf(BIG_PRODUCT, [x], np.full(12, np.inf, F32)).verdict is Verdict.RANGE
+    reordered = executed(BIG_PRODUCT, [x])
+    reordered[3:] = np.inf
+    assert judged_leaf(BIG_PRODUCT, [x], reordered).verdict is Verdict.RANGE
+    other_way_round = BIG_PRODUCT.replace("multiply(u, small)", "multiply(u, big)")
+    other_way_round = other_way_round.replace("multiply(v, big)", "multiply(v, small)")
+    assert judged_leaf(other_way_round, [x], executed(BIG_PRODUCT, [x])).verdict is Verdict.RANGE
+    assert judged_leaf(other_way_round, [x], np.full(12, 3, F32)).verdict is Verdict.WRONG
+    wrong = np.full(12, np.inf, F32)
+    wrong[0] = 7
+    assert judged_leaf(BIG_PRODUCT, [x], wrong).verdict is Verdict.WRONG
+    ordinary = BIG_PRODUCT.replace("1e30", "10").replace("1e-30", "0.1")
+    assert judged_leaf(ordinary, [x], np.full(12, np.inf, F32)).verdict is Verdict.WRONG
+
+
+REDUCED_PRODUCT = """mul {
+  a = f16[] parameter(0)
+  b = f16[] parameter(1)
+  ROOT m = f16[] multiply(a, b)
+}
+ENTRY e {
+  x = f16[5] parameter(0)
+  c = f16[] constant(0.25)
+  cs = f16[5] broadcast(c), dimensions={}
+  scaled = f16[5] multiply(x, cs)
+  one = f16[] constant(1)
+  ROOT r = f16[] reduce(scaled, one), dimensions={0}, to_apply=mul
+}"""
+
+
+def test_a_factor_that_is_taken_out_of_a_reduction_is_range() -> None:
+    """LLVM multiplies by 0.25 five times in the end: until then there is a number that f16 does not hold."""
+    x = np.array([-16.5, -10.1, 18.9, 16.4, 15.9], np.float16)
+    infinite = np.full((), np.inf, np.float16)
+    assert judged_leaf(REDUCED_PRODUCT, [x], infinite).verdict is Verdict.RANGE
+    assert judged_leaf(REDUCED_PRODUCT, [x], -infinite).verdict is Verdict.WRONG
+    assert judged_leaf(REDUCED_PRODUCT, [x / 8], infinite).verdict is Verdict.WRONG
+    with_start = REDUCED_PRODUCT.replace("constant(1)", "constant(2)")
+    assert judged_leaf(with_start, [x / 2], infinite).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize(("opcode", "verdict"), [("cbrt", Verdict.ROUNDING), ("sqrt", Verdict.WRONG)])
+def test_the_cube_root_of_a_cube_need_not_be_whole(opcode: str, verdict: Verdict) -> None:
+    """jaxlib 0.6 gives 4 less an ulp of f16 for 64. Square roots are rounded correctly."""
+    text = f"""ENTRY e {{
+  x = f16[4] parameter(0)
+  r = f16[4] {opcode}(x)
+  ROOT c = f32[4] convert(r)
+}}"""
+    x = np.array([64, 729, 4096, 4096], np.float16)
+    actual = executed(text, [x])
+    actual[3] -= np.spacing(np.float16(actual[3]))
+    assert judged_leaf(text, [x], actual).verdict is verdict

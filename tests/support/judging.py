@@ -1,0 +1,26 @@
+"""What the judge says of a result of a program that stands in a test as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.numerics.verdict import Comparison, LeafComparison
+from hlotool.parse.reader import parse_module
+from hlotool.replay.judge.judge import judge
+from hlotool.replay.judge.judgement import judgement_of
+
+
+def executed(text: str, arguments: list[Any]) -> Any:
+    """What the reference returns."""
+    return NumpyBackend().compile(parse_module(text)).run(arguments)
+
+
+def judged(text: str, arguments: list[Any], actual: Any, **options: Any) -> Comparison:
+    """The verdict on `actual`; options as `judgement_of` has them."""
+    return judge(judgement_of(parse_module(text), arguments, actual, **options))
+
+
+def judged_leaf(text: str, arguments: list[Any], actual: Any, **options: Any) -> LeafComparison:
+    """That on the first output."""
+    return judged(text, arguments, actual, **options).leaves[0]
