@@ -48,6 +48,9 @@ from hlotool.workers.pool import Pool
 #: What a worker calls to run a bundle again.
 VERIFY = "hlotool.fuzz.triage:verify_bundle"
 
+#: Further seeds of perturbed executions by which a result that is rounded has to be wrong: what is near the
+#: threshold is on one side of it by some of them, and on the other by others.
+_FURTHER_SEEDS = 3
 _EQUAL = Relation.EQUAL.value
 _SAME_FUNCTION = (
     "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
@@ -123,12 +126,16 @@ class Triage:
         if kind_of(outcome) != failure.kind:
             said = outcome.reason or outcome.answer.value
             return _raw(failure, "unconfirmed", [f"not a second time, in a fresh process: {said}"])
+        if said := _by_the_draw(loaded.case, options, failure.kind):
+            return _raw(failure, "unconfirmed", [said])
         reason = outcome.reason
         if found := self._by_likeness(failure, loaded.case, options):
             return msgspec.structs.replace(found, reason=reason)
         problems: list[str] = []
         reduction, last = self._reduced(loaded, options, failure.kind, problems)
         case = reduction.case if reduction is not None else loaded.case
+        if reduction is not None and (said := _by_the_draw(case, options, failure.kind)):
+            return _raw(failure, "unconfirmed", [f"what is left of it: {said}"])
         blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
         problems += blame.problems
         opcodes = opcodes_of(case.module)
@@ -276,11 +283,30 @@ def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
     Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
     every difference is a fault; and where the arbiter refuses.
     """
-    if blame.level != "pass" or all(leaf == NOTHING for leaf in leaf_facts(case.module)):
+    if blame.level != "pass" or _is_exact(case.module):
         return ""
     outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
     found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
     return next((r for r in (Relation.UNEQUAL.value, _EQUAL) if r in found), "")
+
+
+def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:
+    """Why a wrong result is in doubt: by perturbed executions of another seed it is none; empty where it is.
+
+    Where nothing is rounded nothing is drawn.
+    """
+    if kind != "wrong" or _is_exact(case.module):
+        return ""
+    for number in range(1, 1 + _FURTHER_SEEDS):
+        outcome = _asked_again(case, msgspec.structs.replace(options, seed=options.seed + number), kind)
+        if kind_of(outcome) != kind:
+            return f"not by other perturbed executions: {outcome.reason or outcome.answer.value}"
+    return ""
+
+
+def _is_exact(module: Module) -> bool:
+    """Whether nothing is rounded, so that every difference is a fault."""
+    return all(leaf == NOTHING for leaf in leaf_facts(module))
 
 
 def verify_bundle(folder: str) -> Verification:

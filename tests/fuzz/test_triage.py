@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from hlotool.errors import Unsupported
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.fuzz import triage
 from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.likeness import families_of, is_same, key_of
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
 from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
-from hlotool.fuzz.records import FaultRecord
+from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.fuzz.tally import Tally
 from hlotool.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parse.reader import parse_module
@@ -111,6 +113,41 @@ def test_deaths_are_one_where_words_pass_and_work_are() -> None:
 )
 def test_kinds(answer: Answer, failure: Signature | None, kind: Kind) -> None:
     assert kind_of(Outcome(answer=answer, failure=failure)) == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_others", "asked", "problem"),
+    [
+        ("f32", Answer.GOOD, 2, "not by other perturbed executions: near"),
+        ("f32", Answer.BAD, 4, "Unsupported: <text>: made small"),
+        ("s32", Answer.GOOD, 1, "Unsupported: <text>: made small"),
+    ],
+)
+def test_what_is_rounded_is_wrong_by_every_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, by_others: Answer, asked: int, problem: str
+) -> None:
+    """Where nothing is rounded nothing is drawn, and it is asked for again once."""
+    seeds: list[int] = []
+
+    def answered(case: object, options: RunOptions, kind: Kind) -> Outcome:
+        seeds.append(options.seed)
+        answer = Answer.BAD if options.seed == 5 else by_others
+        return Outcome(answer=answer, failure=Signature(kind="wrong"), reason="near")
+
+    def made_small(*given: object) -> object:
+        raise Unsupported("made small")
+
+    monkeypatch.setattr(triage, "_asked_again", answered)
+    monkeypatch.setattr(Triage, "_reduced", made_small)
+    path = tmp_path / "m.hlo"
+    opcode = "tanh" if kind == "f32" else "negate"
+    path.write_text(
+        f"HloModule m\nENTRY e {{\n  c = {kind}[] constant(3)\n  ROOT r = {kind}[] {opcode}(c)\n}}\n"
+    )
+    failure = FailureRecord(index=0, kind="wrong", backend="numpy", program=str(path))
+    found = Triage(Settings(RunOptions(seed=5), tmp_path)).look_into(failure)
+    assert seeds == [5, 6, 7, 8][:asked]
+    assert (found.status, found.problems) == ("unconfirmed", [problem])
 
 
 def test_a_backend_is_not_waited_for_unless_the_user_says_how_long() -> None:
