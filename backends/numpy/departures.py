@@ -25,8 +25,7 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.values.demands import Identity
-from hlotool.values.monoids import identities
+from hlotool.values.monoids import identities, neutral_value
 
 _Function: TypeAlias = Callable[..., Any]
 
@@ -239,18 +238,15 @@ def _always(_: Instruction) -> bool:
     return True
 
 
-#: The constants that reductions of floats begin with.
-_NEUTRAL = {Identity.ZERO: 0.0, Identity.ONE: 1.0, Identity.LOWEST: -np.inf, Identity.HIGHEST: np.inf}
-
-
 def has_its_own_start(instruction: Instruction) -> bool:
     """Whether a reduction of one array begins with more than a constant that changes nothing."""
     if not isinstance(instruction.shape, ArrayShape):
         return False
     init = instruction.operands[1]
     (identity,) = identities(instruction.computation("to_apply"), 1)
-    neutral = np.nan if identity is None else _NEUTRAL.get(identity, np.nan)
-    return init.literal is None or bool(init.literal.array != neutral)
+    if identity is None or init.literal is None:
+        return True
+    return bool(init.literal.array != neutral_value(init.element_type, identity))
 
 
 _NARROW_SIGNED = (ElementType.S8, ElementType.S16)

@@ -48,6 +48,8 @@ class Member:
         signs: of zeros and NaN, where they may have others: 0 for those that NumPy makes; else no zero is
             added to anything, so that -0 stays, and NaN that operations make are positive (1) or negative
             (-1).
+        in_turn: so many terms of a long sum are added up, and then to a running sum; 0 for sums that are as
+            exact as can be.
     """
 
     seed: int | None = None
@@ -55,6 +57,7 @@ class Member:
     flushes: bool = False
     scale: float = 1.0
     signs: int = 0
+    in_turn: int = 0
 
 
 class Noise:

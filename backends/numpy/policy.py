@@ -45,6 +45,7 @@ from hlotool.backends.numpy.rounding_errors import (
     zeros_of_terms,
 )
 from hlotool.backends.numpy.sum_terms import PerturbTerms, summed_axes
+from hlotool.backends.numpy.sums_in_turn import is_long_sum, sum_in_turn
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
@@ -119,13 +120,15 @@ class KernelPolicy:
         is_wide = self._policy.wide and instruction.shape != origin.shape
         terms = self._terms(origin, array_shapes(origin.shape)[0], is_wide) if self._policy.varied else {}
         if self._policy.varied and not isinstance(kernel, Calling):
-            kernel = self._rewritten(origin, kernel, is_wide)
+            kernel = self._rewritten(origin, instruction, kernel, is_wide)
         return _around(kernel, terms, changes, isinstance(origin.shape, TupleShape))
 
     def _rewritten(
-        self, origin: Instruction, kernel: Callable[..., Any], is_wide: bool
+        self, origin: Instruction, held: Instruction, kernel: Callable[..., Any], is_wide: bool
     ) -> Callable[..., Any]:
-        """What XLA expands or simplifies as it does that, where its operations are rounded otherwise."""
+        """What XLA expands, simplifies or sums as it does that, where it rounds otherwise."""
+        if is_long_sum(origin):
+            kernel = sum_in_turn(self._noise, origin, held, kernel)
         if not origin.opcode.startswith("batch-norm"):
             return self._with_signs_of_zeros(origin, kernel)
         part = array_shapes(origin.shape)[-1]

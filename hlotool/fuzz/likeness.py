@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 
 from hlotool.fuzz.attribution import Blame
@@ -19,6 +20,12 @@ _ENOUGH = 2
 _FOLDING = frozenset({"constant_folding"})
 #: Bits from which on a type needs no code of its own that packs and unpacks it.
 _BYTE = 8
+
+
+#: A shape in words whose numbers are gone, and which may end in the midst of it.
+_SHAPE = re.compile(r"#\[[#,]*\]?")
+#: Characters of words that say something: so many at the beginning have to be the same.
+_WORDS = 60
 
 
 def opcodes_of(module: Module) -> list[str]:
@@ -82,10 +89,19 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     if (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
         return False
     if one.kind not in ("wrong", "crashed", "hang") or (
-        one.kind != "wrong" and one.signature != other.signature
+        one.kind != "wrong" and not _say_the_same(one.signature, other.signature)
     ):
         return False
     if one.pass_name in _FOLDING and one.signature == other.signature and " of " in one.signature:
         return True
     first, second = {*one.work}, {*other.work}
     return bool(first and second) and (first <= second or second <= first)
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    """Whether two dead compilers said the same, whatever the rank of the shapes in it.
+
+    Words are cut at some length, so that those with the longer shapes end earlier.
+    """
+    first, second = sorted((_SHAPE.sub("#", said) for said in (one, other)), key=len)
+    return first == second or (len(first) >= _WORDS and second.startswith(first))

@@ -17,7 +17,7 @@ import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
-from hlotool.backends.numpy.departures import WINDOW, has_its_own_start
+from hlotool.backends.numpy.departures import has_its_own_start
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import BackendSpec, parse_spec
 from hlotool.directed.sets import OUT_OF_RANGE
@@ -34,8 +34,7 @@ from hlotool.errors import (
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.ir.edit_extract import cone
-from hlotool.ir.module import Instruction, Module
+from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
 from hlotool.numerics.facts import NOTHING
 from hlotool.parse.reader import parse_module
@@ -199,10 +198,6 @@ _OF_ANY_ORDER = {
 }
 
 
-#: What a value may be combined with again and again.
-_IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
-
-
 def _open_question(module: Module) -> str:
     """Why nobody knows what is right: what HLO leaves open decides; empty where it does not.
 
@@ -213,8 +208,11 @@ def _open_question(module: Module) -> str:
     if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
         return "the size of a result is known at run time only"
     for instruction in module.instructions():
-        if instruction.opcode == "reduce" and (_begins_often(instruction) or _may_not_begin(instruction)):
-            return "how often a reduce combines with its initial value is open, and that is no identity"
+        if instruction.opcode in ("reduce", "reduce-window") and has_its_own_start(instruction):
+            # Compilers combine with it in each of the windows that they cut a reduction into, leave it out
+            # where a part has a single element, take padding for it, and libraries do not read it.
+            opcode = instruction.opcode
+            return f"how often a {opcode} combines with its initial value is open, and that is no identity"
         name = _OF_ANY_ORDER.get(instruction.opcode)
         if name is None:
             continue
@@ -227,25 +225,6 @@ def _open_question(module: Module) -> str:
         if form is None or (len(form.outputs) == 1 and None in monoid_opcodes(form)):
             return f"the order of a {instruction.opcode} is open, and its function depends on it"
     return ""
-
-
-def _begins_often(instruction: Instruction) -> bool:
-    """Whether compilers cut a reduction into windows, whose initial value changes what they give."""
-    if not has_its_own_start(instruction) or instruction.computation("to_apply").root.opcode in _IDEMPOTENT:
-        return False
-    dims = instruction.operands[0].dims
-    return any(dims[d] > WINDOW for d in instruction.integers("dimensions"))
-
-
-def _may_not_begin(instruction: Instruction) -> bool:
-    """Whether compilers may leave an initial value out that is no identity.
-
-    XLA reduces the parts of a concatenation one by one, and takes one of a single element for that element.
-    """
-    if not has_its_own_start(instruction):
-        return False
-    on_the_way = cone([instruction.operands[0]])
-    return any(other.opcode == "concatenate" for other in on_the_way)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from hlotool.analysis.interval import ANY, Interval
-from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ElementType
 from hlotool.values.constraints import Constraint
-from hlotool.values.demands import Identity, MatrixKind
+from hlotool.values.demands import MatrixKind
 from hlotool.values.integers import integers
+from hlotool.values.monoids import neutral_value
 
 #: Floats keep this distance from a forbidden point and from ends of their interval, in units of the scale: a
 #: divisor of 0.25 amplifies rounding four times, one of 0.001 a thousand times.
@@ -71,7 +71,7 @@ def generate(element_type: ElementType, dims: Sequence[int], constraint: Constra
     """An array of `dtype_of(element_type)` and sizes `dims` whose values meet `constraint`."""
     dtype = dtype_of(element_type)
     if constraint.exactly is not None:
-        return np.full(tuple(dims), _identity(element_type, constraint.exactly), dtype)
+        return np.full(tuple(dims), neutral_value(element_type, constraint.exactly), dtype)
     if element_type is ElementType.PRED:
         return _preds(dims, draw)
     if element_type.is_integer:
@@ -83,26 +83,6 @@ def generate(element_type: ElementType, dims: Sequence[int], constraint: Constra
     if element_type.is_complex:
         return (_normal(dims, constraint, draw) + 1j * _normal(dims, constraint, draw)).astype(dtype)
     return _floats(dims, constraint, draw).astype(dtype, copy=False)
-
-
-def _identity(element_type: ElementType, identity: Identity) -> Any:
-    """The neutral element in the dtype."""
-    dtype = dtype_of(element_type)
-    if identity in (Identity.ZERO, Identity.ONE):
-        return dtype.type(int(identity is Identity.ONE))
-    sign = -1 if identity is Identity.LOWEST else 1
-    if not element_type.is_integer and element_type is not ElementType.PRED:
-        return _infinity(dtype, sign)
-    low, high = integer_limits(element_type)
-    if identity is Identity.ALL_BITS and element_type.is_signed:
-        return dtype.type(-1)
-    return dtype.type(low if sign < 0 else high)
-
-
-def _infinity(dtype: np.dtype[Any], sign: int) -> Any:
-    """Infinity, or the largest finite value of types that have none."""
-    infinity = np.asarray(sign * math.inf).astype(dtype)
-    return infinity if np.isinf(infinity) else dtype.type(sign * float(ml_dtypes.finfo(dtype).max))  # type: ignore[no-untyped-call]
 
 
 def _preds(dims: Sequence[int], draw: Draw) -> Array:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
+from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ElementType
 from hlotool.values.demands import Identity
@@ -51,3 +58,32 @@ def _directions(predicate: Instruction, depth: int) -> list[str]:
     if depth == 0:
         return []
     return [d for operand in predicate.operands for d in _directions(operand, depth - 1)]
+
+
+def neutral(opcode: str, element_type: ElementType) -> Any:
+    """The neutral element of a monoid, in its dtype.
+
+    Raises:
+        KeyError: `opcode` is none.
+    """
+    return neutral_value(element_type, _IDENTITIES[opcode])
+
+
+def neutral_value(element_type: ElementType, identity: Identity) -> Any:
+    """The neutral element in the dtype."""
+    dtype = dtype_of(element_type)
+    if identity in (Identity.ZERO, Identity.ONE):
+        return dtype.type(int(identity is Identity.ONE))
+    sign = -1 if identity is Identity.LOWEST else 1
+    if not element_type.is_integer and element_type is not ElementType.PRED:
+        return _infinity(dtype, sign)
+    low, high = integer_limits(element_type)
+    if identity is Identity.ALL_BITS and element_type.is_signed:
+        return dtype.type(-1)
+    return dtype.type(low if sign < 0 else high)
+
+
+def _infinity(dtype: np.dtype[Any], sign: int) -> Any:
+    """Infinity, or the largest finite value of types that have none."""
+    infinity = np.asarray(sign * math.inf).astype(dtype)
+    return infinity if np.isinf(infinity) else dtype.type(sign * float(ml_dtypes.finfo(dtype).max))  # type: ignore[no-untyped-call]

@@ -31,7 +31,7 @@ _Product: TypeAlias = Callable[[Words, Words], Words]
 def dot(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """The sum of products."""
     refuse_structure(instruction, lowering)
-    dimensions = dot_dimensions(instruction, lowering)
+    dimensions = dot_dimensions(instruction)
     return _of_types(instruction, lowering, lambda a, b: dimensions.contract_by(matmul, a, b))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,6 +30,35 @@ def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
         return features.finish_all(output, mean, variance)
 
     return kernel
+
+
+def in_terms_of_sums(
+    instruction: Instruction,
+    total: Callable[[Array], Array | None],
+    x: Array,
+    scale: Array,
+    offset: Array,
+) -> tuple[Array, ...] | None:
+    """batch-norm-training as XLA expands it: the variance is the mean of squares less the square of the mean.
+
+    Args:
+        instruction: whose attributes count.
+        total: sums an array over everything but the feature dimension; None where it does not.
+        x: in the type that sums are made in.
+        scale: likewise.
+        offset: likewise.
+
+    XLA: xla/service/batchnorm_expander.cc.
+    """
+    features = _stated(instruction)
+    sums = [total(x), total(np.square(x))]
+    if sums[0] is None or sums[1] is None:
+        return None
+    count = x.dtype.type(x.size // scale.size)
+    with np.errstate(all="ignore"):
+        mean, squares = sums[0] / count, sums[1] / count
+        variance = squares - np.square(mean)
+        return features.normalise(x, scale, offset, mean, variance).astype(x.dtype), mean, variance
 
 
 @lowers("batch-norm-inference")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,9 @@ _Tile = tuple[slice, slice]
 
 #: Patches, and the weights that they are multiplied with.
 _Factors = tuple[Array, Array]
+
+#: From two matrices, or as many as a batch has, to their product.
+Multiply: TypeAlias = Callable[[Array, Array], Array]
 
 #: Elements of a matrix of patches; each thread holds one.
 _PATCH_ELEMENTS = 1 << 19
@@ -49,11 +53,17 @@ def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#convwithgeneralpadding.
     """
     refuse_structure(instruction, lowering)
+    return convolver(instruction)
+
+
+def convolver(instruction: Instruction, multiply: Multiply = multiply_matrices) -> Callable[..., Array]:
+    """What convolves two arrays; `multiply` makes [batch…, m, n] of [batch…, m, k] and [batch…, k, n]."""
     labels = instruction.attribute("dim_labels", ConvolutionDimensions)
     convolve = CanonicalConvolution(
         instruction.window.dims,
         instruction.integer("feature_group_count", 1),
         instruction.integer("batch_group_count", 1),
+        multiply,
     )
     result = instruction.element_type
     lhs_type, rhs_type = instruction.operand_types
@@ -86,11 +96,13 @@ class CanonicalConvolution:
         dims: the window.
         feature_groups: parts of the input features, each of which has its own kernel.
         batch_groups: parts of the input batch, each of which has its own kernel.
+        multiply: multiplies patches with weights.
     """
 
     dims: tuple[WindowDim, ...]
     feature_groups: int
     batch_groups: int
+    multiply: Multiply = multiply_matrices
 
     def __call__(self, image: Array, weights: Array) -> Array:
         """[batch, features, spatial…] with [outputs, features per group, window…].
@@ -177,7 +189,7 @@ class CanonicalConvolution:
         is_large = kernel.shape[1] > batch * prod(spatial) > 0
         parts = self._dense_parts if is_large else self._parts
         for seen, weights in parts(image, kernel, sight, rows):
-            total += multiply_matrices(seen, weights).reshape(total.shape)
+            total += self.multiply(seen, weights).reshape(total.shape)
         return total
 
     def _parts(self, image: Array, kernel: Array, sight: Sight, rows: slice) -> Iterator[_Factors]:

@@ -60,7 +60,7 @@ class DotDimensions:
         return product.reshape((*product.shape[:-2], *free))
 
 
-def dot_dimensions(instruction: Instruction, lowering: Lowering) -> DotDimensions:
+def dot_dimensions(instruction: Instruction) -> DotDimensions:
     """The dimension attributes of any kind of dot."""
     names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
     return DotDimensions(*(instruction.integers(name, ()) for name in names))
@@ -85,7 +85,7 @@ def dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#dotgeneral.
     """
     refuse_structure(instruction, lowering)
-    dimensions = dot_dimensions(instruction, lowering)
+    dimensions = dot_dimensions(instruction)
     result = instruction.element_type
     lhs_type, rhs_type = instruction.operand_types
     dtype = operand_dtype(result, lhs_type, rhs_type)
@@ -108,7 +108,7 @@ def scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#scaleddot; hlo_evaluator_typed_visitor.h (HandleScaledDot).
     """
-    dimensions = dot_dimensions(instruction, lowering)
+    dimensions = dot_dimensions(instruction)
     result = instruction.element_type
     kinds = instruction.operand_types
     dtype = operand_dtype(result, *kinds)

@@ -27,7 +27,7 @@ def ragged_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#raggeddot; shape_inference.cc (InferRaggedDotOpShape).
     """
-    dimensions = dot_dimensions(instruction, lowering)
+    dimensions = dot_dimensions(instruction)
     (ragged,) = instruction.integers("lhs_ragged_dims")
     shape = instruction.array_shape
     lhs_type, rhs_type, _ = instruction.operand_types

@@ -18,6 +18,9 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
+#: Elements of a running sum that are added up one after the other.
+_BLOCK = 64
+
 #: Windows up to this size are reduced position by position, larger ones by blocks.
 _SMALL = 8
 
@@ -96,7 +99,7 @@ def _accumulate(
 
 def _slide(monoid: Monoid, x: Array, init: Array, dims: Sequence[WindowDim]) -> Array:
     """Reduce dimension after dimension; holes hold the neutral element."""
-    running = _running_axis(dims, x.shape)
+    running = running_axis(dims, x.shape)
     if running is not None:
         return _run(monoid, x, init, running, backwards=dims[running].pad_low == 0)
     sizes = output_sizes(dims, x.shape)
@@ -109,7 +112,7 @@ def _slide(monoid: Monoid, x: Array, init: Array, dims: Sequence[WindowDim]) -> 
     return domain.restore(monoid.ufunc(start.astype(domain.dtype), padded))
 
 
-def _running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None:
+def running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None:
     """The axis of a cumulative sum and the like: every window is all that lies before (or behind) it."""
     wide = [axis for axis, dim in enumerate(dims) if dim != WindowDim(1)]
     if len(wide) != 1:
@@ -126,11 +129,27 @@ def _run(monoid: Monoid, x: Array, init: Array, axis: int, backwards: bool) -> A
     def run(rows: Sequence[Array]) -> list[Array]:
         domain = monoid.domain(rows[0][..., ::step], init)
         values, start = domain.values
-        totals = monoid.ufunc.accumulate(values.astype(domain.dtype, copy=False), axis=-1)
+        totals = _accumulated(monoid.ufunc, values.astype(domain.dtype, copy=False))
         return [domain.restore(monoid.ufunc(start.astype(domain.dtype), totals))[..., ::step]]
 
     (result,) = by_rows(run, [np.moveaxis(x, axis, -1)])
     return np.moveaxis(result, -1, axis)
+
+
+def _accumulated(ufunc: np.ufunc, rows: Array) -> Array:
+    """Running sums along the last dimension, long ones of floats in blocks: fewer roundings in a row."""
+    length = rows.shape[-1]
+    if rows.dtype.kind not in "fc" or ufunc is not np.add or length < 2 * _BLOCK:
+        whole: Array = ufunc.accumulate(rows, axis=-1)
+        return whole
+    blocks = length // _BLOCK
+    inside = rows[..., : blocks * _BLOCK].reshape((*rows.shape[:-1], blocks, _BLOCK))
+    sums = np.add.accumulate(inside, axis=-1)
+    # What lies before a block is added to all of its sums, and to those of what is left behind the last one.
+    before = _accumulated(ufunc, sums[..., -1])
+    sums[..., 1:, :] += before[..., :-1, None]
+    rest = np.add.accumulate(rows[..., blocks * _BLOCK :], axis=-1) + before[..., -1:]
+    return np.concatenate([sums.reshape((*rows.shape[:-1], -1)), rest], axis=-1)
 
 
 def _spread(x: Array, dims: Sequence[WindowDim], fill: Any) -> Array:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from hlotool.fuzz.programs.draft import Declined
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.steps import step
-from hlotool.fuzz.programs.steps_reduction import neutral, reducers_of, summands
+from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+from hlotool.values.monoids import neutral
 
 
 def _size(graph: Graph, bound: int) -> Instruction:

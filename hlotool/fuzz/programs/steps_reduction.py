@@ -9,11 +9,11 @@ from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.attributes import AttributeValue, Window, WindowDim
-from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import Op
 from hlotool.ir.shapes.reduction import windowed_size
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass
+from hlotool.values.monoids import neutral
 
 _REDUCERS = {
     TypeClass.PRED: "and or xor",
@@ -29,18 +29,6 @@ def reducers_of(kind: ElementType) -> str:
     if kind is ElementType.F8E8M0FNU:
         raise Declined("has no sums")
     return _REDUCERS[kind.family]
-
-
-def neutral(opcode: str, kind: ElementType) -> object:
-    """The neutral element of a monoid."""
-    if kind is ElementType.PRED:
-        return opcode == "and"
-    if kind.is_inexact:
-        infinity = float("inf") if kind.bits >= 16 else limit_of(kind)
-        return {"multiply": 1.0, "maximum": -infinity, "minimum": infinity}.get(opcode, 0.0)
-    low, high = integer_limits(kind)
-    ones = -1 if kind.is_signed else high
-    return {"multiply": 1, "maximum": low, "minimum": high, "and": ones}.get(opcode, 0)
 
 
 def summands(
@@ -65,13 +53,6 @@ def summands(
     return tamed, (count + 1) * max(map(graph.reach_of, tamed))
 
 
-def initial(graph: Graph, opcode: str, kind: ElementType) -> Instruction:
-    """Mostly the neutral element, else any scalar."""
-    if graph.chance(0.75):
-        return graph.constant(neutral(opcode, kind), kind)
-    return graph.scalar(kind)
-
-
 def _axes(graph: Graph, rank: int) -> Dims:
     if not rank:
         raise Declined("a scalar has nothing to combine")
@@ -93,7 +74,7 @@ def _monoid(graph: Graph, x: Instruction) -> Instruction:
     count = 1
     for d in axes:
         count *= shape.dims[d]
-    init = initial(graph, combine, shape.element_type)
+    init = graph.constant(neutral(combine, shape.element_type), shape.element_type)
     (x, init), reach = summands(graph, combine, count, x, init)
     to_apply = graph.combiner(combine, shape.element_type)
     return graph.op("reduce", x, init, dimensions=axes, to_apply=to_apply, reach=reach)
@@ -190,7 +171,7 @@ def reduce_window(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     count = 1
     for dim in window.dims:
         count *= dim.size
-    init = initial(graph, combine, shape.element_type)
+    init = graph.constant(neutral(combine, shape.element_type), shape.element_type)
     (x, init), reach = summands(graph, combine, count, x, init)
     to_apply = graph.combiner(combine, shape.element_type)
     return graph.op(opcode, x, init, window=window, to_apply=to_apply, reach=reach)

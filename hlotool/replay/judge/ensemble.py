@@ -15,6 +15,7 @@ from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.sums_in_turn import STEPS, has_long_sums
 from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
@@ -157,6 +158,18 @@ class Ensemble:
             return []
         backends = map(ReorderedProducts, range(1, ORDERS))
         return [self._executed(self.side.execute(backend)) for backend in backends]
+
+    @cached_property
+    def sums_in_turn(self) -> list[list[Array]]:
+        """The leaves with the terms of long sums added in turn; none where there are no such sums."""
+        if not has_long_sums(self.side.module):
+            return []
+        backend, run = self._declared
+        found = []
+        for step in STEPS:
+            backend.noise.member = Member(in_turn=step)
+            found.append(self._executed(run))
+        return found
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
         """Leaves in f64, with `uncertain` values rounded anew in their declared types.

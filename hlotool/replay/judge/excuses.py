@@ -74,6 +74,23 @@ def is_less_stable(leaf: Leaf, found: Finding, executions: Executions, wide: Wid
     return back.ratio <= thresholds.RATIO.value and is_moderate(back, found, executions.tested.side.module)
 
 
+def with_sums_in_turn(leaf: Leaf, found: Finding, executions: Executions) -> Finding:
+    """How a leaf stands when sums may also be made in the order that rounds worst.
+
+    Args:
+        leaf: whose result is out of reach otherwise.
+        found: how it stands without.
+        executions: of both sides.
+    """
+    in_turn = [member[leaf.number] for member in executions.reference.sums_in_turn]
+    if not in_turn:
+        return found
+    members = [*executions.members(leaf, int(thresholds.MOST_MEMBERS.value)), *in_turn]
+    if isinstance(found, Flips):
+        return flips(leaf.actual, members)
+    return score(leaf.actual, members, leaf.shape.element_type, executions.truth(leaf))
+
+
 def is_settled_in_f64(wide: WideFinding | None, executions: Executions) -> bool:
     """Whether f64 says of both programs what the declared types cannot say: that they are the same.
 

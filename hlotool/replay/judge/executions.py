@@ -47,6 +47,11 @@ class Executions:
         """A leaf of the reference's result and of so many other executions of the reference."""
         return [leaf.expected, *(member[leaf.number] for member in self.reference.members(size))]
 
+    def truth(self, leaf: Leaf) -> Array | None:
+        """A leaf in f64, nothing perturbed; None where it has another size there."""
+        shadow = self.reference.shadow[leaf.number]
+        return shadow if shadow.shape == leaf.actual.shape else None
+
     @cached_property
     def expected(self) -> list[Array]:
         """All leaves of the reference's result."""

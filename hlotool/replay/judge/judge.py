@@ -161,14 +161,22 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
     if found.misplaced:
         return case.range() if range_check.is_range(leaf, found, executions, case.wide) else case.accused()
     if found.ratio <= thresholds.RATIO.value:
-        if not _is_unstable(leaf, found, executions):
-            return case.rounding()
-        return case.amplified() if excuses.is_settled_in_f64(wide, executions) else case.unstable()
+        return _within(case, wide)
     if excuses.flips_when_louder(leaf, found, executions):
         return case.flipping()
     if excuses.is_less_stable(leaf, found, executions, case.wide):
         return case.less_stable()
+    in_turn = excuses.with_sums_in_turn(leaf, found, executions)
+    if not in_turn.misplaced and in_turn.ratio <= thresholds.RATIO.value:
+        return _within(replace(case, found=in_turn), wide)
     return case.accused()
+
+
+def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
+    """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
+    if not _is_unstable(case.leaf, case.known, case.executions):
+        return case.rounding()
+    return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
 
 
 def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
@@ -188,9 +196,7 @@ def _grown(leaf: Leaf, executions: Executions, found: Finding) -> Finding:
     while found.ratio > thresholds.CLEAR.value and size <= thresholds.MOST_MEMBERS.value:
         members = executions.members(leaf, size)
         if isinstance(found, Score):
-            shadow = executions.reference.shadow[leaf.number]
-            truth = shadow if shadow.shape == leaf.actual.shape else None
-            found = score(leaf.actual, members, leaf.shape.element_type, truth)
+            found = score(leaf.actual, members, leaf.shape.element_type, executions.truth(leaf))
             if thresholds.CERTAIN.value < found.ratio < math.inf:
                 break
         else:

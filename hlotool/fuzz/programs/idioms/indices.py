@@ -13,10 +13,11 @@ from hlotool.fuzz.programs.idioms.reductions import windowed
 from hlotool.fuzz.programs.idioms.table import INTEGERS, NUMBERS, idiom
 from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps_movement import reshape
-from hlotool.fuzz.programs.steps_reduction import comparator, neutral, random_window, summands
+from hlotool.fuzz.programs.steps_reduction import comparator, random_window, summands
 from hlotool.ir.attributes import AttributeValue, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.values.monoids import neutral
 
 
 def _sorted(g: Graph, operands: list[Instruction], axis: int, direction: str, keys: int = 1) -> Instruction:

@@ -9,10 +9,11 @@ from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms.movement import padded, reversed_, widened
 from hlotool.fuzz.programs.idioms.table import BITS, INTEGERS, NUMBERS, idiom
 from hlotool.fuzz.programs.steps_movement import random_padding, reshape, transpose
-from hlotool.fuzz.programs.steps_reduction import neutral, random_window, reducers_of, summands
+from hlotool.fuzz.programs.steps_reduction import random_window, reducers_of, summands
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.values.monoids import neutral
 
 
 def reduced(g: Graph, x: Instruction, combine: str, axes: Dims, init: object = None) -> Instruction:

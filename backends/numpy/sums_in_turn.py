@@ -1,0 +1,249 @@
+"""Sums whose terms are added to one running sum, in turn: the order that rounds worst.
+
+Perturbed terms (`sum_terms`) are off independently of each other, and over n terms that makes about sqrt(n)
+roundings. Terms that are alike do not go by that: added to one running sum, equal numbers are rounded in the
+same direction thousands of times (Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2), and
+the error grows with n. XLA's CPU code does that: the product of a matrix and a vector adds eight terms, and
+then these to the running sum (xla/backends/cpu/codegen/tiled_dot_emitter.cc), 125,000 times for a million.
+Of a narrow type the running sum is rounded at every step, as the reducer says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlotool.analysis.monoids import monoid_opcodes
+from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.contraction import operand_dtype
+from hlotool.backends.numpy.kernels.batch_norm import in_terms_of_sums
+from hlotool.backends.numpy.kernels.convolution import convolver
+from hlotool.backends.numpy.kernels.dot import dot_dimensions
+from hlotool.backends.numpy.kernels.reduce import rows_of
+from hlotool.backends.numpy.kernels.reduce_window import running_axis
+from hlotool.backends.numpy.noise import Noise
+from hlotool.backends.numpy.precision import narrow, widen
+from hlotool.backends.numpy.window_slices import output_sizes, window_slices
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ElementType, array_shapes
+from hlotool.numerics.contributions import sum_length
+
+#: Terms that are summed before they are added to the running sum, by execution: each alone, as many as XLA's
+#: code for a vector takes at a time, and a block of a product of matrices.
+STEPS = (1, 8, 64)
+#: Shorter sums are not in question: in no order they are further off than perturbed ones.
+_LONG = 256
+#: Additions to running sums in one execution, and rounds of a loop; where there are more, sums stay as they
+#: are.
+_MOST, _ROUNDS = 1 << 30, 1 << 17
+#: Elements of terms that are held at a time.
+_BLOCK = 1 << 21
+#: Results of so many elements are made by products of narrow matrices, others term by term.
+_LARGE = 4096
+
+#: From a step and operands to a result; None where that is too much work.
+_InTurn: TypeAlias = Callable[..., Any]
+
+
+def has_long_sums(module: Module) -> bool:
+    """Whether there is a sum that is another one when its terms are added in turn."""
+    return any(is_long_sum(instruction) for instruction in module.instructions())
+
+
+def is_long_sum(instruction: Instruction) -> bool:
+    """Whether it adds up many floats for each element of its result."""
+    parts = array_shapes(instruction.shape)
+    if not parts or not all(part.element_type.is_inexact for part in parts):
+        return False
+    match instruction.opcode:
+        case "dot" | "convolution":
+            if any(kind.is_integer for kind in instruction.operand_types):
+                return False
+        case "reduce" | "reduce-window":
+            form = scalar_form(instruction.computation("to_apply"))
+            if form is None or monoid_opcodes(form) != ["add"]:
+                return False
+        case "batch-norm-training":
+            pass
+        case _:
+            return False
+    return sum_length(instruction, parts[-1]) >= _LONG
+
+
+@dataclass(frozen=True, slots=True)
+class SumInTurn:
+    """A kernel that sums, some executions of which add terms in turn.
+
+    Attributes:
+        noise: which execution it is.
+        kernel: sums as exactly as can be.
+        in_turn: likewise, so many terms at a time.
+    """
+
+    noise: Noise
+    kernel: Callable[..., Any]
+    in_turn: _InTurn
+
+    def __call__(self, *values: Any) -> Any:
+        step = self.noise.member.in_turn
+        found = self.in_turn(step, *values) if step else None
+        return self.kernel(*values) if found is None else found
+
+
+def sum_in_turn(
+    noise: Noise, origin: Instruction, held: Instruction, kernel: Callable[..., Any]
+) -> SumInTurn:
+    """The kernel of a long sum (`is_long_sum`) that follows `noise`.
+
+    Args:
+        noise: which execution it is.
+        origin: the instruction.
+        held: the one that is executed in its place, in f32 where a type is narrow.
+        kernel: of `held`.
+    """
+    adder = _Adder(array_shapes(origin.shape)[-1].element_type)
+    return SumInTurn(noise, kernel, _in_turn(held, adder))
+
+
+def _in_turn(held: Instruction, adder: _Adder) -> _InTurn:
+    match held.opcode:
+        case "dot":
+            return _dot(held)
+        case "convolution":
+            return lambda step, *values: convolver(held, _by(step))(*values)
+        case "reduce":
+            axes = tuple(sorted(held.integers("dimensions")))
+            return lambda step, x, start: adder.reduced(x, start, axes, step)
+        case "reduce-window":
+            return lambda step, x, start: _windows(held, adder, step, x, start)
+    axis = held.integer("feature_index")
+
+    def of_features(step: int, *values: Array) -> Any:
+        others = tuple(d for d in range(values[0].ndim) if d != axis)
+        zero = values[0].dtype.type(0)
+        return in_terms_of_sums(held, lambda x: adder.reduced(x, zero, others, step), *values)
+
+    return of_features
+
+
+def _dot(held: Instruction) -> _InTurn:
+    dimensions = dot_dimensions(held)
+    dtype = operand_dtype(held.element_type, *held.operand_types)
+    size = held.array_shape.size
+
+    def in_turn(step: int, lhs: Array, rhs: Array) -> Array | None:
+        terms = prod(lhs.shape[d] for d in dimensions.lhs_contracting)
+        if size * terms // step > _MOST:
+            return None
+        left, right = (value.astype(dtype, copy=False) for value in (lhs, rhs))
+        return dimensions.contract_by(_by(step), left, right)
+
+    return in_turn
+
+
+def _by(step: int) -> Callable[[Array, Array], Array]:
+    """Multiplies matrices `step` terms at a time."""
+    return lambda lhs, rhs: _product(lhs, rhs, step)
+
+
+def _product(lhs: Array, rhs: Array, step: int) -> Array:
+    """lhs [batch…, m, k] times rhs [batch…, k, n]."""
+    batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+    total = np.zeros((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
+    terms = lhs.shape[-1]
+    if total.size >= _LARGE:
+        for start in range(0, terms, step):
+            some = slice(start, start + step)
+            total += np.matmul(lhs[..., some], rhs[..., some, :])
+        return total
+    block = _rows(total.size, step)
+    for start in range(0, terms, block):
+        some = slice(start, start + block)
+        left, right = np.moveaxis(lhs[..., some], -1, 0), np.moveaxis(rhs[..., some, :], -2, 0)
+        total = _running(total, left[..., :, None] * right[..., None, :], step)
+    return total
+
+
+def _rows(size: int, step: int) -> int:
+    """Rows of so many elements that are held at a time, a multiple of `step`."""
+    return max(1, _BLOCK // max(1, size) // step) * step
+
+
+def _running(total: Array, terms: Array, step: int) -> Array:
+    """`total` and then the terms, along the first dimension, `step` of them at a time."""
+    with np.errstate(all="ignore"):
+        groups = np.concatenate([total[None], _groups(terms, step)])
+        summed: Array = np.add.accumulate(groups, axis=0)[-1]
+    return summed
+
+
+def _groups(terms: Array, step: int) -> Array:
+    """Sums of `step` terms each along the first dimension, and of those that are left."""
+    if step == 1:
+        return terms
+    whole = len(terms) - len(terms) % step
+    sums = terms[:whole].reshape((-1, step, *terms.shape[1:])).sum(1, dtype=terms.dtype)
+    return np.concatenate([sums, terms[whole:].sum(0, keepdims=True, dtype=terms.dtype)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Adder:
+    """Adds numbers of a type that are held in f32 where it is narrow, and rounds every sum to it."""
+
+    kind: ElementType
+
+    def __call__(self, one: Array, other: Array) -> Array:
+        with np.errstate(all="ignore"):
+            total: Array = widen(narrow(one + other, self.kind), self.kind)
+        return total
+
+    def reduced(self, x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array | None:
+        """The sum over some dimensions."""
+        rows = rows_of(x, axes)
+        rounds = len(rows) // step if self.kind.is_narrow_float else 0
+        if x.size // step > _MOST or rounds > _ROUNDS:
+            return None
+        total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
+        block = _rows(total.size, step)
+        for first in range(0, len(rows), block):
+            some = rows[first : first + block]
+            if not rounds:
+                total = _running(total, some, step)
+                continue
+            for row in _groups(some, step):
+                total = self(total, row)
+        return total
+
+
+def _windows(held: Instruction, adder: _Adder, step: int, x: Array, start: Array) -> Array | None:
+    """Sums in windows, whose elements are taken in row-major order."""
+    dims = held.window.dims
+    running = running_axis(dims, x.shape)
+    if running is not None and not adder.kind.is_narrow_float:
+        return _cumulative(x, start, running, backwards=dims[running].pad_low == 0)
+    sizes = output_sizes(dims, x.shape)
+    rounds = prod(d.size for d in dims)
+    if rounds > _ROUNDS or rounds * prod(sizes) > _MOST:
+        return None
+    total, group = np.broadcast_to(start, sizes).astype(x.dtype), np.zeros(sizes, x.dtype)
+    for number, (_, outputs, elements) in enumerate(window_slices(dims, x.shape, sizes), 1):
+        if step == 1:
+            total[outputs] = adder(total[outputs], x[elements])
+            continue
+        group[outputs] += x[elements]
+        if number % step == 0:
+            total, group = adder(total, group), np.zeros_like(group)
+    return adder(total, group)
+
+
+def _cumulative(x: Array, start: Array, axis: int, backwards: bool) -> Array:
+    """Sums of all that lies before each element, or behind it: each adds one term to the next one."""
+    rows = np.flip(x, axis) if backwards else x
+    with np.errstate(all="ignore"):
+        sums: Array = start + np.add.accumulate(rows, axis=axis)
+    return np.flip(sums, axis) if backwards else sums
