@@ -5,7 +5,8 @@ roundings. Terms that are alike do not go by that: added to one running sum, equ
 same direction thousands of times (Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2), and
 the error grows with n. XLA's CPU code does that: the product of a matrix and a vector adds eight terms, and
 then these to the running sum (xla/backends/cpu/codegen/tiled_dot_emitter.cc), 125,000 times for a million.
-Of a narrow type the running sum is rounded at every step, as the reducer says.
+Of a narrow type the running sum of a window is rounded at every step, as the reducer says; other reductions
+of a narrow type are cut into blocks (`rounding_errors`), and dots of one are summed in f32.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def is_long_sum(instruction: Instruction) -> bool:
     parts = array_shapes(instruction.shape)
     if not parts or not all(part.element_type.is_inexact for part in parts):
         return False
+    is_narrow = parts[-1].element_type.is_narrow_float
     match instruction.opcode:
         case "dot" | "convolution":
             if any(kind.is_integer for kind in instruction.operand_types):
@@ -68,8 +70,11 @@ def is_long_sum(instruction: Instruction) -> bool:
             form = scalar_form(instruction.computation("to_apply"))
             if form is None or monoid_opcodes(form) != ["add"]:
                 return False
+            if instruction.opcode == "reduce" and is_narrow:
+                return False
         case "batch-norm-training":
-            pass
+            if is_narrow:
+                return False
         case _:
             return False
     return sum_length(instruction, parts[-1]) >= _LONG
@@ -106,11 +111,10 @@ def sum_in_turn(
         held: the one that is executed in its place, in f32 where a type is narrow.
         kernel: of `held`.
     """
-    adder = _Adder(array_shapes(origin.shape)[-1].element_type)
-    return SumInTurn(noise, kernel, _in_turn(held, adder))
+    return SumInTurn(noise, kernel, _in_turn(held, array_shapes(origin.shape)[-1].element_type))
 
 
-def _in_turn(held: Instruction, adder: _Adder) -> _InTurn:
+def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
     match held.opcode:
         case "dot":
             return _dot(held)
@@ -118,15 +122,15 @@ def _in_turn(held: Instruction, adder: _Adder) -> _InTurn:
             return lambda step, *values: convolver(held, _by(step))(*values)
         case "reduce":
             axes = tuple(sorted(held.integers("dimensions")))
-            return lambda step, x, start: adder.reduced(x, start, axes, step)
+            return lambda step, x, start: _reduced(x, start, axes, step)
         case "reduce-window":
-            return lambda step, x, start: _windows(held, adder, step, x, start)
+            return lambda step, x, start: _windows(held, kind, step, x, start)
     axis = held.integer("feature_index")
 
     def of_features(step: int, *values: Array) -> Any:
         others = tuple(d for d in range(values[0].ndim) if d != axis)
         zero = values[0].dtype.type(0)
-        return in_terms_of_sums(held, lambda x: adder.reduced(x, zero, others, step), *values)
+        return in_terms_of_sums(held, lambda x: _reduced(x, zero, others, step), *values)
 
     return of_features
 
@@ -191,54 +195,43 @@ def _groups(terms: Array, step: int) -> Array:
     return np.concatenate([sums, terms[whole:].sum(0, keepdims=True, dtype=terms.dtype)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Adder:
-    """Adds numbers of a type that are held in f32 where it is narrow, and rounds every sum to it."""
-
-    kind: ElementType
-
-    def __call__(self, one: Array, other: Array) -> Array:
-        with np.errstate(all="ignore"):
-            total: Array = widen(narrow(one + other, self.kind), self.kind)
-        return total
-
-    def reduced(self, x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array | None:
-        """The sum over some dimensions."""
-        rows = rows_of(x, axes)
-        rounds = len(rows) // step if self.kind.is_narrow_float else 0
-        if x.size // step > _MOST or rounds > _ROUNDS:
-            return None
-        total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
-        block = _rows(total.size, step)
-        for first in range(0, len(rows), block):
-            some = rows[first : first + block]
-            if not rounds:
-                total = _running(total, some, step)
-                continue
-            for row in _groups(some, step):
-                total = self(total, row)
-        return total
+def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array | None:
+    """The sum over some dimensions."""
+    if x.size // step > _MOST:
+        return None
+    rows = rows_of(x, axes)
+    total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
+    block = _rows(total.size, step)
+    for first in range(0, len(rows), block):
+        total = _running(total, rows[first : first + block], step)
+    return total
 
 
-def _windows(held: Instruction, adder: _Adder, step: int, x: Array, start: Array) -> Array | None:
-    """Sums in windows, whose elements are taken in row-major order."""
+def _windows(held: Instruction, kind: ElementType, step: int, x: Array, start: Array) -> Array | None:
+    """Sums in windows, whose elements are taken in row-major order; they are rounded to `kind`."""
     dims = held.window.dims
     running = running_axis(dims, x.shape)
-    if running is not None and not adder.kind.is_narrow_float:
+    if running is not None and not kind.is_narrow_float:
         return _cumulative(x, start, running, backwards=dims[running].pad_low == 0)
     sizes = output_sizes(dims, x.shape)
     rounds = prod(d.size for d in dims)
     if rounds > _ROUNDS or rounds * prod(sizes) > _MOST:
         return None
+
+    def added(one: Array, other: Array) -> Array:
+        with np.errstate(all="ignore"):
+            total: Array = widen(narrow(one + other, kind), kind)
+        return total
+
     total, group = np.broadcast_to(start, sizes).astype(x.dtype), np.zeros(sizes, x.dtype)
     for number, (_, outputs, elements) in enumerate(window_slices(dims, x.shape, sizes), 1):
         if step == 1:
-            total[outputs] = adder(total[outputs], x[elements])
+            total[outputs] = added(total[outputs], x[elements])
             continue
         group[outputs] += x[elements]
         if number % step == 0:
-            total, group = adder(total, group), np.zeros_like(group)
-    return adder(total, group)
+            total, group = added(total, group), np.zeros_like(group)
+    return added(total, group)
 
 
 def _cumulative(x: Array, start: Array, axis: int, backwards: bool) -> Array:
