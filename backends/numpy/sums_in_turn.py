@@ -37,7 +37,8 @@ from hlotool.numerics.contributions import sum_length
 #: Terms that are summed before they are added to the running sum, by execution: each alone, as many as XLA's
 #: code for a vector takes at a time, and a block of a product of matrices.
 STEPS = (1, 8, 64)
-#: Shorter sums are not in question: in no order they are further off than perturbed ones.
+#: Shorter sums are not in question: 250 equal numbers in turn are at most 2.1 times as far off as perturbed
+#: ones, 400 are 2.7 times (60 products of vectors each), and results are wrong from 3 on.
 _LONG = 256
 #: Additions to running sums in one execution, and rounds of a loop; where there are more, sums stay as they
 #: are.
