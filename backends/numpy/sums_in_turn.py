@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,45 +39,64 @@ STEPS = (1, 8, 64)
 #: Shorter sums are not in question: 250 equal numbers in turn are at most 2.1 times as far off as perturbed
 #: ones, 400 are 2.7 times (60 products of vectors each), and results are wrong from 3 on.
 _LONG = 256
-#: Additions to running sums in one execution, and rounds of a loop; where there are more, sums stay as they
-#: are.
-_MOST, _ROUNDS = 1 << 30, 1 << 17
+#: Additions of one sum, and of a program: what takes more stays as it is. Large products are made in blocks.
+_MOST, _MOST_OF_PROGRAM = 1 << 27, 1 << 30
+#: Places in a window, each of which is a round of a loop.
+_ROUNDS = 1 << 17
 #: Elements of terms that are held at a time.
 _BLOCK = 1 << 21
 #: Results of so many elements are made by products of narrow matrices, others term by term.
 _LARGE = 4096
 
-#: From a step and operands to a result; None where that is too much work.
+#: From a step and operands to a result.
 _InTurn: TypeAlias = Callable[..., Any]
 
 
 def has_long_sums(module: Module) -> bool:
-    """Whether there is a sum that is another one when its terms are added in turn."""
-    return any(is_long_sum(instruction) for instruction in module.instructions())
+    """Whether there are sums whose terms may be added in turn, and not too many of them."""
+    additions = sum(_additions(i) for i in module.instructions() if is_long_sum(i))
+    return 0 < additions <= _MOST_OF_PROGRAM
 
 
 def is_long_sum(instruction: Instruction) -> bool:
     """Whether it adds up many floats for each element of its result."""
+    return _sums_floats(instruction) and 0 < _additions(instruction) <= _MOST
+
+
+def _sums_floats(instruction: Instruction) -> bool:
     parts = array_shapes(instruction.shape)
     if not parts or not all(part.element_type.is_inexact for part in parts):
         return False
     is_narrow = parts[-1].element_type.is_narrow_float
     match instruction.opcode:
         case "dot" | "convolution":
-            if any(kind.is_integer for kind in instruction.operand_types):
-                return False
+            return not any(kind.is_integer for kind in instruction.operand_types)
         case "reduce" | "reduce-window":
             form = scalar_form(instruction.computation("to_apply"))
-            if form is None or monoid_opcodes(form) != ["add"]:
-                return False
-            if instruction.opcode == "reduce" and is_narrow:
-                return False
+            is_sum = form is not None and monoid_opcodes(form) == ["add"]
+            return is_sum and not (instruction.opcode == "reduce" and is_narrow)
         case "batch-norm-training":
-            if is_narrow:
-                return False
-        case _:
-            return False
-    return sum_length(instruction, parts[-1]) >= _LONG
+            return not is_narrow
+    return False
+
+
+def _additions(instruction: Instruction) -> int:
+    """To running sums, each term alone; 0 where sums are short, or have too many places."""
+    part = array_shapes(instruction.shape)[-1]
+    terms = sum_length(instruction, part)
+    if terms < _LONG:
+        return 0
+    if instruction.opcode != "reduce-window":
+        return part.size * terms
+    if _runs(instruction, part.element_type) is not None:
+        return part.size
+    return part.size * terms if terms <= _ROUNDS else 0
+
+
+def _runs(instruction: Instruction, kind: ElementType) -> int | None:
+    """The axis of running sums that no step rounds to a narrow type; None for other windows."""
+    dims = instruction.operands[0].dims
+    return None if kind.is_narrow_float else running_axis(instruction.window.dims, dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +115,7 @@ class SumInTurn:
 
     def __call__(self, *values: Any) -> Any:
         step = self.noise.member.in_turn
-        found = self.in_turn(step, *values) if step else None
-        return self.kernel(*values) if found is None else found
+        return self.in_turn(step, *values) if step else self.kernel(*values)
 
 
 def sum_in_turn(
@@ -139,12 +156,8 @@ def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
 def _dot(held: Instruction) -> _InTurn:
     dimensions = dot_dimensions(held)
     dtype = operand_dtype(held.element_type, *held.operand_types)
-    size = held.array_shape.size
 
-    def in_turn(step: int, lhs: Array, rhs: Array) -> Array | None:
-        terms = prod(lhs.shape[d] for d in dimensions.lhs_contracting)
-        if size * terms // step > _MOST:
-            return None
+    def in_turn(step: int, lhs: Array, rhs: Array) -> Array:
         left, right = (value.astype(dtype, copy=False) for value in (lhs, rhs))
         return dimensions.contract_by(_by(step), left, right)
 
@@ -196,10 +209,8 @@ def _groups(terms: Array, step: int) -> Array:
     return np.concatenate([sums, terms[whole:].sum(0, keepdims=True, dtype=terms.dtype)])
 
 
-def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array | None:
+def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array:
     """The sum over some dimensions."""
-    if x.size // step > _MOST:
-        return None
     rows = rows_of(x, axes)
     total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
     block = _rows(total.size, step)
@@ -208,16 +219,13 @@ def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array 
     return total
 
 
-def _windows(held: Instruction, kind: ElementType, step: int, x: Array, start: Array) -> Array | None:
+def _windows(held: Instruction, kind: ElementType, step: int, x: Array, start: Array) -> Array:
     """Sums in windows, whose elements are taken in row-major order; they are rounded to `kind`."""
     dims = held.window.dims
-    running = running_axis(dims, x.shape)
-    if running is not None and not kind.is_narrow_float:
+    running = _runs(held, kind)
+    if running is not None:
         return _cumulative(x, start, running, backwards=dims[running].pad_low == 0)
     sizes = output_sizes(dims, x.shape)
-    rounds = prod(d.size for d in dims)
-    if rounds > _ROUNDS or rounds * prod(sizes) > _MOST:
-        return None
 
     def added(one: Array, other: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -34,16 +34,16 @@ def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 def in_terms_of_sums(
     instruction: Instruction,
-    total: Callable[[Array], Array | None],
+    total: Callable[[Array], Array],
     x: Array,
     scale: Array,
     offset: Array,
-) -> tuple[Array, ...] | None:
+) -> tuple[Array, ...]:
     """batch-norm-training as XLA expands it: the variance is the mean of squares less the square of the mean.
 
     Args:
         instruction: whose attributes count.
-        total: sums an array over everything but the feature dimension; None where it does not.
+        total: sums an array over everything but the feature dimension.
         x: in the type that sums are made in.
         scale: likewise.
         offset: likewise.
@@ -51,12 +51,9 @@ def in_terms_of_sums(
     XLA: xla/service/batchnorm_expander.cc.
     """
     features = _stated(instruction)
-    sums = [total(x), total(np.square(x))]
-    if sums[0] is None or sums[1] is None:
-        return None
     count = x.dtype.type(x.size // scale.size)
     with np.errstate(all="ignore"):
-        mean, squares = sums[0] / count, sums[1] / count
+        mean, squares = total(x) / count, total(np.square(x)) / count
         variance = squares - np.square(mean)
         return features.normalise(x, scale, offset, mean, variance).astype(x.dtype), mean, variance
 
