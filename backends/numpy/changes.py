@@ -29,17 +29,37 @@ class Perturb:
         noise: which execution it is.
         error: how large.
         tiny: magnitudes below are denormal; 0 for none.
+        whole: the parts of a complex number are off by what the whole of it makes them. The real part of a
+            product is a difference, in which one product may not be rounded at all (FMA): where it cancels,
+            what is left is off by an ulp of what cancelled, as large as the number's absolute value is.
     """
 
     noise: Noise
     error: Error
     tiny: float = 0.0
+    whole: bool = False
 
     def __call__(self, value: Any) -> Any:
         changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
+        if self.whole and self.noise.member.seed is not None and value.size:
+            changed = self._as_a_whole(value)
         if self.tiny and self.noise.member.flushes:
             changed = flushed(changed, self.tiny)
         return with_sign_of_nan(changed, self.noise.member.signs)
+
+    def _as_a_whole(self, value: Any) -> Any:
+        """Both parts off by the error of the absolute value; those that look exact beside it stay."""
+        plain = np.array(value, order="C", ndmin=1)
+        kind = plain.real.dtype
+        parts = plain.view(kind)
+        with np.errstate(all="ignore"):
+            size = np.repeat(np.abs(plain), 2, axis=-1)
+            # What is left of a cancellation ends in zeros: they are counted from the last bit of the whole.
+            unit = np.ldexp(1.0, np.frexp(size)[1] - np.finfo(kind).nmant - 1 + self.error.zeros)
+            is_exact = (parts == 0) | ((self.error.zeros > 0) & (np.fmod(parts, unit) == 0))
+            off = self.noise.perturbed(np.ones(parts.shape), self.error.relative, 0) - 1
+            result = np.where(is_exact | ~np.isfinite(size), parts, parts + size * off).astype(kind)
+        return result.view(plain.dtype).reshape(np.shape(value))[()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,9 @@ class Policy:
         return Retyped(module, {i: i for i in module.instructions()})
 
 
+#: Elementwise operations on complex numbers that compute each part for itself.
+_BY_PARTS = frozenset({"add", "convert", "subtract"})
+
 _Changes: TypeAlias = Mapping[int, Change]
 _Terms: TypeAlias = "Mapping[int, Perturb | PerturbTerms]"
 
@@ -178,8 +181,8 @@ class KernelPolicy:
     def _perturb(self, origin: Instruction, error: Error, tiny: float = 0.0) -> Change:
         if origin.opcode == "fft":
             return PerturbTransform(self._noise, error, len(origin.integers("fft_length")))
-        perturb = Perturb(self._noise, error, tiny)
         is_real = isinstance(origin.shape, ArrayShape) and not origin.shape.element_type.is_complex
+        perturb = Perturb(self._noise, error, tiny, whole=not is_real and _multiplies(origin))
         return PerturbSaturating(perturb) if origin.opcode in SATURATING and is_real else perturb
 
     def _wide_error(self, origin: Instruction, part: ArrayShape) -> Error:
@@ -226,6 +229,14 @@ class KernelPolicy:
         if origin.opcode == "power":
             return power_error(part)
         return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+
+
+def _multiplies(instruction: Instruction) -> bool:
+    """Whether the parts of a complex result are mixed, instead of being computed each for itself."""
+    if instruction.opcode == "reduce":
+        return instruction.computation("to_apply").root.opcode == "multiply"
+    kind = instruction.row.opcode_class
+    return kind is Class.CONTRACTION or (kind is Class.ELEMENTWISE and instruction.opcode not in _BY_PARTS)
 
 
 def _adds_real_floats(instruction: Instruction) -> bool:
