@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from support.judging import executed, judged_leaf
 
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import Answer, Verdict
+from hlotool.ir.dtypes import Array
 
 F32 = np.float32
 
@@ -78,3 +79,53 @@ def test_the_cube_root_of_a_cube_need_not_be_whole(opcode: str, verdict: Verdict
     actual = executed(text, [x])
     actual[3] -= np.spacing(np.float16(actual[3]))
     assert judged_leaf(text, [x], actual).verdict is verdict
+
+
+SQUARES = """ENTRY e {
+  z = c64[64] parameter(0)
+  w = c64[64] OPERATION
+  r = f32[64] real(w)
+  ROOT c = f64[64] convert(r)
+}"""
+#: Ways to multiply a number by itself.
+WAYS = {
+    "multiply": "multiply(z, z)",
+    "dot": "dot(z, z), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+    "lhs_contracting_dims={}, rhs_contracting_dims={}",
+}
+
+
+def _square(seed: int) -> tuple[Array, list[Array]]:
+    """Numbers whose parts are nearly the same; the real parts of their squares, as processors make them.
+
+    Both products are rounded, or the first, or the second alone.
+    """
+    rng = np.random.default_rng(seed)
+    real = rng.uniform(1, 2, 64).astype(np.float32)
+    imag = (real * (1 + rng.uniform(-1e-3, 1e-3, 64))).astype(np.float32)
+    exact = [np.square(part.astype(np.float64)) for part in (real, imag)]
+    rounded = [np.square(part).astype(np.float64) for part in (real, imag)]
+    ways = [(rounded[0], rounded[1]), (rounded[0], exact[1]), (exact[0], rounded[1])]
+    z = (real + 1j * imag).astype(np.complex64)
+    return z, [np.float32(one - other).astype(np.float64) for one, other in ways]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_real_part_of_a_product_may_keep_one_rounding_less(way: str) -> None:
+    """XLA:CPU fuses one product with the subtraction (FMA): what cancels leaves another number."""
+    text = SQUARES.replace("OPERATION", WAYS[way])
+    for seed in range(4):
+        z, results = _square(seed)
+        expected = executed(text, [z])
+        assert any((np.abs(real - expected) > 1e-6 * np.abs(expected)).any() for real in results)
+        for real in results:
+            assert judged_leaf(text, [z], real).verdict.answer is not Answer.BAD
+            real[5] += 1e-3
+            assert judged_leaf(text, [z], real).verdict.answer is Answer.BAD
+
+
+def test_parts_of_a_product_that_are_exact_stay() -> None:
+    """A real number times a real one has no imaginary part in any execution."""
+    text = SQUARES.replace("OPERATION", WAYS["multiply"]).replace("real(w)", "imag(w)")
+    z = np.linspace(1.1, 1.9, 64).astype(np.complex64)
+    assert judged_leaf(text, [z], np.full(64, 1e-9)).verdict.answer is Answer.BAD
