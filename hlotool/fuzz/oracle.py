@@ -34,6 +34,7 @@ from hlotool.errors import (
 from hlotool.findings.records import Record
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
+from hlotool.fuzz.extremes import overflow_decides
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
 from hlotool.numerics.facts import NOTHING
@@ -168,7 +169,12 @@ def judge_meant(question: CaseQuestion) -> Outcome:
             return Outcome(answer=Answer.UNUSABLE, reason=open_question)
     except HlotoolError as error:
         return Outcome(answer=Answer.UNUSABLE, reason=str(error))
-    return judge_case(question)
+    outcome = judge_case(question)
+    if outcome.answer is not Answer.BAD or outcome.row is None:
+        return outcome
+    if overflow_decides(outcome.row, parse_module(question.text), question.arguments):
+        return Outcome(answer=Answer.UNUSABLE, reason="what overflows on the way is open, and decides")
+    return outcome
 
 
 def judge_again(question: CaseQuestion) -> Outcome:
@@ -276,7 +282,7 @@ def _on(
         shown = npz_bytes(values, case.copies) if values else b""
         try:
             row = compare_programs(reference, tested, values, own)
-            if row.verdict.answer is Answer.BAD:
+            if row.verdict.answer is Answer.BAD and not overflow_decides(row, case.module, values):
                 failure = row.signature.smaller()
                 return Judged(
                     kind="wrong", failure=failure, reason=row.reason, backend=spec, set=name, inputs=shown

@@ -25,7 +25,8 @@ def is_range(leaf: Leaf, found: Finding, executions: Executions, wide: WideRelat
     """
     if executions.tested is None or wide is None:
         reference = executions.reference
-        return _avoids_overflow(leaf, reference) or _overflows_in_another_order(leaf, found, reference)
+        avoids = _avoids_overflow(leaf, reference) or _overflows_in_any_type(leaf, found, reference)
+        return avoids or _overflows_in_another_order(leaf, found, reference)
     if wide is WideRelation.RANGE:
         return _overflows_in_f64(leaf, executions.reference, executions.tested)
     if not wide.is_same:
@@ -63,12 +64,30 @@ def _avoids_overflow(leaf: Leaf, reference: Ensemble) -> bool:
     return bool(saved.any() and close[saved].all() and (saved == misplaced).all())
 
 
-def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
-    """Whether products in another order are as finite as the result, and the rest of it is legal."""
+def _overflows_in_any_type(leaf: Leaf, found: Finding, reference: Ensemble) -> bool:
+    """Whether the result is finite where the reference has too large a number on the way, even for f64.
+
+    exp(x) / exp(y) is infinity over infinity there, exp(x - y) is not.
+    """
+    shadow = reference.shadow[leaf.number]
+    if not _is_legal_elsewhere(found) or shadow.shape != leaf.actual.shape:
+        return False
+    differ = np.isfinite(leaf.actual) != np.isfinite(leaf.expected)
+    saved = np.isfinite(leaf.actual) & ~np.isfinite(leaf.expected) & ~np.isfinite(shadow)
+    return bool(differ.any() and (differ == saved).all()) and reference.overflow(wide=True) is not None
+
+
+def _is_legal_elsewhere(found: Finding) -> bool:
+    """Whether all statistics but that of the worst element are those of a legal execution."""
     if not isinstance(found, Score):
         return False
     elsewhere = (ratio for name, ratio in found.ratios.items() if name != "worst element")
-    if max(elsewhere, default=0.0) > thresholds.RATIO.value:
+    return max(elsewhere, default=0.0) <= thresholds.RATIO.value
+
+
+def _overflows_in_another_order(leaf: Leaf, found: Finding, side: Ensemble) -> bool:
+    """Whether products in another order are as finite as the result, and the rest of it is legal."""
+    if not _is_legal_elsewhere(found):
         return False
     differ = np.isfinite(leaf.actual) != np.isfinite(leaf.expected)
     orders = (leaves[leaf.number] for leaves in side.other_orders)
