@@ -250,6 +250,16 @@ def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
     assert judged_leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
 
 
+def test_an_overflow_in_every_type_that_a_rewrite_avoids_is_range() -> None:
+    """exp(x) / exp(x) is infinity over infinity, in f64, too; exp(x - x) is 1."""
+    text = LOG_EXP.replace("f32[4] log(y)", "f32[4] divide(y, y)")
+    x = F32([1, 2, 1e4, 3])
+    assert judged_leaf(text, [x], np.ones(4, F32)).verdict is Verdict.RANGE
+    # Elsewhere it has to be right, and what is finite in the reference stays so.
+    assert judged_leaf(text, [x], F32([1, 1, 1, 2])).verdict is Verdict.WRONG
+    assert judged_leaf(text, [x], F32([1, 1, np.nan, np.nan])).verdict is Verdict.WRONG
+
+
 def test_nan_where_there_should_be_none_is_wrong() -> None:
     leaf = judged_leaf(DOT, DOT_INPUTS, np.where(np.arange(24) == 3, np.nan, _sequential_dot()).astype(F32))
     assert leaf.verdict is Verdict.WRONG
