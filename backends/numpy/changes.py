@@ -54,9 +54,7 @@ class Perturb:
         parts = plain.view(kind)
         with np.errstate(all="ignore"):
             size = np.repeat(np.abs(plain), 2, axis=-1)
-            # What is left of a cancellation ends in zeros: they are counted from the last bit of the whole.
-            unit = np.ldexp(1.0, np.frexp(size)[1] - np.finfo(kind).nmant - 1 + self.error.zeros)
-            is_exact = (parts == 0) | ((self.error.zeros > 0) & (np.fmod(parts, unit) == 0))
+            is_exact = (parts == 0) | _ends_in_zeros(parts, size, self.error.zeros)
             off = self.noise.perturbed(np.ones(parts.shape), self.error.relative, 0) - 1
             result = np.where(is_exact | ~np.isfinite(size), parts, parts + size * off).astype(kind)
         return result.view(plain.dtype).reshape(np.shape(value))[()]
@@ -230,6 +228,52 @@ class NormalisationOfTerms:
             size = np.abs(x) * factors + added
             changed = output + (self.noise.perturbed(size, self.relative, 0) - size)
         return np.where(np.isfinite(changed), changed, output).astype(output.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductOfParts:
+    """Products of complex numbers: each part is a sum of two products, of which one need not be rounded.
+
+    The real part is `ac - bd`, and where that is 0 code that fuses one product with the subtraction (FMA)
+    leaves what the other one lost as it was rounded. So a part is off by an ulp of both products together.
+
+    Attributes:
+        noise: which execution it is.
+        kernel: multiplies.
+        relative: what the products may be off by.
+        zeros: products whose last so many bits are zero are exact.
+    """
+
+    noise: Noise
+    kernel: Callable[..., Any]
+    relative: float
+    zeros: int
+
+    def __call__(self, one: Any, other: Any) -> Any:
+        result = self.kernel(one, other)
+        if self.noise.member.seed is None or not result.size:
+            return result
+        sizes = [np.abs(x.real) + 1j * np.abs(x.imag) for x in (one, other)]
+        sizes = [size.astype(x.dtype) for size, x in zip(sizes, (one, other))]
+        with np.errstate(all="ignore"):
+            terms = self.kernel(sizes[0], np.conj(sizes[1])).real, self.kernel(*sizes).imag
+            parts = [self._off(part, size) for part, size in zip((result.real, result.imag), terms)]
+            return (parts[0] + 1j * parts[1]).astype(result.dtype)[()]
+
+    def _off(self, part: Any, size: Any) -> Any:
+        wide = size.astype(np.float64)
+        off = wide * (self.noise.perturbed(np.ones(np.shape(size)), self.relative, 0) - 1)
+        stays = _ends_in_zeros(part, size, self.zeros) & _ends_in_zeros(size, size, self.zeros) | (size == 0)
+        return np.where(stays | ~np.isfinite(part + off), part, part + off)
+
+
+def _ends_in_zeros(value: Any, size: Any, zeros: int) -> Any:
+    """Whether the last so many bits of numbers are zero, counted from the last one of `size`; not for 0 bits.
+
+    What is left of a cancellation ends in zeros of its own.
+    """
+    unit = np.ldexp(1.0, np.frexp(size)[1] - np.finfo(size.dtype).nmant - 1 + zeros)
+    return (zeros > 0) & (np.fmod(value, unit) == 0)
 
 
 def _spread(feature: Any, axis: int, rank: int) -> Any:

@@ -25,6 +25,7 @@ from hlotool.backends.numpy.changes import (
     Perturb,
     PerturbSaturating,
     PerturbTransform,
+    ProductOfParts,
     RoundToNarrow,
     SumOfOneTerm,
     SumOfZeros,
@@ -132,6 +133,10 @@ class KernelPolicy:
         """What XLA expands, simplifies or sums as it does that, where it rounds otherwise."""
         if is_long_sum(origin):
             kernel = sum_in_turn(self._noise, origin, held, kernel)
+        if _is_complex_product(origin):
+            product = array_shapes(origin.shape)[0]
+            error = wide_error(origin, product, False) if is_wide else declared_error(origin, product)
+            return ProductOfParts(self._noise, kernel, error.relative, error.zeros)
         if not origin.opcode.startswith("batch-norm"):
             return self._with_signs_of_zeros(origin, kernel)
         part = array_shapes(origin.shape)[-1]
@@ -229,6 +234,15 @@ class KernelPolicy:
         if origin.opcode == "power":
             return power_error(part)
         return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+
+
+def _is_complex_product(instruction: Instruction) -> bool:
+    """Whether each element of its result is one product of complex numbers."""
+    shape = instruction.shape
+    if instruction.opcode not in ("convolution", "dot", "multiply") or not isinstance(shape, ArrayShape):
+        return False
+    kinds = (shape.element_type, *(operand.array_shape.element_type for operand in instruction.operands))
+    return all(kind.is_complex for kind in kinds) and sum_length(instruction, shape) == 1
 
 
 def _multiplies(instruction: Instruction) -> bool:
