@@ -13,7 +13,6 @@ from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.rounding_errors import Error
 from hlotool.ir.types import ElementType
 
-
 #: Zero bits that both products of a part have besides, where they are exact.
 _MORE_ZEROS = 8
 
