@@ -256,12 +256,11 @@ class ProductOfParts:
         result = self.kernel(one, other)
         if self.noise.member.seed is None or not result.size:
             return result
-        sizes = [np.abs(x.real) + 1j * np.abs(x.imag) for x in (one, other)]
-        sizes = [size.astype(x.dtype) for size, x in zip(sizes, (one, other))]
+        sizes = [_of_parts(np.abs(x.real), np.abs(x.imag), x.dtype) for x in (one, other)]
         with np.errstate(all="ignore"):
             terms = self.kernel(sizes[0], np.conj(sizes[1])).real, self.kernel(*sizes).imag
             parts = [self._off(part, size) for part, size in zip((result.real, result.imag), terms)]
-            return (parts[0] + 1j * parts[1]).astype(result.dtype)[()]
+            return _of_parts(*parts, result.dtype)[()]
 
     def _off(self, part: Any, size: Any) -> Any:
         wide = size.astype(np.float64)
@@ -270,6 +269,13 @@ class ProductOfParts:
         more = self.zeros + _MORE_ZEROS if self.zeros else 0
         stays = _ends_in_zeros(part, size, self.zeros) & _ends_in_zeros(size, size, more) | (size == 0)
         return np.where(stays | ~np.isfinite(part + off), part, part + off)
+
+
+def _of_parts(real: Any, imag: Any, dtype: Any) -> Any:
+    """Complex numbers; infinite parts and the signs of zeros stay, which arithmetic would not let them."""
+    whole = np.empty(np.shape(real), dtype)
+    whole.real, whole.imag = real, imag
+    return whole
 
 
 def _ends_in_zeros(value: Any, size: Any, zeros: int) -> Any:

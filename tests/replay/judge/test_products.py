@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from support.judging import executed, judged_leaf
 
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.noise import Member
+from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.dtypes import Array
+from hlotool.parse.reader import parse_module
 
 F32 = np.float32
 
@@ -130,3 +135,18 @@ def test_parts_of_a_product_that_are_exact_stay() -> None:
     text = SQUARES.replace("OPERATION", WAYS["multiply"]).replace("real(w)", "imag(w)")
     z = np.linspace(1.1, 1.9, 64).astype(np.complex64)
     assert judged_leaf(text, [z], np.full(64, 1e-9)).verdict.answer is Answer.BAD
+
+
+@pytest.mark.parametrize("member", range(1, 6))
+def test_parts_that_are_infinite_or_negative_zeros_stay(member: int) -> None:
+    """Times a real number, in every execution that leaves signs of zeros alone."""
+    text = "ENTRY e { z = c64[3] parameter(0) w = c64[3] parameter(1) ROOT r = c64[3] multiply(z, w) }"
+    z = np.array([complex(-0.0, 1.3), complex(np.inf, 1.1), complex(1.7, -0.0)], np.complex64)
+    w = np.array([3.1, 3.1, 3.1], np.complex64)
+    module = parse_module(text)
+    plain = NumpyBackend().compile(module).run([z, w])
+    varied = VariedBackend(Policy(varied=True), Member(member)).compile(module).run([z, w])
+    for one, other in ((plain.real, varied.real), (plain.imag, varied.imag)):
+        assert np.array_equal(np.signbit(one[~np.isnan(one)]), np.signbit(other[~np.isnan(other)]))
+        assert np.array_equal(np.isfinite(one), np.isfinite(other))
+        assert np.array_equal(np.isinf(one), np.isinf(other))
