@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -173,17 +173,8 @@ def main() -> None:
     for row in accused:
         print(f"accused: {row}")
     if given.json:
-        fields = [name for name in Row.__slots__ if name not in ("verdict", "without")]
-        given.json.write_text(
-            json.dumps(
-                [
-                    {**{name: getattr(row, name) for name in fields}}
-                    | {"verdict": row.verdict.value, "without": row.without.value}
-                    for row in found
-                ],
-                indent=1,
-            )
-        )
+        kept = [asdict(row) | {"verdict": row.verdict.value, "without": row.without.value} for row in found]
+        given.json.write_text(json.dumps(kept, indent=1))
     sys.exit(bool(accused))
 
 

@@ -43,9 +43,10 @@ class Perturb:
     whole: bool = False
 
     def __call__(self, value: Any) -> Any:
-        changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
         if self.whole and self.noise.member.seed is not None and value.size:
             changed = self._as_a_whole(value)
+        else:
+            changed = self.noise.perturbed(value, self.error.relative, self.error.zeros)
         if self.tiny and self.noise.member.flushes:
             changed = flushed(changed, self.tiny)
         return with_sign_of_nan(changed, self.noise.member.signs)
