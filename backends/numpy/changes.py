@@ -261,7 +261,7 @@ class ProductOfParts:
         with np.errstate(all="ignore"):
             terms = self.kernel(sizes[0], np.conj(sizes[1])).real, self.kernel(*sizes).imag
             parts = [self._off(part, size) for part, size in zip((result.real, result.imag), terms)]
-            return _of_parts(*parts, result.dtype)[()]
+            return _of_parts(parts[0], parts[1], result.dtype)[()]
 
     def _off(self, part: Any, size: Any) -> Any:
         wide = size.astype(np.float64)
