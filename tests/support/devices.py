@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.ir.attributes import ReplicaGroups
-from hlotool.ir.devices import DeviceGrid, expand_groups
-from hlotool.ir.module import Module
+from hlotool.ir.devices import DeviceGrid
 from support.differential import Array, assert_close, leaves, parse
 from support.xla import oracle
 
@@ -39,13 +37,6 @@ def manual(text: str) -> str:
     head, _, entry = text.partition("ENTRY")
     lines = [line + ", sharding={manual}" if " = " in line else line for line in entry.split("\n")]
     return head + "ENTRY" + "\n".join(lines)
-
-
-def devices_named(module: Module) -> int:
-    """One more than the largest number in replica groups; 0 without any."""
-    groups = [i.attributes.get("replica_groups") for i in module.instructions()]
-    lists = [ids for found in groups if isinstance(found, ReplicaGroups) for ids in expand_groups(found)]
-    return max((device + 1 for ids in lists for device in ids), default=0)
 
 
 def header(grid: Grid) -> str:
