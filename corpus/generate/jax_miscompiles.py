@@ -96,7 +96,7 @@ def atan2_of_zeros() -> Iterator[Call]:
     fault=Fault(
         level="pass",
         pass_name="simplify-while-loops",
-        report="",
+        report="https://github.com/openxla/xla/pull/48454",
         wrong="a loop from -1 to 1 in steps of 3, which runs once, is taken for one that never runs",
     ),
 )
@@ -173,7 +173,7 @@ def bits_of_narrow_numbers() -> Iterator[Call]:
     fault=Fault(
         level="pass",
         pass_name="algsimp",
-        report="",
+        report="https://github.com/tensorflow/tensorflow/issues/118178",
         wrong="the absolute value of a square of integers is taken for the square, which has wrapped",
     ),
 )
@@ -251,7 +251,7 @@ def update_at_a_byte() -> Iterator[Call]:
     fault=Fault(
         level="pass",
         pass_name="algsimp",
-        report="",
+        report="https://github.com/openxla/xla/issues/48715",
         wrong="a padding that cuts off is added to that of windows, which then cover what was cut off",
     ),
 )
@@ -271,7 +271,7 @@ def windows_on_what_was_cut_off() -> Iterator[Call]:
     fault=Fault(
         level="pass",
         pass_name="algsimp",
-        report="",
+        report="https://github.com/openxla/xla/pull/46628",
         wrong="the absolute value of the smallest integer, which is itself, is taken for no negative number",
     ),
 )
@@ -282,3 +282,43 @@ def size_below_zero() -> Iterator[Call]:
         return lax.abs(x) < 0
 
     yield size_below_zero, np.array([-128, -1, 0, 5], np.int8)
+
+
+@program(
+    "iota",
+    "divide",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="https://github.com/openxla/xla/pull/46628",
+        wrong="the quotient of an iota and a power of two becomes a logical shift, wrong where the iota has wrapped",
+    ),
+)
+def quotients_of_wrapped_indices() -> Iterator[Call]:
+    """Quotients of an iota that is too long for its type, so that it has negative numbers."""
+
+    def quotients_of_wrapped_indices(x):
+        return lax.div(lax.iota(np.int8, 257), np.int8(4)) + x
+
+    yield quotients_of_wrapped_indices, np.array(0, np.int8)
+
+
+@program(
+    "reduce",
+    "convert",
+    "fusion",
+    fault=Fault(
+        level="runtime-library",
+        opcodes=("reduce", "convert"),
+        report="",
+        wrong="the library that runs the fusion rounds to the nearest byte where a conversion cuts digits off",
+    ),
+)
+def whole_bytes_of_sums() -> Iterator[Call]:
+    """Sums of 4,096 columns as whole numbers of eight bits, towards zero."""
+
+    def whole_bytes_of_sums(x):
+        return jnp.sum(x, axis=0).astype(jnp.int8)
+
+    halves = np.arange(8192, dtype=np.float32).reshape(2, 4096) % np.float32(25)
+    yield whole_bytes_of_sums, halves * np.float32(0.4)

@@ -77,6 +77,25 @@ def test_entries_with_few_words_ask_for_what_the_fault_needs(name: str) -> None:
     assert entry.text
 
 
+_BYTES_OF_SUMS = """
+%s = f32[4096]{0} reduce(%x, %z), dimensions={0}, to_apply=%add
+%c = s8[4096]{0} convert(%s)
+"""
+_SUMS_OF_BYTES = """
+%c = s8[2,4096]{1,0} convert(%x)
+%s = s8[4096]{0} reduce(%c, %z), dimensions={0}, to_apply=%add
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(_BYTES_OF_SUMS, "whole-bytes-of-sums"), (_SUMS_OF_BYTES, "other-signs-of-bytes")],
+)
+def test_two_faults_of_one_library_are_told_by_what_is_converted(text: str, name: str) -> None:
+    found = _with(level="runtime-library", pass_name="", opcodes=["reduce", "convert"])
+    assert [fault.name for fault in known_faults() if fault.fits(found, text)] == [name]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
