@@ -89,7 +89,7 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     if (one.kind, one.level, one.pass_name) != (other.kind, other.level, other.pass_name):
         return False
     if one.kind not in ("wrong", "crashed", "hang") or (
-        one.kind != "wrong" and not _say_the_same(one.signature, other.signature)
+        one.kind != "wrong" and not say_the_same(one.signature, other.signature)
     ):
         return False
     if one.pass_name in _FOLDING and one.signature == other.signature and " of " in one.signature:
@@ -98,7 +98,7 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     return bool(first and second) and (first <= second or second <= first)
 
 
-def _say_the_same(one: str, other: str) -> bool:
+def say_the_same(one: str, other: str) -> bool:
     """Whether two dead compilers said the same, whatever the rank of the shapes in it.
 
     Words are cut at some length, so that those with the longer shapes end earlier.

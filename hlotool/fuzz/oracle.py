@@ -37,7 +37,7 @@ from hlotool.findings.verdict import Answer
 from hlotool.fuzz.extremes import overflow_decides
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
-from hlotool.numerics.facts import NOTHING
+from hlotool.numerics.dataflow import is_exact
 from hlotool.parse.reader import parse_module
 from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.options import ReplayOptions
@@ -277,8 +277,7 @@ def _on(
         tested = compile_program("tested", "", case.module, patient(spec))
     except HlotoolError as error:
         return _ended(error, spec, "", plain)
-    is_exact = all(leaf == NOTHING for leaf in reference.facts)
-    for name, values in _sets(case, arguments, options, is_exact):
+    for name, values in _sets(case, arguments, options, is_exact(reference.facts)):
         shown = npz_bytes(values, case.copies) if values else b""
         try:
             row = compare_programs(reference, tested, values, own)
@@ -302,7 +301,7 @@ def _on(
 
 
 def _sets(
-    case: Case, arguments: tuple[Any, ...], options: ReplayOptions, is_exact: bool
+    case: Case, arguments: tuple[Any, ...], options: ReplayOptions, exact: bool
 ) -> Iterator[tuple[str, Any]]:
     """Names and values of the inputs.
 
@@ -316,8 +315,7 @@ def _sets(
     fitting = (
         one
         for one in sets
-        if set(one.odd) <= {OUT_OF_RANGE}
-        and (is_exact or (one.suits_other_backends and _is_finite(one.values)))
+        if set(one.odd) <= {OUT_OF_RANGE} and (exact or (one.suits_other_backends and _is_finite(one.values)))
     )
     for one in islice(fitting, _FURTHER_SETS):
         yield one.name, one.values

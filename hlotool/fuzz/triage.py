@@ -22,13 +22,12 @@ from hlotool.findings.verdict import Answer
 from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
 from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
-from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of
+from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of, say_the_same
 from hlotool.fuzz.limits import LimitedJudge
 from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
 from hlotool.fuzz.records import FailureRecord, FaultRecord
 from hlotool.ir.module import Module
-from hlotool.numerics.dataflow import leaf_facts
-from hlotool.numerics.facts import NOTHING
+from hlotool.numerics.dataflow import is_exact, leaf_facts
 from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import PRELOAD, RunOptions
@@ -229,11 +228,11 @@ class Triage:
     def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
         """A failure that looks like a frequent fault: its operations are there, and so is the cure.
 
-        A death says the same words besides; where no pass is accused of it, there is no cure to try.
+        A death says the same besides; where no pass is accused of it, there is no cure to try.
         """
         died = _says(failure)
         for fault in alike(self.faults, failure.kind, failure.backend, case.module):
-            if (died and fault.signature != died) or not (died or fault.pass_name):
+            if (died and not say_the_same(fault.signature, died)) or not (died or fault.pass_name):
                 continue
             cure = without(options.backend, [fault.pass_name])
             if fault.pass_name and failure.cured != cure:
@@ -283,7 +282,7 @@ def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
     Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
     every difference is a fault; and where the arbiter refuses.
     """
-    if blame.level != "pass" or _is_exact(case.module):
+    if blame.level != "pass" or is_exact(leaf_facts(case.module)):
         return ""
     outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
     found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
@@ -295,18 +294,13 @@ def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:
 
     Where nothing is rounded nothing is drawn.
     """
-    if kind != "wrong" or _is_exact(case.module):
+    if kind != "wrong" or is_exact(leaf_facts(case.module)):
         return ""
     for number in range(1, 1 + _FURTHER_SEEDS):
         outcome = _asked_again(case, msgspec.structs.replace(options, seed=options.seed + number), kind)
         if kind_of(outcome) != kind:
             return f"not by other perturbed executions: {outcome.reason or outcome.answer.value}"
     return ""
-
-
-def _is_exact(module: Module) -> bool:
-    """Whether nothing is rounded, so that every difference is a fault."""
-    return all(leaf == NOTHING for leaf in leaf_facts(module))
 
 
 def verify_bundle(folder: str) -> Verification:

@@ -29,6 +29,11 @@ def leaf_facts(module: Module) -> Leaves:
     return analysis.evaluate(module.entry, tuple(arguments))
 
 
+def is_exact(leaves: Leaves) -> bool:
+    """Whether nothing is rounded on the way to any of them, so that every difference is a fault."""
+    return all(leaf == NOTHING for leaf in leaves)
+
+
 def join_leaves(a: Leaves, b: Leaves) -> Leaves:
     """Facts of two results, such as those of a program before and after optimisation, leaf by leaf."""
     return tuple(x.join(y) for x, y in zip(a, b))
