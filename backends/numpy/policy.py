@@ -31,6 +31,7 @@ from hlotool.backends.numpy.changes import (
     SumOfZeros,
     VarianceOfSquares,
 )
+from hlotool.backends.numpy.flushed_products import FlushedProducts, sums_products
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.backends.numpy.rounding_errors import (
@@ -131,6 +132,8 @@ class KernelPolicy:
         self, origin: Instruction, held: Instruction, kernel: Callable[..., Any], is_wide: bool
     ) -> Callable[..., Any]:
         """What XLA expands, simplifies or sums as it does that, where it rounds otherwise."""
+        if not is_wide and sums_products(origin):
+            kernel = FlushedProducts(self._noise, kernel, held)
         if is_long_sum(origin):
             kernel = sum_in_turn(self._noise, origin, held, kernel)
         if _is_complex_product(origin):

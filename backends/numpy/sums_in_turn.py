@@ -19,14 +19,12 @@ import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
-from hlotool.backends.numpy.contraction import operand_dtype
 from hlotool.backends.numpy.kernels.batch_norm import in_terms_of_sums
-from hlotool.backends.numpy.kernels.convolution import convolver
-from hlotool.backends.numpy.kernels.dot import dot_dimensions
 from hlotool.backends.numpy.kernels.reduce import rows_of
 from hlotool.backends.numpy.kernels.reduce_window import running_axis
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.precision import narrow, widen
+from hlotool.backends.numpy.term_by_term import contracted_by, rows_held, terms_of, zeros_for
 from hlotool.backends.numpy.window_slices import output_sizes, window_slices
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
@@ -43,8 +41,6 @@ _LONG = 256
 _MOST, _MOST_OF_PROGRAM = 1 << 27, 1 << 30
 #: Places in a window, each of which is a round of a loop.
 _ROUNDS = 1 << 17
-#: Elements of terms that are held at a time.
-_BLOCK = 1 << 21
 #: Results of so many elements are made by products of narrow matrices, others term by term.
 _LARGE = 4096
 
@@ -134,10 +130,8 @@ def sum_in_turn(
 
 def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
     match held.opcode:
-        case "dot":
-            return _dot(held)
-        case "convolution":
-            return lambda step, *values: convolver(held, _by(step))(*values)
+        case "dot" | "convolution":
+            return lambda step, *values: contracted_by(held, _by(step))(*values)
         case "reduce":
             axes = tuple(sorted(held.integers("dimensions")))
             return lambda step, x, start: _reduced(x, start, axes, step)
@@ -153,17 +147,6 @@ def _in_turn(held: Instruction, kind: ElementType) -> _InTurn:
     return of_features
 
 
-def _dot(held: Instruction) -> _InTurn:
-    dimensions = dot_dimensions(held)
-    dtype = operand_dtype(held.element_type, *held.operand_types)
-
-    def in_turn(step: int, lhs: Array, rhs: Array) -> Array:
-        left, right = (value.astype(dtype, copy=False) for value in (lhs, rhs))
-        return dimensions.contract_by(_by(step), left, right)
-
-    return in_turn
-
-
 def _by(step: int) -> Callable[[Array, Array], Array]:
     """Multiplies matrices `step` terms at a time."""
     return lambda lhs, rhs: _product(lhs, rhs, step)
@@ -171,25 +154,15 @@ def _by(step: int) -> Callable[[Array, Array], Array]:
 
 def _product(lhs: Array, rhs: Array, step: int) -> Array:
     """lhs [batch…, m, k] times rhs [batch…, k, n]."""
-    batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
-    total = np.zeros((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
-    terms = lhs.shape[-1]
+    total = zeros_for(lhs, rhs)
     if total.size >= _LARGE:
-        for start in range(0, terms, step):
+        for start in range(0, lhs.shape[-1], step):
             some = slice(start, start + step)
             total += np.matmul(lhs[..., some], rhs[..., some, :])
         return total
-    block = _rows(total.size, step)
-    for start in range(0, terms, block):
-        some = slice(start, start + block)
-        left, right = np.moveaxis(lhs[..., some], -1, 0), np.moveaxis(rhs[..., some, :], -2, 0)
-        total = _running(total, left[..., :, None] * right[..., None, :], step)
+    for terms in terms_of(lhs, rhs, rows_held(total.size, step)):
+        total = _running(total, terms, step)
     return total
-
-
-def _rows(size: int, step: int) -> int:
-    """Rows of so many elements that are held at a time, a multiple of `step`."""
-    return max(1, _BLOCK // max(1, size) // step) * step
 
 
 def _running(total: Array, terms: Array, step: int) -> Array:
@@ -213,7 +186,7 @@ def _reduced(x: Array, start: Array, axes: tuple[int, ...], step: int) -> Array:
     """The sum over some dimensions."""
     rows = rows_of(x, axes)
     total = np.broadcast_to(start, rows.shape[1:]).astype(x.dtype)
-    block = _rows(total.size, step)
+    block = rows_held(total.size, step)
     for first in range(0, len(rows), block):
         total = _running(total, rows[first : first + block], step)
     return total

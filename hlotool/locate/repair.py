@@ -28,6 +28,7 @@ from hlotool.locate.frames import Node, frames_of, made
 from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
 from hlotool.numerics import thresholds
+from hlotool.numerics.patterns import typical_magnitude
 from hlotool.values.flatten import flatten
 
 #: Words for a repair that shows that an operation or something before it is wrong, but not which.
@@ -89,11 +90,10 @@ def _error(expected: Array, actual: Array | None) -> float:
     with np.errstate(all="ignore"):
         e, a = expected.astype(wide), actual.astype(wide)
         same = (e == a) | (np.isnan(e) & np.isnan(a))
-        squares = np.abs(np.where(same, 0, e - a)) ** 2
+        differences = np.where(same, 0, e - a)
     # A count of what is not finite, far above all finite errors, so that fewer of them are an improvement.
-    special = ~np.isfinite(squares)
-    finite = float(np.sqrt(np.mean(np.where(special, 0, squares)))) if squares.size else 0.0
-    return finite + 1e200 * int(special.sum())
+    special = int((~np.isfinite(differences)).sum())
+    return min(typical_magnitude(differences), 1e190) + 1e200 * special
 
 
 def best_repair(pairing: Pairing, tested: Execution, blame: Blame, errors: Errors) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ _Flags = npt.NDArray[np.bool_]
 STATISTICS = ("worst element", "whole output", "row", "column", "slice", "bias")
 #: Scores end here: sums of their squares are finite.
 _HIGHEST = 1e30
+#: Numbers in units of their own end here: their squares are finite, and so are sums of these.
+_LARGEST = 1e145
 #: Elements scored together, so that memory does not grow with the leaf: each takes some f64 per member.
 _BLOCK = 1 << 16
 
@@ -129,6 +132,7 @@ class _Leaf:
         self._columns = _piece(max(1, (self._dims[-1] if self._dims else 1) * self._parts))
         self._rows = size // self._columns
         self._slices = self._dims[0] if len(self._dims) > 2 and size else 1
+        self._exponent = int(_exponents(np.array([max(self._tiny, *map(_largest, self._members))]))[0])
 
     def score(self) -> Score:
         """See `score`."""
@@ -220,14 +224,14 @@ class _Leaf:
         typical: list[float] = []
         for block in self._blocks():
             part = self.part(block)
-            members = np.stack([m[part] for m in self._members]).astype(np.float64)
-            members = _finite(members)
+            members = _finite(np.stack([m[part] for m in self._members]).astype(np.float64))
+            own = _in_units(members, _exponents(np.abs(members).max(axis=0)))
+            typical.append(_relative(own.var(axis=0, ddof=1), own[0]))
+            members = _in_units(members, self._exponent)
             variance = members.var(axis=0, ddof=1)
-            typical.append(_relative(variance, members[0]))
             self._accumulate(sums, block, variance)
             sums.squares += float(variance.sum())
-            with np.errstate(over="ignore"):
-                scale += float((members.mean(axis=0) ** 2).sum())
+            scale += float((members.mean(axis=0) ** 2).sum())
         size = max(1, self._size)
         rows, columns = sums.rows / self._columns, sums.columns / max(1, self._rows)
         width = math.sqrt(sums.squares / scale) if scale else 0.0
@@ -236,7 +240,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Mean variances of the ensemble.
+    """Mean variances of the ensemble, in the unit of the leaf (`_Leaf.exponent`).
 
     Attributes:
         rows: by row.
@@ -252,13 +256,14 @@ class _Pool:
     width: float
     typical: float
 
-    def expected(self, rows: slice, values: _Floats) -> _Floats:
-        """The variances that elements' rows and columns, and their sizes, let expect."""
+    def expected(self, rows: slice) -> _Floats:
+        """The spreads that elements' rows and columns let expect."""
         if self.whole == 0:
-            return np.zeros(values.shape)
+            return np.zeros(self.columns.size * self.rows[rows].size)
         with np.errstate(all="ignore"):
             product = self.rows[rows, None] * (self.columns / self.whole)
-            return np.maximum(product.reshape(-1), self.typical * values * values)
+        spreads: _Floats = np.sqrt(product.reshape(-1))
+        return spreads
 
 
 class _Block:
@@ -266,23 +271,33 @@ class _Block:
 
     def __init__(self, leaf: _Leaf, rows: slice, pool: _Pool) -> None:
         part = leaf.part(rows)
-        with np.errstate(all="ignore"):
-            self._values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
-            self._actual = leaf._actual[part].astype(np.float64)
-            self._finite = np.isfinite(self._values[0])
-            self._overflows = 2 * (~np.isfinite(self._values[1:])).sum(axis=0) > len(self._values) - 1
-            self._origin = np.where(self._finite, self._values[0], 0)
-            self._offsets = _finite(self._values) - self._origin
-            self._sum = self._offsets.sum(axis=0)
-            self._squares = (self._offsets**2).sum(axis=0)
-            shadow = leaf._shadow[part] if leaf._shadow is not None else self._origin
-            self._shadow = np.where(np.isfinite(shadow), shadow - self._origin, 0.0)
-            self._has_shadow = (
-                np.isfinite(shadow) if leaf._shadow is not None else np.zeros(shadow.shape, bool)
-            )
-            smoothed = thresholds.SMOOTHING.value**2 * pool.expected(rows, self._origin)
-            step = leaf._resolution * np.abs(self._origin) + leaf._tiny
-            self._least = smoothed + step * step
+        values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
+        actual = leaf._actual[part].astype(np.float64)
+        finite = np.isfinite(values)
+        self._finite = finite[0]
+        self._overflows = 2 * (~finite[1:]).sum(axis=0) > len(values) - 1
+        kinds = np.stack([_kind(value) for value in values])
+        self._misplaced = (kinds == kinds[0]).all(axis=0) & (_kind(actual) != kinds[0])
+        are_finite = np.isfinite(actual) & self._finite
+        self._is_scored = are_finite & ~self._overflows
+        members = _finite(values)
+        # Each element in a unit of its own: squares of the numbers at hand may overflow, and vanish.
+        exponents = _exponents(np.maximum(np.abs(members).max(axis=0), leaf._tiny))
+        members = _in_units(members, exponents)
+        self._origin = members[0]
+        self._offsets = members - self._origin
+        self._actual = np.where(are_finite, _in_units(actual, exponents) - self._origin, 0)
+        self._sum = self._offsets.sum(axis=0)
+        self._squares = (self._offsets**2).sum(axis=0)
+        shadow = values[0] if leaf._shadow is None else leaf._shadow[part]
+        self._has_shadow = np.isfinite(shadow) & (leaf._shadow is not None)
+        self._shadow = np.where(self._has_shadow, _in_units(shadow, exponents) - self._origin, 0.0)
+        near = _in_units(pool.expected(rows), exponents - leaf._exponent)
+        smoothed = thresholds.SMOOTHING.value * np.maximum(
+            near, math.sqrt(pool.typical) * np.abs(self._origin)
+        )
+        step = leaf._resolution * np.abs(self._origin) + _in_units(leaf._tiny, exponents)
+        self._least = smoothed**2 + step**2
 
     def _scores(self, offset: _Floats, total: _Floats, squares: _Floats, count: int) -> _Floats:
         """Scores of one candidate against `count` others with the given sums."""
@@ -298,27 +313,39 @@ class _Block:
     def left_out(self, number: int) -> _Floats:
         """Scores of a member against all others."""
         own = self._offsets[number]
-        return self._scores(own, self._sum - own, self._squares - own * own, len(self._values) - 1)
+        return self._scores(own, self._sum - own, self._squares - own * own, len(self._offsets) - 1)
 
     def actual(self) -> tuple[_Floats, _Flags, _Flags]:
         """Scores of the result, where it is NaN or infinite unlike all members, and where these say nothing.
 
         They say nothing of what is another finite number than the reference's where most of them overflow.
         """
-        are_finite = np.isfinite(self._actual) & self._finite
-        with np.errstate(all="ignore"):
-            offset = np.where(are_finite, self._actual - self._origin, 0)
-        scores = self._scores(offset, self._sum, self._squares, len(self._values))
-        scores[~are_finite | self._overflows] = 0
-        kinds = np.stack([_kind(values) for values in self._values])
-        agreed = (kinds == kinds[0]).all(axis=0)
-        return scores, agreed & (_kind(self._actual) != kinds[0]), self._overflows & (offset != 0)
+        scores = self._scores(self._actual, self._sum, self._squares, len(self._offsets))
+        scores[~self._is_scored] = 0
+        return scores, self._misplaced, self._overflows & (self._actual != 0)
 
 
 def _finite(members: _Floats) -> _Floats:
     """What is not finite as in the reference, which is the first member; where it is not finite, 0."""
     reference = np.where(np.isfinite(members[0]), members[0], 0)
     return np.where(np.isfinite(members) & np.isfinite(members[0]), members, reference)
+
+
+def _exponents(magnitudes: _Floats) -> npt.NDArray[np.int32]:
+    """Exponents of two: of the first power beyond each magnitude, and 0 for zeros."""
+    exponents: npt.NDArray[np.int32] = np.frexp(magnitudes)[1]
+    return exponents
+
+
+def _in_units(values: Any, exponents: Any) -> _Floats:
+    """Numbers in units of powers of two; those that are much larger than their unit end somewhere."""
+    with np.errstate(all="ignore"):
+        return np.clip(np.ldexp(np.asarray(values, np.float64), -exponents), -_LARGEST, _LARGEST)
+
+
+def _largest(values: Array) -> float:
+    """The largest finite magnitude; 0 without any."""
+    return float(np.max(np.abs(values), initial=0, where=np.isfinite(values)))
 
 
 def _relative(variance: _Floats, values: _Floats) -> float:

@@ -140,3 +140,40 @@ def test_what_is_left_of_cancellations_says_nothing_of_the_other_elements() -> N
     members = [centre, *(centre + rng.normal(size=7) * 1e-7 for _ in range(5))]
     assert score(-centre, members, ElementType.F64).ratio > 1e3
     assert score(centre + rng.normal(size=7) * 1e-7, members, ElementType.F64).ratio < 1.5
+
+
+def _tails(number: int) -> Array:
+    """Numbers from 1 down to 1e-300, whose squares are no f64 for most of them."""
+    noise = np.random.default_rng(number).standard_normal(64)
+    tails: Array = np.logspace(0, -300, 64) * (1 + 1e-16 * noise)
+    return tails
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-6, 1e250])
+@pytest.mark.parametrize("place", [0, 20, 40, 55])
+def test_numbers_whose_squares_vanish_or_overflow(place: int, factor: float) -> None:
+    """Tails of exp(-x²) hide no fault of f64 in any place, themselves included, and accuse nobody."""
+    members = [_tails(number) * factor for number in range(5)]
+    legal = _tails(9) * factor
+    assert score(legal, members, ElementType.F64).ratio < 3
+    faulty = legal.copy()
+    faulty[place] *= 1 + 1e-9
+    found = score(faulty, members, ElementType.F64)
+    assert found.ratio > 100
+    assert found.worst == (place,)
+    in_f64 = np.logspace(0, -300, 64) * factor
+    assert score(faulty, members, ElementType.F64, in_f64).ratio > 100
+
+
+def test_the_unit_of_a_leaf_changes_nothing() -> None:
+    """A power of two is exact: scores of f32 are those of the same numbers in f64, far from 1."""
+    rng = np.random.default_rng(3)
+    values = [rng.standard_normal((5, 7, 9)) for _ in range(2)]
+    members = [values[0] + 1e-7 * rng.standard_normal((5, 7, 9)) for _ in range(5)]
+    actual = values[0] + 3e-7 * values[1]
+    plain = score(actual, members, ElementType.F64)
+    far = [
+        score(actual * unit, [m * unit for m in members], ElementType.F64) for unit in (2.0**-900, 2.0**900)
+    ]
+    assert [one.ratios for one in far] == [pytest.approx(plain.ratios)] * 2
+    assert [one.width for one in far] == [pytest.approx(plain.width)] * 2

@@ -16,6 +16,7 @@ from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
+from hlotool.numerics.patterns import typical_magnitude
 from hlotool.replay.judge.ensemble import Ensemble
 
 #: Executions watched, elements kept of a value, and values kept of an instruction.
@@ -78,8 +79,8 @@ def _spreads(rounds: Sequence[Sequence[Array]]) -> list[float]:
             continue
         stacked = np.stack(versions)
         with np.errstate(all="ignore"):
-            usable = np.isfinite(stacked).all(axis=0)
-            size = float(np.sqrt(np.mean(np.abs(stacked[:, usable]) ** 2))) if usable.any() else 0.0
-            spread = float(np.sqrt(np.mean(stacked[:, usable].var(axis=0)))) if usable.any() else 0.0
+            usable = stacked[:, np.isfinite(stacked).all(axis=0)]
+            size = typical_magnitude(usable)
+            spread = typical_magnitude(usable - usable.mean(axis=0)) if usable.size else 0.0
         found.append(min(1.0, spread / size) if size else 0.0)
     return found

@@ -10,6 +10,7 @@ from hlotool.backends.numpy import departures
 from hlotool.conformance.departures import DEPARTURES
 from hlotool.conformance.spec_files import value_of
 from hlotool.findings.verdict import Verdict
+from hlotool.ir.dtypes import Array
 from hlotool.parse.reader import parse_module
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
@@ -117,3 +118,39 @@ def test_padding_beside_infinite_weights() -> None:
     x = np.float32([2, 4, -2, -3, 1]).reshape(1, 5, 1)
     legal = np.float32([inf, inf, nan, -inf, nan, inf]).reshape(1, 6, 1)
     assert judged_leaf(text, [x, w], legal).verdict is Verdict.SEMANTICS
+
+
+DOT = (
+    "ENTRY e { a = f64[200] parameter(0) b = f64[200] parameter(1) "
+    "ROOT d = f64[] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"
+)
+CONVOLUTION = (
+    "ENTRY e { a = f64[1,20,1] parameter(0) b = f64[16,1,1] parameter(1) "
+    "ROOT c = f64[1,5,1] convolution(a, b), window={size=16}, dim_labels=b0f_0io->b0f }"
+)
+#: Products of 2.5e-309 each, of which 200 are no denormal number any more, and one that is far from it.
+SMALL, AND_ONE = np.full(200, 5e-155), np.where(np.arange(200) == 3, 1e-150, 5e-155)
+
+
+@pytest.mark.parametrize(("factors", "left"), [(SMALL, 0.0), (AND_ONE, 5e-305)])
+def test_denormal_products_leave_nothing_in_a_sum(factors: Array, left: float) -> None:
+    """The sum itself is no denormal number; what code leaves of it that takes such products for zero."""
+    leaf = judged_leaf(DOT, [factors, SMALL], np.float64(left))
+    assert (leaf.verdict, leaf.evidence.rule) == (Verdict.SEMANTICS, "flushed-denormals")
+    whole = np.float64(np.dot(factors, SMALL))
+    assert judged_leaf(DOT, [factors, SMALL], whole).verdict is Verdict.IDENTICAL
+    for faulty in (1.5 * whole, 0.5 * whole, whole + 3e-306):
+        assert judged_leaf(DOT, [factors, SMALL], np.float64(faulty)).verdict is Verdict.WRONG
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("text", [DOT, CONVOLUTION])
+@pytest.mark.parametrize("size", [5e-155, 2e-154, 1e-153])
+def test_xla_is_not_wrong_on_denormal_products(text: str, size: float) -> None:
+    from hlotool.backends.xla import create
+
+    module = parse_module(text)
+    rng = np.random.default_rng(5)
+    arguments = [rng.uniform(0.5, 1, p.shape.dims) * size for p in module.entry.parameters]
+    actual = create().compile(module).run(arguments)
+    assert judged_leaf(text, arguments, actual).verdict is not Verdict.WRONG
