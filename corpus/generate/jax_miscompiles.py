@@ -291,7 +291,7 @@ def size_below_zero() -> Iterator[Call]:
         level="pass",
         pass_name="algsimp",
         report="https://github.com/openxla/xla/pull/46628",
-        wrong="the quotient of an iota and a power of two becomes a logical shift, wrong where the iota has wrapped",
+        wrong="an iota that has wrapped is divided by a power of two with a logical shift",
     ),
 )
 def quotients_of_wrapped_indices() -> Iterator[Call]:
@@ -311,7 +311,7 @@ def quotients_of_wrapped_indices() -> Iterator[Call]:
         level="runtime-library",
         opcodes=("reduce", "convert"),
         report="",
-        wrong="the library that runs the fusion rounds to the nearest byte where a conversion cuts digits off",
+        wrong="the library that runs the fusion rounds to the nearest byte, not towards zero",
     ),
 )
 def whole_bytes_of_sums() -> Iterator[Call]:
