@@ -340,7 +340,9 @@ def _exponents(magnitudes: _Floats) -> npt.NDArray[np.int32]:
 def _in_units(values: Any, exponents: Any) -> _Floats:
     """Numbers in units of powers of two; those that are much larger than their unit end somewhere."""
     with np.errstate(all="ignore"):
-        return np.clip(np.ldexp(np.asarray(values, np.float64), -exponents), -_LARGEST, _LARGEST)
+        scaled = np.ldexp(np.asarray(values, np.float64), -exponents)
+        ended: _Floats = np.clip(scaled, -_LARGEST, _LARGEST)
+    return ended
 
 
 def _largest(values: Array) -> float:

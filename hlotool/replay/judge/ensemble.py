@@ -23,7 +23,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
-from hlotool.replay.judge.product_order import ORDERS, ReorderedProducts, has_products
+from hlotool.replay.judge.product_order import other_orders
 from hlotool.values.flatten import flatten
 from hlotool.workers.starvation import extended, seconds_starved
 from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
@@ -154,9 +154,7 @@ class Ensemble:
     @cached_property
     def other_orders(self) -> list[list[Array]]:
         """The leaves with the factors of all products in other orders; none where there are no products."""
-        if not has_products(self.side.module):
-            return []
-        backends = map(ReorderedProducts, range(1, ORDERS))
+        backends = other_orders(self.side.module)
         return [self._executed(self.side.execute(backend)) for backend in backends]
 
     @cached_property

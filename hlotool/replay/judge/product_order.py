@@ -3,7 +3,8 @@
 `x · 1e30 · 1e-30 · 1e30` is 1e30 from the left, and infinite where the two large numbers meet first.
 Compilers merge constant factors, so the order in the text is not the one that runs. Nor is it in a reduction
 of products: `Π (x[i] · 0.25)` is `Π x[i] · 0.25⁵` where LLVM takes the factor out of the loop, and XLA:CPU
-lets it, since it marks the multiplications of a reducer as those whose order is open.
+lets it, since it marks the multiplications of a reducer as those whose order is open. Of these the orders in
+`sorted_products` are tried besides.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hlotool.analysis.monoids import monoid_opcodes
-from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy import DevicesExecutable, LogicalExecutable, NumpyBackend, NumpyExecutable
 from hlotool.backends.numpy.departures import has_its_own_start
 from hlotool.ir.devices import DeviceGrid
@@ -20,6 +19,7 @@ from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
+from hlotool.replay.judge.sorted_products import SortedProducts, multiplies_elements
 
 #: Orders that are tried: of `n` factors every one comes first in one of `n` of them.
 ORDERS = 4
@@ -45,9 +45,15 @@ class ReorderedProducts(NumpyBackend):
         return super().compile_devices(reordered(module, self._turns), grid)
 
 
-def has_products(module: Module) -> bool:
-    """Whether there is a product of floats whose factors have more than one order."""
-    return any(any(_chains(c)) or any(map(_reduces_a_product, c.instructions)) for c in module.computations)
+def other_orders(module: Module) -> Iterator[NumpyBackend]:
+    """Backends that multiply in other orders than the reference does; none where nothing is multiplied."""
+    instructions = list(module.instructions())
+    if any(map(_reduces_a_product, instructions)) or any(any(_chains(c)) for c in module.computations):
+        yield from map(ReorderedProducts, range(1, ORDERS))
+    if any(map(multiplies_elements, instructions)):
+        yield from map(SortedProducts, (True, False))
+    if any(map(_reduces_a_product, instructions)):
+        yield from (SortedProducts(falling, lambda given: reordered(given, 0)) for falling in (True, False))
 
 
 def reordered(module: Module, turns: int) -> Module:
@@ -90,9 +96,7 @@ def _reduces_a_product(instruction: Instruction) -> bool:
     """Whether it multiplies the elements of a product of floats, and begins with 1."""
     if instruction.opcode != "reduce" or not _multiplies_floats(instruction.operands[0]):
         return False
-    form = scalar_form(instruction.computation("to_apply"))
-    is_product = form is not None and monoid_opcodes(form) == ["multiply"]
-    return is_product and not has_its_own_start(instruction)
+    return multiplies_elements(instruction) and not has_its_own_start(instruction)
 
 
 def _take_apart(editor: Editor, reduction: Instruction) -> None:

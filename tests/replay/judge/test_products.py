@@ -150,3 +150,49 @@ def test_parts_that_are_infinite_or_negative_zeros_stay(member: int) -> None:
         assert np.array_equal(np.signbit(one[~np.isnan(one)]), np.signbit(other[~np.isnan(other)]))
         assert np.array_equal(np.isfinite(one), np.isfinite(other))
         assert np.array_equal(np.isinf(one), np.isinf(other))
+
+
+SCALED = """mul {
+  a = f16[] parameter(0)
+  b = f16[] parameter(1)
+  ROOT m = f16[] multiply(a, b)
+}
+ENTRY e {
+  x = f16[7,2] parameter(0)
+  c = f16[] constant(0.25)
+  cs = f16[7,2] broadcast(c), dimensions={}
+  scaled = f16[7,2] multiply(x, cs)
+  one = f16[] constant(1)
+  ROOT r = f16[2] reduce(scaled, one), dimensions={0}, to_apply=mul
+}"""
+WINDOWS = """mul {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] multiply(a, b)
+}
+ENTRY e {
+  x = f32[6] parameter(0)
+  one = f32[] constant(1)
+  ROOT r = f32[3] reduce-window(x, one), window={size=4}, to_apply=mul
+}"""
+
+
+def test_a_zero_that_comes_after_an_overflow() -> None:
+    """What jaxlib 0.10.2 gives: it multiplies the 8s first, and takes the quarters out of the loop."""
+    x = np.float16([[2, 8], [0, 8], [8, 8], [3, 7], [7, 8], [8, 8], [8, 0]])
+    assert not executed(SCALED, [x]).any()
+    assert judged_leaf(SCALED, [x], np.float16([0, np.nan])).verdict is Verdict.RANGE
+    for faulty in ([np.nan, 3], [1, 0], [0, 3]):
+        assert judged_leaf(SCALED, [x], np.float16(faulty)).verdict is Verdict.WRONG
+    tame = np.where(x == 8, np.float16(0.5), x)
+    assert judged_leaf(SCALED, [tame], np.float16([0, np.nan])).verdict is Verdict.WRONG
+
+
+def test_zeros_and_overflows_in_windows() -> None:
+    x = F32([1e20, 0, 1e20, 1e10, 1e-20, 3])
+    expected = executed(WINDOWS, [x])
+    assert expected.tolist() == [0, 0, expected[2]]
+    for actual in ([np.nan, 0, expected[2]], [0, 0, expected[2]]):
+        assert judged_leaf(WINDOWS, [x], F32(actual)).verdict.answer is Answer.GOOD
+    for faulty in ([0, np.nan, expected[2]], [0, 0, np.nan], [np.nan, 0, 2 * expected[2]]):
+        assert judged_leaf(WINDOWS, [x], F32(faulty)).verdict is Verdict.WRONG
