@@ -129,7 +129,10 @@ class PerturbTransform:
             return value
         axes = tuple(range(-self.rank, 0))
         with np.errstate(all="ignore"):
-            size = np.sqrt(np.mean(np.square(np.abs(value)), axis=axes, keepdims=True, dtype=np.float64))
+            magnitudes = np.abs(value).astype(np.float64)
+            # Relative to the largest one, so that squares neither overflow nor vanish.
+            largest = np.maximum(magnitudes.max(axis=axes, keepdims=True), np.finfo(np.float64).tiny)
+            size = largest * np.sqrt(np.mean(np.square(magnitudes / largest), axis=axes, keepdims=True))
             parts = [self._drawn(value.shape) for _ in range(2 if value.dtype.kind == "c" else 1)]
             off = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
             changed = value + size * off

@@ -330,3 +330,18 @@ def test_complex_powers_are_off_by_what_the_logarithm_is_off_by() -> None:
     # |y log x| is 44 and 1.4.
     assert 1e-6 < spread[0] < 5e-5
     assert spread[1] < 2e-6
+
+
+@pytest.mark.parametrize("kind", ["c64", "c128"])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_transforms_are_off_by_as_much_whatever_their_size(kind: str, size: float) -> None:
+    """Where all cancels as well; squares of 1e-30 are no f32, those of 1e-210 no f64."""
+    unit = 2.0 ** round(np.log2(size if kind == "c64" else size**7))
+    shape = f"{kind}[3,40]"
+    module = parse_module(
+        f"ENTRY e {{ x = {shape} parameter(0) ROOT r = {shape} fft(x), fft_type=FFT, fft_length={{40}} }}"
+    )
+    x = np.full((3, 40), unit, np.complex64 if kind == "c64" else np.complex128)
+    found = np.asarray(get_backend("numpy:perturbed=3").compile(module).run([x]))
+    relative = np.abs(found[:, 1:]).max() / (40 * unit) / (2.0**-23 if kind == "c64" else 2.0**-52)
+    assert 0.01 < relative < 100
