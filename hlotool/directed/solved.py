@@ -6,6 +6,7 @@ the arguments go into one set, so that few runs serve many decisions.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -29,6 +30,8 @@ from hlotool.ir.types import ShapeIndex
 _ELEMENTS: Final = 24
 #: Wishes that one set serves at most, so that one does not undo another on the way.
 _TOGETHER: Final = 6
+#: Magnitude of the numbers that an argument may hold.
+_LARGEST: Final = sys.float_info.max
 
 #: Sets of ties alone, by what they start from: their names.
 TIES_OF_WHOLE: Final = "solved tie"
@@ -134,8 +137,9 @@ def _is_allowed(leaf: Leaf | None, one: Assignment, wish: Wish) -> bool:
         low, high = integer_limits(leaf.element_type)
         if not low <= one.value <= high:
             return False
+    # Whole numbers that were solved for may be wider than any that NumPy knows.
     return (
-        bool(np.isfinite(one.value))
+        abs(one.value) <= _LARGEST
         and interval.low <= one.value <= interval.high
         and (one.value != interval.avoid)
     )

@@ -446,3 +446,21 @@ def test_a_scalar_may_be_nan() -> None:
     plain: tuple[Any, ...] = tuple(generate_inputs(module, 0).values)
     marked = [one for one in directed_sets(module, plain, 0) if one.name == "NaN in %x"]
     assert [bool(np.isnan(one.values[0])) for one in marked] == [True]  # type: ignore[arg-type, call-overload]
+
+
+def test_limits_that_no_integer_of_numpys_holds() -> None:
+    """The end of a clamp is solved for through a conversion to whole numbers: 5e36 is one."""
+    text = """f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    ENTRY e {
+      x = f32[3] parameter(0)
+      n = s32[3] convert(x)
+      y = f32[3] convert(n)
+      lo = f32[] constant(-5.31691167e+36)
+      hi = f32[] constant(5.31691167e+36)
+      c = f32[3] clamp(lo, y, hi)
+      z = f32[] constant(0)
+      ROOT r = f32[] reduce(c, z), dimensions={0}, to_apply=f
+    }"""
+    module, plain = program(text)
+    for one in solved_sets(module, plain, 0):
+        assert np.isfinite(one.values[0]).all()
