@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,12 @@ def program(number: int, opcode: str = "add") -> str:
     return TEXT.replace("SIZE", str(number + 2)).replace("OPCODE", opcode)
 
 
-@pytest.fixture
-def dump(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve programs on two hosts, the third of them wrong, the fifth not to be replayed."""
+    dump = tmp_path_factory.mktemp("shards") / "dump"
     for host in ("a", "b"):
-        folder = tmp_path / "dump" / host
+        folder = dump / host
         folder.mkdir(parents=True)
         for number in range(12):
             opcode = "multiply" if number == 3 else "add"
@@ -49,7 +52,7 @@ def dump(tmp_path: Path) -> Path:
             if host == "b":
                 before, after = renamed(before, host, number), renamed(after, host, number)
             write_module(folder, number, before, after, f"jit_{'even' if number % 2 == 0 else 'odd'}")
-    return tmp_path / "dump"
+    return dump
 
 
 def tasks(dump: Path) -> list[Task]:
@@ -82,13 +85,22 @@ def plain(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-@pytest.fixture
-def shards(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[Path]:
-    paths = []
+@pytest.fixture(scope="module")
+def records(dump: Path) -> list[str]:
+    """Those of three shards; a run of each takes more than a second."""
+    found = []
     for number in (1, 2, 3):
-        main(["run", str(dump), "--json", "--no-cache", "--shard", f"{number}/3", "--no-further-sets"])
-        paths.append(tmp_path / f"shard-{number}.json")
-        paths[-1].write_text(capsys.readouterr().out)
+        with redirect_stdout(StringIO()) as printed:
+            main(["run", str(dump), "--json", "--no-cache", "--shard", f"{number}/3", "--no-further-sets"])
+        found.append(printed.getvalue())
+    return found
+
+
+@pytest.fixture
+def shards(records: list[str], tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"shard-{number}.json" for number in (1, 2, 3)]
+    for path, record in zip(paths, records):
+        path.write_text(record)
     return paths
 
 

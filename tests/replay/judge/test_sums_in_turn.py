@@ -30,9 +30,9 @@ BATCHES = f"""ENTRY e {{
     lhs_contracting_dims={{0}}, rhs_contracting_dims={{2}}
 }}"""
 CONVOLUTION = f"""ENTRY e {{
-  x = T[1,{N + 2},1] parameter(0)
-  y = T[{N},1,2] parameter(1)
-  ROOT r = T[1,3,2] convolution(x, y), window={{size={N}}}, dim_labels=b0f_0io->b0f
+  x = T[1,3,{N}] parameter(0)
+  y = T[1,{N},2] parameter(1)
+  ROOT r = T[1,3,2] convolution(x, y), window={{size=1}}, dim_labels=b0f_0io->b0f
 }}"""
 REDUCE = f"""{ADD}ENTRY e {{
   x = T[{N},3] parameter(0)
@@ -84,8 +84,8 @@ def operands(name: str, dtype: Any, values: int, seed: int) -> tuple[list[Array]
             x, y = one((N, 3, 4)), few((3, 2, N))
             return [x, y], in_turn(x[:, :, :, None] * y.transpose(2, 0, 1)[:, :, None, :])
         case "convolution":
-            x, y = one((1, N + 2, 1)), few((N, 1, 2))
-            return [x, y], np.stack([in_turn(x[0, i : i + N] * y[:, 0]) for i in range(3)])[None]
+            x, y = one((1, 3, N)), few((1, N, 2))
+            return [x, y], in_turn(x[0].T[:, :, None] * y[0][:, None, :])[None]
         case "reduce":
             x = few((N, 3))
             return [x], in_turn(x)
