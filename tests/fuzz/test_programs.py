@@ -271,6 +271,8 @@ def test_what_xla_does_not_compile_is_not_drawn() -> None:
         ("f32[4] dynamic-update-slice(x, y, i)", "StableHLO has no"),
         ("f32[2] dynamic-slice(x, j), dynamic_slice_sizes={2}", ""),
         ("f8e8m0fnu[] imag(s)", "XLA compiles no"),
+        ("f8e8m0fnu[] round-nearest-even(s)", "XLA compiles no"),
+        ("f8e8m0fnu[] ceil(s)", ""),
         ("f8e8m0fnu[] real(s)", ""),
     ],
 )
