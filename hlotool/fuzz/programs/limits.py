@@ -70,21 +70,8 @@ _NOT_OF_TWO_BITS = frozenset({"concatenate", "pad"})
 #: f8e8m0fnu has no zero, which the imaginary part of a real number is, and 0.5 rounded to a whole number, and
 #: no negative numbers: there is NaN or another number, as XLA folds it or does not.
 _NOT_OF_SCALES = frozenset(
-    [
-        "acos",
-        "acosh",
-        "cosine",
-        "floor",
-        "imag",
-        "log",
-        "negate",
-        "remainder",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "sine",
-        "subtract",
-        "tan",
-    ]
+    {"acos", "acosh", "cosine", "floor", "imag", "log", "negate", "remainder", "sine", "subtract", "tan"}
+    | {"round-nearest-afz", "round-nearest-even"}
 )
 
 #: XLA's partitioner dies of these, or of where their shardings go.
