@@ -132,7 +132,7 @@ class _Leaf:
         self._columns = _piece(max(1, (self._dims[-1] if self._dims else 1) * self._parts))
         self._rows = size // self._columns
         self._slices = self._dims[0] if len(self._dims) > 2 and size else 1
-        self._exponent = int(_exponents(np.array([max(self._tiny, *map(_largest, self._members))]))[0])
+        self._exponent = math.frexp(max(self._tiny, *map(_largest, self._members)))[1]
 
     def score(self) -> Score:
         """See `score`."""
@@ -240,7 +240,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Mean variances of the ensemble, in the unit of the leaf (`_Leaf.exponent`).
+    """Mean variances of the ensemble, in the unit of the leaf (`_Leaf._exponent`).
 
     Attributes:
         rows: by row.
@@ -274,11 +274,10 @@ class _Block:
         values = np.stack([m[part] for m in leaf._members]).astype(np.float64)
         actual = leaf._actual[part].astype(np.float64)
         finite = np.isfinite(values)
-        self._finite = finite[0]
         self._overflows = 2 * (~finite[1:]).sum(axis=0) > len(values) - 1
         kinds = np.stack([_kind(value) for value in values])
         self._misplaced = (kinds == kinds[0]).all(axis=0) & (_kind(actual) != kinds[0])
-        are_finite = np.isfinite(actual) & self._finite
+        are_finite = np.isfinite(actual) & finite[0]
         self._is_scored = are_finite & ~self._overflows
         members = _finite(values)
         # Each element in a unit of its own: squares of the numbers at hand may overflow, and vanish.

@@ -48,11 +48,12 @@ class ReorderedProducts(NumpyBackend):
 def other_orders(module: Module) -> Iterator[NumpyBackend]:
     """Backends that multiply in other orders than the reference does; none where nothing is multiplied."""
     instructions = list(module.instructions())
-    if any(map(_reduces_a_product, instructions)) or any(any(_chains(c)) for c in module.computations):
+    takes_apart = any(map(_reduces_a_product, instructions))
+    if takes_apart or any(any(_chains(c)) for c in module.computations):
         yield from map(ReorderedProducts, range(1, ORDERS))
     if any(map(multiplies_elements, instructions)):
         yield from map(SortedProducts, (True, False))
-    if any(map(_reduces_a_product, instructions)):
+    if takes_apart:
         yield from (SortedProducts(falling, lambda given: reordered(given, 0)) for falling in (True, False))
 
 

@@ -9,6 +9,7 @@ declared type, as code does that has no wider register for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -95,8 +96,7 @@ def _factors(instruction: Instruction) -> _Factors | None:
         return lambda x: rows_of(x, axes)
     dims = instruction.window.dims
     sizes = output_sizes(dims, instruction.operands[0].dims)
-    positions = np.prod([d.size for d in dims], dtype=object)
-    if positions * np.prod(sizes, dtype=object) > _MOST:
+    if prod(d.size for d in dims) * prod(sizes) > _MOST:
         return None
 
     def in_windows(x: Array) -> Array:
