@@ -322,3 +322,60 @@ def whole_bytes_of_sums() -> Iterator[Call]:
 
     halves = np.arange(8192, dtype=np.float32).reshape(2, 4096) % np.float32(25)
     yield whole_bytes_of_sums, halves * np.float32(0.4)
+
+
+@program(
+    "clamp",
+    "maximum",
+    fault=Fault(
+        level="pass",
+        pass_name="algsimp",
+        report="",
+        wrong="a clamp is taken for no less than its lower limit, which it is where the upper limit is below",
+    ),
+)
+def limits_that_cross() -> Iterator[Call]:
+    """What is between two limits, the upper of which may be below the lower, and no less than the lower."""
+
+    def limits_that_cross(x, low, high):
+        return lax.max(lax.clamp(low, x, high), low)
+
+    low, high = np.array([0, 0, 1], np.float32), np.array([2, -2, -7], np.float32)
+    yield limits_that_cross, np.array([0, 5, 1], np.float32), low, high
+
+
+@program(
+    "reduce-window",
+    fault=Fault(
+        level="runtime-library",
+        opcodes=("reduce-window",),
+        report="https://github.com/openxla/xla/issues/48714",
+        wrong="the library leaves out that a dimension is spread where windows and strides are 1 in it",
+    ),
+)
+def windows_beside_spread_elements() -> Iterator[Call]:
+    """Sums of pairs of columns of a matrix whose rows are moved apart."""
+
+    def windows_beside_spread_elements(x):
+        apart = {"base_dilation": (2, 1)}
+        return lax.reduce_window(x, np.float32(0), lax.add, (1, 2), (1, 2), "VALID", **apart)
+
+    yield windows_beside_spread_elements, np.arange(9600, dtype=np.float32).reshape(600, 16) % np.float32(7)
+
+
+@program(
+    "dynamic-update-slice",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dynamic-update-slice",),
+        report="",
+        wrong="constants of two bits are written with the bits of their sign, into the elements after them",
+    ),
+)
+def update_of_two_bits() -> Iterator[Call]:
+    """Two elements of three, of two bits each, are replaced by a negative constant."""
+
+    def update_of_two_bits(x):
+        return lax.dynamic_update_slice(x, jnp.asarray([-1, -1], jnp.int2), (0,))
+
+    yield update_of_two_bits, np.array([1, 1, 0], jnp.int2)
