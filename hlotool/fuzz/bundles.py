@@ -9,7 +9,7 @@ from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.records import FaultRecord
 from hlotool.replay.options import RunOptions
 from hlotool.repro.bundle import Bundle
-from hlotool.repro.from_case import bundle_of_case
+from hlotool.repro.from_case import bundle_of_case, trigger_on
 from hlotool.repro.from_culprit import bundle_of
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import Outcome
@@ -44,6 +44,8 @@ def fault_bundle(
         title=title,
         culprit={"level": blame.level, "pass": blame.pass_name} if blame.level else {},
         evidence=(*bundle.evidence, "it failed twice, the second time in a fresh process", *blame.evidence),
+        # What a backend dies of has no comparison, which else says on which compiler it was seen.
+        trigger=bundle.trigger or trigger_on(options.backend, versions.get("backend")),
     )
     pair = bundle_of(blame.culprit, options, versions) if blame.culprit is not None else None
     if pair is None:

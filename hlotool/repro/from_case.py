@@ -50,16 +50,21 @@ def bundle_of_case(
         command=check,
         evidence=(f"reduced from {found.before} to {found.case.size} instructions, failing in the same way",),
         versions=dict(versions),
-        trigger=_trigger(options.backend, row) if row is not None and is_shown else None,
+        trigger=trigger_on(options.backend, row.tested) if row is not None and is_shown else None,
         tolerance=tolerance_of(options),
         exact=options.exact,
         opaque=options.opaque,
     )
 
 
-def _trigger(backend: str, row: ModuleRecord) -> TriggerRecord | None:
-    """That real XLA shows it, where XLA was what judged."""
-    if parse_spec(backend).name != "xla" or row.tested is None:
+def trigger_on(backend: str, version: str | None) -> TriggerRecord | None:
+    """That real XLA shows the fault of a reduced program; None where another backend judged, or none is known.
+
+    Args:
+        backend: spec of what judged.
+        version: of it, as it says it itself.
+    """
+    if parse_spec(backend).name != "xla" or not version:
         return None
-    name = compiler_name(row.tested, backend)
+    name = compiler_name(version, backend)
     return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program", judged=1)

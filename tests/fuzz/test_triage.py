@@ -14,6 +14,7 @@ from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz import triage
 from hlotool.fuzz.attribution import Blame
+from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.likeness import families_of, is_same, key_of
 from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
 from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
@@ -22,6 +23,8 @@ from hlotool.fuzz.tally import Tally
 from hlotool.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions, RunOptions
+from hlotool.repro.issue import issue_text
+from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import CaseQuestion, Outcome
 
 
@@ -304,3 +307,24 @@ def test_what_another_set_up_refuses_is_not_refused(backend: str, kind: Kind) ->
     text = "HloModule m\nENTRY e {\n  x = s32[4] parameter(0)\n  ROOT r = s32[4] negate(x)\n}"
     question = Question(text, ReplayOptions(backend=backend), variant="opt:passes=none")
     assert judge_program(question).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("xla", "**Triggers on XLA 0.10.2.**"),
+        ("xla:disable=algsimp", "**Triggers on XLA 0.10.2 (disable=algsimp).**"),
+        ("opt:passes=cse", ""),
+    ],
+)
+def test_the_issue_of_a_death_says_which_compiler_dies(backend: str, said: str) -> None:
+    module = parse_module(
+        "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
+    )
+    outcome = Outcome(answer=Answer.BAD, failure=Signature(kind="BackendCrashed", words="SIGFPE"))
+    options = RunOptions(backend=backend)
+    versions = {"backend": "XLA 0.10.2"}
+    case = Case(module, (np.zeros(3, np.int32),))
+    bundle = fault_bundle(death("SIGFPE", "negate"), case, None, Blame(), outcome, options, versions)
+    text = issue_text(bundle)
+    assert (said in text) if said else ("Triggers" not in text)
