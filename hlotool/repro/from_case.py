@@ -58,7 +58,7 @@ def bundle_of_case(
 
 
 def trigger_on(backend: str, version: str | None) -> TriggerRecord | None:
-    """That real XLA shows the fault of a reduced program; None where another backend judged, or none is known.
+    """That real XLA shows the fault of a reduced program; None where another judged, or none is known.
 
     Args:
         backend: spec of what judged.
