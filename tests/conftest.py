@@ -19,6 +19,9 @@ hypothesis.settings.load_profile("hlotool")
 # XLA computes with one thread: sums in the same order on every machine, and on processors with AVX-512 but
 # without bf16 no deadlock of oneDNN's threads in its products of bf16.
 os.environ.setdefault("NPROC", "1")
+# So does each product of matrices, as in the processes that replay: with `-n` threads of several processes
+# wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 GOLDEN = REPOSITORY / "tests" / "golden"
