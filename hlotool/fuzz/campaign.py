@@ -1,7 +1,8 @@
 """A campaign: programs are drawn and judged in rounds, and between rounds what failed is looked into.
 
 Everything lies in one folder. `campaign.jsonl` is the journal, from which the same command goes on; `raw/`
-has every program that failed, `faults/` a bundle for each distinct fault. An end by force costs one round.
+has every program that failed, `faults/` a bundle for each distinct fault, `refused/` and `unjudged/` what
+could not be judged. An end by force costs one round.
 """
 
 from __future__ import annotations
@@ -235,7 +236,9 @@ class Campaign:
             if isinstance(event, Done):
                 one = drawn[event.index]
                 judged = self._judged(one, event)
-                tally = tally.with_one(one.origin, one.features, judged)
+                before, tally = tally, tally.with_one(one.origin, one.features, judged)
+                if len(tally.refused) > len(before.refused):  # the first of its reason
+                    self._write(one, b"", "refused")
                 if judged.kind == "agree":  # the mutants of one that fails show the same fault again
                     self.guidance.learn(one, [f"pass:{name}" for name in judged.passes])
                 self.triage.reached += [p for p in judged.passes if p not in self.triage.reached]

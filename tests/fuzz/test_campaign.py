@@ -12,6 +12,7 @@ from hlotool.cli.main import main
 from hlotool.errors import ExitCode
 from hlotool.fuzz.attribution import blame_wrong
 from hlotool.fuzz.oracle import Question, judge_program
+from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions, RunOptions
 
 #: A rewrite that is wrong wherever its pattern stands: that is in almost any program.
@@ -19,6 +20,7 @@ PLUG_IN = '''
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
+from hlotool.errors import Unsupported
 from hlotool.ir.edit import editing
 
 times = count()
@@ -44,6 +46,15 @@ class ForgetLater(Forget):
     def run(self, module, context):
         if next(times):
             super().run(module, context)
+
+@dataclass(frozen=True)
+class Refuse(Forget):
+    """Take no program."""
+
+    name: ClassVar[str] = "refuse"
+
+    def run(self, module, context):
+        raise Unsupported(f"no program of {len(list(module.instructions()))} instructions")
 '''
 
 
@@ -55,6 +66,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forgetful\nVersion: 0\n")
     (info / "entry_points.txt").write_text(
         "[hlotool.passes]\nforget-operand = forgetful:Forget\nforget-later = forgetful:ForgetLater\n"
+        "refuse = forgetful:Refuse\n"
     )
     (tmp_path / "site" / "forgetful.py").write_text(PLUG_IN)
     monkeypatch.syspath_prepend(tmp_path / "site")
@@ -124,6 +136,17 @@ def test_right_passes_have_no_faults(tmp_path: Path, fuzz: Shell) -> None:
     assert record["faults"] == []
     assert record["tally"]["kinds"]["agree"] > 6
     assert record["tally"]["passes"]
+
+
+@pytest.mark.usefixtures("plug_in")
+def test_the_first_program_of_each_refusal_is_kept(tmp_path: Path, fuzz: Shell) -> None:
+    """Reasons are told apart without their numbers, so that these programs are refused for one."""
+    out = tmp_path / "out"
+    record = fuzz.json("--backend", "opt:passes=refuse", "--out", out, "--jobs", "1", "--programs", "4")
+    assert record["tally"]["kinds"] == {"refused": 4}
+    assert len(record["tally"]["refused"]) == 1
+    [kept] = (out / "refused").iterdir()
+    assert parse_module(kept.read_text()).name.endswith(f"_{int(kept.stem)}")
 
 
 @pytest.mark.slow
