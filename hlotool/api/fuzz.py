@@ -153,12 +153,12 @@ def _versions(options: RunOptions) -> dict[str, str]:
 
     from hlotool.errors import BackendFailed, BackendUnavailable
     from hlotool.report.records import versions
-    from hlotool.search.bisection.trigger import CompilerRecord
+    from hlotool.search.bisection.compiler import FUNCTION, CompilerRecord
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
     with Pool(Limits(1, options.timeout), (), options.backend) as pool:
-        [end] = pool.call_all("hlotool.search.bisection.trigger:compiler_here", [options.backend])
+        [end] = pool.call_all(FUNCTION, [options.backend])
     if isinstance(end.value, BackendFailed):
         raise end.value
     found = msgspec.msgpack.decode(end.value, type=CompilerRecord)

@@ -34,6 +34,7 @@ from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
 from hlotool.search.bisection.disabling import without
+from hlotool.search.reduction.afresh import asked_afresh
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.files import write_case
@@ -327,9 +328,7 @@ def _says(failure: FailureRecord) -> str:
 
 def _asked_again(case: Case, options: RunOptions, kind: Kind) -> Outcome:
     """How a program does in a fresh process."""
-    with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
-        [(_, outcome)] = BackendJudge(pool, options, 1, _function(kind)).run([case])
-    return outcome
+    return asked_afresh(case, options, Limits(1, options.timeout, options.memory_limit), _function(kind))
 
 
 def _function(kind: Kind) -> str:

@@ -10,8 +10,8 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.repro.bundle import Bundle
 from hlotool.repro.from_culprit import tolerance_of
+from hlotool.search.bisection.compiler import compiler_name
 from hlotool.search.bisection.records import TriggerRecord
-from hlotool.search.bisection.trigger import compiler_name
 from hlotool.search.reduction.reducer import Reduction
 from hlotool.values.npz import npz_bytes
 

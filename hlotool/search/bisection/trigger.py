@@ -12,11 +12,9 @@ from typing import Any
 
 import msgspec
 
-from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
-from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
-from hlotool.findings.records import Record
+from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
@@ -24,9 +22,11 @@ from hlotool.parse.reader import parse_module
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
+from hlotool.search.bisection.compiler import CompilerRecord, asked_compiler
 from hlotool.search.bisection.disabling import NEEDED, without
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
+from hlotool.search.reduction.afresh import asked_afresh
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
@@ -39,9 +39,6 @@ from hlotool.values.npz import npz_arrays, npz_bytes
 from hlotool.workers.executor import Limits
 from hlotool.workers.pool import Pool
 
-#: What a worker calls.
-FUNCTION = "hlotool.search.bisection.trigger:compiler_here"
-
 #: Seconds for each program: a compiler that takes longer is not waited for.
 _PATIENCE = 60.0
 
@@ -50,48 +47,13 @@ _MOST_JUDGED = 500
 
 #: Runs of a program that fails only sometimes, until one fails.
 _MOST_SHOWN = 24
+#: The same in fresh processes, each of which takes seconds to begin.
+_MOST_AFRESH = 3
 
 _FLAKY = "its runs differ from each other, on the same arguments"
 
 _AS_GIVEN = "the program as given"
 _AROUND = "what stands around the spot"
-
-#: Options of a backend that say where it is found and how long it may take, not what it does.
-_NOT_WHAT = frozenset({"python", "timeout"})
-
-
-class CompilerRecord(Record, frozen=True, kw_only=True):
-    """The compiler at hand.
-
-    Attributes:
-        name: with version and options, such as `XLA 0.10.2`.
-        error: why there is none.
-    """
-
-    name: str = ""
-    error: str = ""
-
-
-def compiler_here(backend: str) -> CompilerRecord:
-    """What a backend compiles with; called in a worker, for it may take the process down."""
-    try:
-        version = get_backend(backend).version
-    except HlotoolError as error:
-        return CompilerRecord(error=str(error))
-    return CompilerRecord(name=compiler_name(version, backend))
-
-
-def compiler_name(version: str, backend: str) -> str:
-    """A compiler as its bug tracker knows it: `XLA 0.10.2` for jaxlib of that version, with options.
-
-    Args:
-        version: as the backend says it.
-        backend: its spec.
-    """
-    name = version.partition(" (")[0].replace("jaxlib ", "XLA ")
-    given = parse_spec(backend).options.items()
-    options = [f"{key}={value}" if value else key for key, value in given if key not in _NOT_WHAT]
-    return f"{name} ({', '.join(options)})" if options else name
 
 
 def try_culprits(
@@ -118,11 +80,12 @@ def try_culprits(
         return
     limits = Limits(1, min(options.timeout, _PATIENCE), options.memory_limit)
     with Pool(limits, PRELOAD, backend) as pool:
-        compiler = _asked(pool, backend)
+        compiler = asked_compiler(pool, backend)
         for number in wanted:
             culprit = culprits[number]
             task = _task_of(culprit, tasks)
-            culprits[number] = _Trial(culprit, task, backend, compiler, pool, steps, confidence).run()
+            trial = _Trial(culprit, task, backend, compiler, pool, limits, steps, confidence)
+            culprits[number] = trial.run()
     not_tried(culprits, _FLAKY)
 
 
@@ -140,16 +103,6 @@ def _task_of(culprit: CulpritRecord, tasks: Sequence[Task]) -> Task:
     alike = [task for task in tasks if task.module.title == culprit.module]
     exact = [t for t in alike if any(str(stage.source) == path for stage in t.module.stages)]
     return (exact or alike)[0]
-
-
-def _asked(pool: Pool, backend: str) -> CompilerRecord:
-    try:
-        [end] = pool.call_all(FUNCTION, [backend])
-    except BackendFailed as error:
-        return CompilerRecord(error=str(error))
-    if isinstance(end.value, BackendFailed):
-        return CompilerRecord(error=str(end.value))
-    return msgspec.msgpack.decode(end.value, type=CompilerRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +138,7 @@ class _Trial:
     backend: str
     compiler: CompilerRecord
     pool: Pool
+    limits: Limits
     steps: Steps
     confidence: float
     judged: int = 0
@@ -216,12 +170,14 @@ class _Trial:
                 break
         return self._said(*said)
 
-    def _judge(self, backend: str) -> Judge:
+    def _options(self, backend: str) -> RunOptions:
         row = self.culprit.comparison
         is_exact = row is not None and row.verdict is Verdict.UNEQUAL
         given = self.task.options
-        options = msgspec.structs.replace(given, backend=backend, inputs=None, outputs=None, exact=is_exact)
-        judge = BackendJudge(self.pool, options)
+        return msgspec.structs.replace(given, backend=backend, inputs=None, outputs=None, exact=is_exact)
+
+    def _judge(self, backend: str) -> Judge:
+        judge = BackendJudge(self.pool, self._options(backend))
         judge.name = f"{judge.name}, {self.compiler.name}"
         return judge
 
@@ -241,6 +197,7 @@ class _Trial:
         except HlotoolError as error:
             smallest = form.case
             evidence.append(f"no smaller program was found: {error}")
+        smallest, row = self._afresh(smallest, row, form, evidence)
         size = smallest.size
         fails = f"a program of {size} instructions fails in the same way on {self.compiler.name}"
         return msgspec.structs.replace(
@@ -265,6 +222,21 @@ class _Trial:
             return RightWithout(judge, spared), [f"{words} right"]
         return judge, [f"{words} not right either"] if answer is Answer.BAD else []
 
+    def _afresh(
+        self, found: Case, row: ModuleRecord, form: _Form, evidence: list[str]
+    ) -> tuple[Case, ModuleRecord]:
+        """The smallest program if it fails in a process of its own, too; else the one that it was made of."""
+        for case, is_wanted in ((found, _fails_at_all), (form.case, form.is_shown_by)):
+            for _ in range(_MOST_AFRESH):
+                outcome = asked_afresh(case, self._options(self.backend), self.limits)
+                if outcome.row is not None and is_wanted(outcome):
+                    return case, outcome.row
+            fails = f"{case.size} instructions failed only where others had run in the same process"
+            evidence.append(f"a program of {fails}")
+            if case is form.case:
+                break
+        return found, row
+
     def _shown(self, oracle: CaseOracle, case: Case) -> ModuleRecord:
         """A comparison in which a program fails: the first, unless it fails only sometimes."""
         for attempt in range(_MOST_SHOWN):
@@ -283,6 +255,10 @@ class _Trial:
             judged=self.judged,
         )
         return msgspec.structs.replace(self.culprit, trigger=record)
+
+
+def _fails_at_all(outcome: Outcome) -> bool:
+    return outcome.answer is Answer.BAD
 
 
 class RightWithout:

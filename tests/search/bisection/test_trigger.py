@@ -17,16 +17,21 @@ from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.from_culprit import bundle_of
 from hlotool.repro.verify import verify
+from hlotool.search.bisection.compiler import compiler_name
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord
-from hlotool.search.bisection.trigger import RightWithout, compiler_name, try_culprits
+from hlotool.search.bisection.trigger import RightWithout, try_culprits
+from hlotool.search.reduction.afresh import asked_afresh
 from hlotool.search.reduction.case import Case
+from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.steps import Steps
+from hlotool.workers.executor import Limits
 
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real XLA has a process of its own; what asks it needs none in these tests."""
     monkeypatch.setattr("hlotool.search.bisection.trigger.Pool", Here)
+    monkeypatch.setattr("hlotool.search.reduction.afresh.Pool", Here)
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +181,24 @@ def test_what_is_wrong_without_the_accused_pass_too_is_no_smaller_form_of_its_fa
     ]
     answers = {n: outcome.answer for n, outcome in RightWithout(wrong, spared).run(cases)}
     assert answers == {0: Answer.BAD, 1: Answer.UNUSABLE, 2: Answer.GOOD}
+
+
+@pytest.mark.usefixtures("odd")
+@pytest.mark.parametrize(
+    ("right_below", "size", "told"),
+    [(0, 3, 0), (5, 8, 1), (100, 3, 2)],
+    ids=["fails", "the larger one fails", "none fails"],
+)
+def test_the_program_to_file_fails_in_a_process_of_its_own(
+    right_below: int, size: int, told: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without earlier programs in its process a compiler that reads what they left may be right."""
+
+    def afresh(case: Case, options: ReplayOptions, limits: Limits) -> Outcome:
+        return Outcome(answer=Answer.GOOD) if case.size < right_below else asked_afresh(case, options, limits)
+
+    monkeypatch.setattr("hlotool.search.bisection.trigger.asked_afresh", afresh)
+    found = tried(planted_in(GIVEN, tmp_path), tmp_path, "odd")
+    assert found.reduced_instructions == size
+    said = [line for line in found.evidence if "only where others had run in the same process" in line]
+    assert len(said) == told
