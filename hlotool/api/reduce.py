@@ -6,6 +6,7 @@ import os
 import re
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,8 +172,21 @@ class _Search:
         with ExitStack() as stack:
             oracle = CaseOracle(self._judge(stack), steps, confidence, repeats)
             loaded = on_inputs_that_show(loaded, oracle, self._options)
-            found = reduce_loaded(loaded, oracle)
+            found = self._alone(reduce_loaded(loaded, oracle), oracle)
             return loaded, found, oracle.outcome(found.case, "what is left").row, oracle
+
+    def _alone(self, found: Reduction, oracle: CaseOracle) -> Reduction:
+        """What was found; a note of it says where it does not fail in a process of its own."""
+        if self._check or oracle.rate is not None:
+            return found  # A command has its own process; what fails only sometimes is said to.
+        from hlotool.search.reduction.afresh import ONLY_AFTER_OTHERS, failing_afresh
+        from hlotool.workers.executor import Limits
+
+        options = self._options
+        limits = Limits(1, options.timeout, options.memory_limit)
+        if failing_afresh(found.case, options, limits, lambda o: str(o.failure) == found.failure):
+            return found
+        return replace(found, notes=(*found.notes, f"what is left {ONLY_AFTER_OTHERS}"))
 
     def _judge(self, stack: ExitStack) -> Judge:
         from hlotool.search.reduction.oracle import BackendJudge, CommandJudge

@@ -19,14 +19,14 @@ from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parse.reader import parse_module
-from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.replay.options import PRELOAD, ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.bisection.compiler import CompilerRecord, asked_compiler
 from hlotool.search.bisection.disabling import NEEDED, without
 from hlotool.search.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
-from hlotool.search.reduction.afresh import asked_afresh
+from hlotool.search.reduction.afresh import ONLY_AFTER_OTHERS, failing_afresh
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import Outcome
 from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
@@ -47,8 +47,6 @@ _MOST_JUDGED = 500
 
 #: Runs of a program that fails only sometimes, until one fails.
 _MOST_SHOWN = 24
-#: The same in fresh processes, each of which takes seconds to begin.
-_MOST_AFRESH = 3
 
 _FLAKY = "its runs differ from each other, on the same arguments"
 
@@ -170,7 +168,7 @@ class _Trial:
                 break
         return self._said(*said)
 
-    def _options(self, backend: str) -> RunOptions:
+    def _options(self, backend: str) -> ReplayOptions:
         row = self.culprit.comparison
         is_exact = row is not None and row.verdict is Verdict.UNEQUAL
         given = self.task.options
@@ -226,13 +224,12 @@ class _Trial:
         self, found: Case, row: ModuleRecord, form: _Form, evidence: list[str]
     ) -> tuple[Case, ModuleRecord]:
         """The smallest program if it fails in a process of its own, too; else the one that it was made of."""
+        options = self._options(self.backend)
         for case, is_wanted in ((found, _fails_at_all), (form.case, form.is_shown_by)):
-            for _ in range(_MOST_AFRESH):
-                outcome = asked_afresh(case, self._options(self.backend), self.limits)
-                if outcome.row is not None and is_wanted(outcome):
-                    return case, outcome.row
-            fails = f"{case.size} instructions failed only where others had run in the same process"
-            evidence.append(f"a program of {fails}")
+            outcome = failing_afresh(case, options, self.limits, is_wanted)
+            if outcome is not None and outcome.row is not None:
+                return case, outcome.row
+            evidence.append(f"a program of {case.size} instructions {ONLY_AFTER_OTHERS}")
             if case is form.case:
                 break
         return found, row
@@ -258,7 +255,7 @@ class _Trial:
 
 
 def _fails_at_all(outcome: Outcome) -> bool:
-    return outcome.answer is Answer.BAD
+    return outcome.answer is Answer.BAD and outcome.row is not None
 
 
 class RightWithout:

@@ -197,7 +197,7 @@ def test_the_program_to_file_fails_in_a_process_of_its_own(
     def afresh(case: Case, options: ReplayOptions, limits: Limits) -> Outcome:
         return Outcome(answer=Answer.GOOD) if case.size < right_below else asked_afresh(case, options, limits)
 
-    monkeypatch.setattr("hlotool.search.bisection.trigger.asked_afresh", afresh)
+    monkeypatch.setattr("hlotool.search.reduction.afresh.asked_afresh", afresh)
     found = tried(planted_in(GIVEN, tmp_path), tmp_path, "odd")
     assert found.reduced_instructions == size
     said = [line for line in found.evidence if "only where others had run in the same process" in line]
