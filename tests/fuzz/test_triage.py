@@ -164,6 +164,42 @@ def test_what_is_rounded_is_wrong_by_every_draw(
     assert (found.status, found.problems) == ("unconfirmed", [problem])
 
 
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ("wrong wrong", "Unsupported: <text>: made small"),
+        ("wrong agree", "not a second time, in a fresh process: GOOD"),
+        ("agree", "not a second time, in a fresh process: GOOD"),
+        ("nondeterministic", "Unsupported: <text>: made small"),
+    ],
+)
+def test_runs_that_differed_may_be_wrong_alike_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str, problem: str
+) -> None:
+    """As where memory is read that nobody wrote; what is wrong then is so twice, and made small as that."""
+    outcomes = {
+        "wrong": Outcome(answer=Answer.BAD, failure=Signature(kind="wrong")),
+        "agree": Outcome(answer=Answer.GOOD, reason="GOOD"),
+        "nondeterministic": Outcome(answer=Answer.BAD, failure=FICKLE),
+    }
+    left = [outcomes[word] for word in answers.split()]
+    kinds: list[Kind] = []
+
+    def made_small(self: object, loaded: object, options: object, kind: Kind, problems: object) -> object:
+        kinds.append(kind)
+        raise Unsupported("made small")
+
+    monkeypatch.setattr(triage, "_asked_again", lambda *_: left.pop(0))
+    monkeypatch.setattr(Triage, "_reduced", made_small)
+    path = tmp_path / "m.hlo"
+    path.write_text("HloModule m\nENTRY e {\n  c = s32[] constant(3)\n  ROOT r = s32[] negate(c)\n}\n")
+    failure = FailureRecord(index=0, kind="nondeterministic", backend="numpy", program=str(path))
+    found = Triage(Settings(RunOptions(), tmp_path)).look_into(failure)
+    assert left == []
+    assert (found.status, found.problems) == ("unconfirmed", [problem])
+    assert kinds == ([answers.split()[0]] if "made small" in problem else [])
+
+
 def test_a_backend_is_not_waited_for_unless_the_user_says_how_long() -> None:
     assert patient("xla:opt=0") == "xla:opt=0,timeout=30"
     assert patient("xla:timeout=5") == "xla:timeout=5"
