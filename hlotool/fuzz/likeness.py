@@ -20,7 +20,7 @@ _ENOUGH = 2
 _FOLDING = frozenset({"constant_folding"})
 #: Bits from which on a type needs no code of its own that packs and unpacks it.
 _BYTE = 8
-
+_NARROW = ", narrow"
 
 #: A shape in words whose numbers are gone, and which may end in the midst of it.
 _SHAPE = re.compile(r"#\[[#,]*\]?")
@@ -40,7 +40,7 @@ def families_of(module: Module, opcodes: Collection[str]) -> list[str]:
         if instruction.opcode in opcodes:
             given = instruction.operands[0].shape if instruction.operands else instruction.shape
             for shape in array_shapes(given)[:1]:
-                narrow = ", narrow" if shape.element_type.bits < _BYTE else ""
+                narrow = _NARROW if shape.element_type.bits < _BYTE else ""
                 found.add(f"{instruction.opcode} of {shape.element_type.family.value}{narrow}")
     return sorted(found)
 
@@ -82,7 +82,8 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
     The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died.
+    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died. Code
+    that packs numbers of less than a byte has faults of its own.
     """
     if one.key == other.key:
         return True
@@ -95,7 +96,15 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     if one.pass_name in _FOLDING and one.signature == other.signature and " of " in one.signature:
         return True
     first, second = {*one.work}, {*other.work}
-    return bool(first and second) and (first <= second or second <= first)
+    if not first or not second or not (first <= second or second <= first):
+        return False
+    return one.level != "codegen" or _packs(one, first & second) == _packs(other, first & second)
+
+
+def _packs(fault: FaultRecord, opcodes: Collection[str]) -> bool:
+    """Whether some of these operations work on numbers of less than a byte."""
+    narrow = {family.partition(" of ")[0] for family in fault.families if family.endswith(_NARROW)}
+    return not narrow.isdisjoint(opcodes)
 
 
 def say_the_same(one: str, other: str) -> bool:

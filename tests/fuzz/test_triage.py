@@ -94,6 +94,18 @@ def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
     )
 
 
+def test_code_that_packs_has_faults_of_its_own() -> None:
+    """An update of two bits with the wrong neighbours is no update in place that reads what it wrote."""
+    narrow, wide = "dynamic-update-slice of signed, narrow", "dynamic-update-slice of signed"
+    bits = replace(fault("convert", "dynamic-update-slice", level="codegen", pass_name=""), families=[narrow])
+    again = replace(fault("dynamic-update-slice", level="codegen", pass_name=""), families=[narrow])
+    shifted = replace(again, families=[wide, "slice of signed, narrow"])
+    assert is_same(bits, replace(again, key="other"))
+    assert not is_same(bits, shifted)
+    of_a_pass = [replace(found, level="pass", pass_name="algsimp") for found in (bits, shifted)]
+    assert is_same(*of_a_pass)
+
+
 def test_deaths_are_one_where_words_pass_and_work_are() -> None:
     """A signal alone says nothing of what died: two of them are two faults where other work was done."""
     assert is_same(death("SIGFPE", "remainder"), death("SIGFPE", "remainder", "add"))
