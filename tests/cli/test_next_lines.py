@@ -1,4 +1,4 @@
-"""Of each kind of `next:` line that tests saw one is executed, and works. Comes last of all."""
+"""Lines that say `next:` and that tests saw: each option of each command is executed. Comes last of all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ from hlotool.cli.main import main
 from hlotool.errors import ExitCode
 
 
-def shape(printed: Printed) -> tuple[str, ...]:
-    """What tells one kind of line from another: the command, and the options that it gives."""
+def options(printed: Printed) -> set[tuple[str, str]]:
+    """What a line has others execute: its command, with each of the options that it gives."""
     words = shlex.split(printed.command)
-    return (words[1], *sorted({word.partition("=")[0] for word in words if word.startswith("--")}))
+    given = (word.partition("=")[0] for word in words if word.startswith("--"))
+    return {(words[1], ""), *((words[1], option) for option in given)}
+
+
+def chosen(lines: list[Printed]) -> list[Printed]:
+    """A few lines that have all that any of them has: those first that add most."""
+    missing, found = set[tuple[str, str]]().union(*map(options, lines)), []
+    while missing:
+        found.append(max(lines, key=lambda line: len(options(line) & missing)))
+        missing -= options(found[-1])
+    return found
 
 
 @pytest.fixture
@@ -35,11 +45,21 @@ def printed(
     return recorded()
 
 
-def test_one_line_of_each_kind(printed: list[Printed], tmp_path: Path) -> None:
-    """Those of the documents, which take minutes, are left to `--next-lines`."""
-    quick = {
-        shape(line): line for line in printed if "--timeout" not in line.command and "/docs/" not in line.test
-    }
-    assert {command for command, *_ in quick} >= {"run", "bisect"}
-    ends = execute(quick.values(), tmp_path / "cache")
+def test_each_option_of_each_command(printed: list[Printed], tmp_path: Path) -> None:
+    """Those that take minutes, with more time or memory or of the documents, are left to `--next-lines`."""
+    slow = ("--timeout", "--memory-limit")
+    quick = [
+        line
+        for line in printed
+        if "/docs/" not in line.test and not any(word in line.command for word in slow)
+    ]
+    few = chosen(quick)
+    assert {command for line in few for command, _ in options(line)} >= {"run", "bisect"}
+    ends = execute(few, tmp_path / "cache")
     assert ends.failures == []
+
+
+def test_few_lines_have_all_options() -> None:
+    commands = ("run a", "run a --seed 1", "bisect a --only=x", "run b --seed 2 --verbose", "bisect b")
+    lines = [Printed(f"hlotool {command}", "", "", "") for command in commands]
+    assert chosen(lines) == [lines[3], lines[2]]
