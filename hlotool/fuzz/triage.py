@@ -304,9 +304,9 @@ def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:
     return ""
 
 
-def verify_bundle(folder: str) -> Verification:
-    """Run a bundle again; called in a worker, for it may take the process down."""
-    return verify(Path(folder), trust=True)
+def verify_bundle(asked: tuple[str, str]) -> Verification:
+    """Run the bundle in a folder on a backend; called in a worker, for it may take the process down."""
+    return verify(Path(asked[0]), asked[1], trust=True)
 
 
 def kind_of(outcome: Outcome) -> Kind:
@@ -352,7 +352,8 @@ def _function(kind: Kind) -> str:
 def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:
     """Whether the bundle fails in the same way when it is run in a fresh process."""
     with Pool(Limits(1, 2 * options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
-        [end] = pool.call_all(VERIFY, [str(folder)])
+        # A bundle does not say where it was found: another interpreter has another compiler.
+        [end] = pool.call_all(VERIFY, [(str(folder), options.backend)])
     if isinstance(end.value, BackendFailed):
         problems.append(f"repro verify: {end.value}")
         return False
