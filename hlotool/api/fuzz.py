@@ -149,19 +149,14 @@ def _versions(options: RunOptions) -> dict[str, str]:
         BackendUnavailable: the backend needs something that is missing.
         BackendFailed: it died when it was asked.
     """
-    import msgspec
-
-    from hlotool.errors import BackendFailed, BackendUnavailable
+    from hlotool.errors import BackendUnavailable
     from hlotool.report.records import versions
-    from hlotool.search.bisection.compiler import FUNCTION, CompilerRecord
+    from hlotool.search.bisection.compiler import asked_compiler
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
     with Pool(Limits(1, options.timeout), (), options.backend) as pool:
-        [end] = pool.call_all(FUNCTION, [options.backend])
-    if isinstance(end.value, BackendFailed):
-        raise end.value
-    found = msgspec.msgpack.decode(end.value, type=CompilerRecord)
+        found = asked_compiler(pool, options.backend)
     if found.error:
         raise BackendUnavailable(found.error)
     return {**versions(), "backend": found.name}

@@ -52,11 +52,12 @@ def compiler_name(version: str, backend: str) -> str:
 
 
 def asked_compiler(pool: Pool, backend: str) -> CompilerRecord:
-    """The compiler at hand, as a worker knows it."""
-    try:
-        [end] = pool.call_all(FUNCTION, [backend])
-    except BackendFailed as error:
-        return CompilerRecord(error=str(error))
+    """The compiler at hand, as a worker knows it.
+
+    Raises:
+        BackendFailed: it died when it was asked.
+    """
+    [end] = pool.call_all(FUNCTION, [backend])
     if isinstance(end.value, BackendFailed):
-        return CompilerRecord(error=str(end.value))
+        raise end.value
     return msgspec.msgpack.decode(end.value, type=CompilerRecord)

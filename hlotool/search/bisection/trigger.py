@@ -14,7 +14,7 @@ import msgspec
 
 from hlotool.backends.spec import parse_spec
 from hlotool.backends.xla.routes import compiled_for
-from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
+from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
@@ -78,7 +78,10 @@ def try_culprits(
         return
     limits = Limits(1, min(options.timeout, _PATIENCE), options.memory_limit)
     with Pool(limits, PRELOAD, backend) as pool:
-        compiler = asked_compiler(pool, backend)
+        try:
+            compiler = asked_compiler(pool, backend)
+        except BackendFailed as error:
+            compiler = CompilerRecord(error=str(error))
         for number in wanted:
             culprit = culprits[number]
             task = _task_of(culprit, tasks)
