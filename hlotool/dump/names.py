@@ -166,6 +166,11 @@ def parse_name(name: str) -> DumpName:
     return DumpName(name, *_by_extension(bare))
 
 
+def promises_hlo(name: str) -> bool:
+    """Whether a file of that name is expected to hold HLO, so that one without any is broken."""
+    return _COMPRESSION.sub("", name).endswith(tuple(_PLAIN_FORMATS))
+
+
 def _numbered(text: str, prefix: str, number: int, rest: str) -> DumpName:
     kind, fields = _split(rest)
     form = _FORMATS.get(fields.get("extension", ""), Format.OTHER)
