@@ -1,4 +1,4 @@
-"""How the result of a partitioned program is spread over the devices, where the dump tells.
+"""How parameters and result of a partitioned program are spread over the devices, where the dump tells.
 
 The partitioned program's own text rarely says it; its proto does, and what the partitioner was given, where
 the dump has the program after every pass. Often the program that it was made from does, too: where the user
@@ -15,7 +15,8 @@ from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
+from hlotool.parse.region_borders import border_of
+from hlotool.parse.sdy import module_meshes, parse_shardings
 from hlotool.values.sharding import leaf_shardings, local_dims
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.
@@ -83,6 +84,40 @@ def result_shardings(module: Module, stated: Sharding | None, origin: Module) ->
     ]
 
 
+def parameter_shardings(module: Module, origin: Module) -> list[list[Sharding | None]]:
+    """One sharding for each leaf of each of a partitioned program's parameters; None: each device holds all.
+
+    Since jaxlib 0.12 the text of a partitioned program states none: those of the program that it was made
+    from count, where they fit.
+
+    Args:
+        module: the partitioned program.
+        origin: the program on global arrays that it was made from.
+
+    Raises:
+        ValueError: malformed shardings.
+    """
+    given = origin.entry.parameters
+    return [
+        leaf_shardings(parameter.shape, parameter.sharding)
+        if parameter.sharding is not None or number >= len(given)
+        else _as_given(parameter, given[number], module.num_partitions)
+        for number, parameter in enumerate(module.entry.parameters)
+    ]
+
+
+def _as_given(local: Instruction, given: Instruction, count: int) -> list[Sharding | None]:
+    """The shardings of the leaves of a parameter as the program on global arrays states them."""
+    parts = [shape for _, shape in leaves(local.shape)]
+    wholes = [shape for _, shape in leaves(given.shape)]
+    if len(parts) != len(wholes):
+        return [None] * len(parts)
+    return [
+        sharding if sharding is not None and _fits(sharding, part, whole, count) else None
+        for sharding, part, whole in zip(leaf_shardings(given.shape, given.sharding), parts, wholes)
+    ]
+
+
 def _fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
     if not isinstance(local, ArrayShape) or not isinstance(whole, ArrayShape):
         return False
@@ -121,29 +156,19 @@ def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, Sh
 
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
     target = instruction.custom_call_target
+    number = index[0] if index else 0
     if target in _ANNOTATIONS or target == "SPMDShardToFullShape":
-        shardings = _named(instruction, "xla.sdy.sharding", meshes)
+        text = instruction.frontend_attribute("xla.sdy.sharding")
+        stated: Sequence[Sharding | None] = parse_shardings(text, meshes) if text else ()
     elif target in LEAVES_REGION:
-        shardings = _named(instruction, "xla.sdy.out_shardings", meshes)
-        if not _is_fully_manual(instruction, meshes):
+        border = border_of(instruction, meshes)
+        if not border.is_fully_manual:
             return None
+        stated = border.shardings
     else:
         return None
-    number = index[0] if index else 0
-    found = shardings[number] if number < len(shardings) else instruction.sharding
+    found = stated[number] if number < len(stated) else instruction.sharding
     return found if found is not None and _is_fixed(found) else None
-
-
-def _named(instruction: Instruction, key: str, meshes: dict[str, Mesh]) -> Sequence[Sharding]:
-    text = instruction.frontend_attribute(key)
-    return parse_shardings(text, meshes) if text else ()
-
-
-def _is_fully_manual(border: Instruction, meshes: dict[str, Mesh]) -> bool:
-    """No axis is left to the partitioner."""
-    text = border.frontend_attribute("xla.sdy.manual_axes")
-    names = parse_manual_axes(text) if text else ()
-    return all(name in names for mesh in meshes.values() for name, _ in mesh.axes)
 
 
 def _is_fixed(sharding: Sharding) -> bool:
