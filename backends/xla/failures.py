@@ -26,6 +26,9 @@ _BAD_OPTION = re.compile(r"No such compile option|While setting option|is not a 
 #: StableHLO that its own verifier does not accept: XLA's importer cannot say it in StableHLO.
 _DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
 
+#: What hlotool says in an interpreter that it does not run in.
+_TOO_OLD = re.compile(r"hlotool needs Python .*")
+
 #: What JAX says of platforms that have no device here.
 _NO_DEVICE = re.compile(
     r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
@@ -58,6 +61,8 @@ def typed_error(error: BackendFailed) -> HlotoolError:
     kind, _, reason = error.message.partition(": ")
     if kind in _OWN:
         return _OWN[kind](" ".join(reason.split()))
+    if found := _TOO_OLD.search(error.message + error.log):
+        return BackendUnavailable(f"backend xla: {found[0]}")
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"
