@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hlotool.backends.base import Value
 from hlotool.ir.dtypes import DTYPES, Array
 from hlotool.numerics.metrics import bitwise_equal
 from hlotool.numerics.ulp import ulp_distance
@@ -38,6 +39,13 @@ class Distance:
     relative: float
     ulps: int | None
     misfits: int
+
+
+def leaves(value: Value) -> list[Array]:
+    """The arrays of a result."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [np.asarray(value)]
 
 
 def distance(expected: Sequence[Array], actual: Sequence[Array]) -> Distance:

@@ -18,8 +18,8 @@ from typing import Any
 from support.kernels import differing
 from support.random_fusions import arguments_of, module_of, random_fusion
 
+from benchmarks.gpu.accuracy import leaves
 from benchmarks.gpu.lines import Reporter
-from benchmarks.gpu.measure import leaves
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.ir.dtypes import Array

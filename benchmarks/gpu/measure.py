@@ -21,20 +21,16 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-import numpy as np
-
-from benchmarks.gpu.accuracy import distance, same_bits
+from benchmarks.gpu.accuracy import distance, leaves, same_bits
 from benchmarks.gpu.arguments import arguments_of
 from benchmarks.gpu.cases import Case, sized_cases
 from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.projection import DEVICE, full_size
 from benchmarks.gpu.rulers import Ruler, Work, open_ruler
 from benchmarks.gpu.xla_side import NoXla, XlaProgram, version
-from hlotool.backends.base import Value
 from hlotool.backends.cuda.executable import KernelExecutable
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
-from hlotool.ir.dtypes import Array
 from hlotool.parse.reader import parse_module
 
 #: Programs that take less are run several times between two readings of the clock: launching takes as long.
@@ -65,13 +61,6 @@ class Plan:
     repeats: int = 30
     xla: str = "gpu"
     project: str | None = None
-
-
-def leaves(value: Value) -> list[Array]:
-    """The arrays of a result."""
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [np.asarray(value)]
 
 
 class Measurement:
@@ -163,7 +152,7 @@ class Measurement:
         with spending("reference"):
             expected = leaves(NumpyBackend().compile(parse_module(case.text)).run(arguments))
         with spending("compare"):
-            yield {**asdict(distance(expected, result)), "compared": case.traffic}
+            yield asdict(distance(expected, result))
 
     def _watched(self) -> Iterator[dict[str, Any]]:
         run = self._ruler.bind(self._ruler.compile(self._case.text), arguments_of(self._case))

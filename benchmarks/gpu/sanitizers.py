@@ -9,11 +9,13 @@ import sys
 from typing import Any
 
 from benchmarks.gpu.lines import main_command
-from benchmarks.gpu.work import TESTS, Work
+from benchmarks.gpu.work import PYTEST, TESTS, Work
 from hlotool.backends.spec import parse_spec
 
 #: Tools of compute-sanitizer.
 _CHECKS = ("memcheck", "racecheck")
+#: Bytes that the cases move: kernels are 10 to 100 times slower when they are watched.
+_SIZE = 1 << 20
 #: Of compute-sanitizer, where it has found something.
 _FOUND = 86
 
@@ -26,12 +28,10 @@ def sanitizers(work: Work) -> None:
         return work.skip("there is no compute-sanitizer on the PATH")
     if parse_spec(work.backend).name != "cuda":
         return work.skip(f"compute-sanitizer watches kernels of a GPU, not {work.backend}")
-    # The same cases as beside the reference: their kernels are compiled already.
-    options: list[object] = ["--backend", work.backend, "--size", work.settings.small]
+    options: list[object] = ["--backend", work.backend, "--size", _SIZE]
     watched = {"cases": main_command("measure", *options, "watched", *work.settings.cases)}
     if TESTS.is_dir() and not work.settings.cases:
-        pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", str(TESTS), "-k", "small"]
-        watched["tests"] = [sys.executable, *pytest]
+        watched["tests"] = [sys.executable, "-m", "pytest", *PYTEST, str(TESTS), "-k", "small"]
     named = [(f"{check} on {title}", check, c) for title, c in watched.items() for check in _CHECKS]
     for name, check, command in named:
         if work.part.get(name, {}).get("status") is not None:

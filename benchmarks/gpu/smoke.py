@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu.accuracy import same_bits
+from benchmarks.gpu.accuracy import leaves, same_bits
 from benchmarks.gpu.lines import Reporter
-from benchmarks.gpu.measure import leaves
 from benchmarks.gpu.parts import ROWS, with_compiler
 from benchmarks.gpu.rulers import Basic, case_size, open_ruler
 from benchmarks.gpu.xla_side import NoXla, XlaProgram, version

@@ -27,6 +27,7 @@ from benchmarks.gpu.results import Results
 from benchmarks.gpu.sanitizers import sanitizers
 from benchmarks.gpu.table import one_line
 from benchmarks.gpu.work import BATCHES, Part, Settings, Work
+from hlotool.backends.cuda.compilers import find_nvcc
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--size", type=int, help="bytes that each case moves at least; otherwise as the device needs"
     )
-    parser.add_argument("--small", type=int, default=_USUAL.small, help="the same beside numpy's reference")
     parser.add_argument("--repeats", type=int, help="readings of the clock for each case")
     parser.add_argument("--xla", choices=("gpu", "cpu", "none"), help="platform of XLA to compare with")
     parser.add_argument(
@@ -174,14 +174,14 @@ def _settings(options: argparse.Namespace, scratch: Path) -> Settings:
     is_dry = options.dry_run
     xla = options.xla or ("cpu" if is_dry else "gpu")
     backend, environment = options.backend, _environment(scratch / "cache")
-    nvcc = _nvcc() if is_dry else None
+    # Of some cases it would foresee nothing.
+    nvcc = find_nvcc() if is_dry and not options.case else None
     if is_dry and backend == "cuda":
         backend, found = _stand_in(scratch / "stand-in")
         environment |= found
     return Settings(
         backend=backend,
         size=options.size or (_DRY_SIZE if is_dry else None),
-        small=options.small,
         copied=_DRY_SIZE if is_dry else _USUAL.copied,
         repeats=options.repeats or (3 if is_dry else _USUAL.repeats),
         xla=None if xla == "none" else xla,
@@ -191,12 +191,6 @@ def _settings(options: argparse.Namespace, scratch: Path) -> Settings:
         project=nvcc,
         environment=environment,
     )
-
-
-def _nvcc() -> str | None:
-    from hlotool.backends.cuda.compilers import find_nvcc
-
-    return find_nvcc()
 
 
 def _stand_in(folder: Path) -> tuple[str, Mapping[str, str]]:

@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.gpu.cases import ROOT
 from benchmarks.gpu.lines import Reporter
+from benchmarks.gpu.work import PYTEST
 from hlotool.backends.cuda.device import open_device
 
 #: Characters kept of what a failed test says.
@@ -83,8 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     report = Reporter()
     os.chdir(ROOT)
-    # Plug-ins of the machine's Python may be of other versions of pytest than the one brought along.
-    given = ["-q", "-p", "no:cacheprovider", "--color=no", options.folder]
+    given = [*PYTEST, options.folder]
     if options.list:
         sys.exit(pytest.main([*given, "--collect-only"], [_Lister(report)]))
     # Tests that fail have said so.

@@ -18,6 +18,12 @@ Part: TypeAlias = dict[str, Any]
 
 #: What needs a device.
 TESTS = ROOT / "tests" / "gpu"
+#: Options of pytest. Plug-ins of the machine's Python may be of other versions of pytest than the one brought along,
+#: so none is loaded, and what the project's settings say to one is left out.
+PYTEST = (
+    *("-q", "-p", "no:cacheprovider", "--color=no"),
+    *("-o", "addopts=", "--import-mode=importlib", "--strict-markers", "-m", "not slow"),
+)
 
 #: Seconds without news after which a process is given up: the slowest to say something is nvcc on the training step.
 _SILENCE = 30.0
@@ -35,7 +41,6 @@ class Settings:
     Attributes:
         backend: that is measured; the smoke may settle for one of its compilers.
         size: bytes that each case is to move at least; None to ask the device.
-        small: bytes of the cases that are compared with the numpy reference, and that sanitizers watch.
         repeats: readings of the clock for each case.
         xla: platform of XLA to compare with; None to leave it out.
         cases: names of cases to run; all if there are none.
@@ -48,7 +53,6 @@ class Settings:
 
     backend: str
     size: int | None = None
-    small: int = 1 << 23
     repeats: int = 30
     xla: str | None = None
     cases: tuple[str, ...] = ()

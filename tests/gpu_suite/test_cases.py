@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from support.kernels import emulator, needs_compiler
 
-from benchmarks.gpu.accuracy import distance, same_bits
+from benchmarks.gpu.accuracy import distance, leaves, same_bits
 from benchmarks.gpu.arguments import arguments_of
 from benchmarks.gpu.cases import KINDS, Case, Group, Input, all_cases
-from benchmarks.gpu.measure import leaves
 from benchmarks.gpu.targets import ACCURACY
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.types import array_shapes
