@@ -27,6 +27,8 @@ from typing import IO, Any
 #: Characters kept of what a process printed before it died.
 _TAIL = 2000
 
+#: Seconds between two looks whether the parent lives.
+_WATCH = 0.5
 #: How a process ended that was at work when the time of its part was up: nothing is wrong with its item.
 LATE = "its time was up"
 
@@ -39,6 +41,7 @@ class Reporter:
         os.dup2(2, 1)
         # A process that dies has no time to flush.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
 
     def say(self, **about: object) -> None:
         """Something that concerns no item; what is a dictionary adds to an earlier one."""
@@ -72,6 +75,13 @@ class Reporter:
     def _print(self, **line: object) -> None:
         self._out.write(json.dumps(line, allow_nan=False) + "\n")
         self._out.flush()
+
+
+def _leave_with(parent: int) -> None:
+    """End this process, and what it started, when its parent has been killed: a device may be in use for ever else."""
+    while os.getppid() == parent:
+        time.sleep(_WATCH)
+    os.killpg(0, signal.SIGKILL)
 
 
 def cpu_seconds() -> float:
@@ -109,7 +119,7 @@ class Findings:
         if "spent" in line:
             clocks = self.spent.setdefault(line["spent"], {"wall": 0.0, "cpu": 0.0})
             for clock in clocks:
-                clocks[clock] = round(clocks[clock] + line[clock], 3)
+                clocks[clock] = round(clocks[clock] + line[clock], 6)
         if "done" in line:
             self.finish(line["done"])
             return None

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.gpu.lines import Limits, Stopped, lines_of, main_command
+from benchmarks.gpu.lines import LATE, Limits, Stopped, lines_of, main_command
 from benchmarks.gpu.targets import targets
 from benchmarks.gpu.work import TESTS, Work
 from hlotool.backends.spec import parse_spec
@@ -122,7 +122,7 @@ def tests(work: Work) -> None:
     try:
         listed = list(lines_of(main_command("testing", "--list", TESTS), limits, work.settings.environment))
     except Stopped as stop:
-        return work.judge(None if stop.is_late else str(stop))
+        return work.judge(LATE) if stop.is_late else work.judge(None, str(stop))
     alone: dict[str, bool] = json.loads(listed[0])["about"]["tests"]
 
     def command(pending: list[str]) -> list[str]:
