@@ -12,8 +12,8 @@ from benchmarks.gpu.cases import Case, Input
 from hlotool.ir.dtypes import DTYPES, Array
 from hlotool.ir.types import ELEMENT_TYPES
 
-#: So many numbers are drawn, and then repeated: drawing more takes longer than all else that a case asks of the
-#: host. Odd, so that no row or column repeats along with them.
+#: So many numbers are drawn, and then repeated: drawing more takes longer than all else that a case asks of
+#: the host. Odd, so that no row or column repeats along with them.
 _PERIOD = (1 << 20) + 7
 
 

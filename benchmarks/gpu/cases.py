@@ -110,7 +110,7 @@ def all_cases(scale: float) -> Iterator[Case]:
 def sized_cases(size: int) -> Iterator[Case]:
     """Every case, such that it moves about `size` bytes, and not less.
 
-    What a library or the host computes is never larger than at scale 1: its time grows faster than its bytes do,
+    What a library or the host computes is never larger than at scale 1: its time grows faster than its bytes,
     and no target of it depends on caches. The training step has the size that it has.
     """
     for case in all_cases(1):

@@ -24,8 +24,9 @@ from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.ir.dtypes import Array
 
-#: So many bytes are set, so often, while the host queues what is to be timed: a large GPU takes a millisecond, the
-#: host for 20 programs of a launch or two about as long. So the clock sees the device work, not wait for the host.
+#: So many bytes are set, so often, while the host queues what is to be timed: a large GPU takes a
+#: millisecond, the host for 20 programs of a launch or two about as long. So the clock sees the device work,
+#: not wait for the host.
 _LEAD, _LEADS = 1 << 30, 4
 #: Bytes that are drawn for a copy; the rest repeats them.
 _DRAWN = 1 << 24

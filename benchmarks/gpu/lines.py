@@ -2,8 +2,8 @@
 
 A process works through items (cases, batches, tests). It says `{"begin": ITEM}`, any number of
 `{"item": ITEM, "found": {…}}`, `{"item": ITEM, "failed": WHY}` where it failed, and `{"done": ITEM}`; what
-concerns no item is `{"about": {…}}`, and `{"spent": KIND, …}` is time. When it dies or falls silent, the item it
-had begun failed, and another process goes on behind it.
+concerns no item is `{"about": {…}}`, and `{"spent": KIND, …}` is time. When it dies or falls silent, the item
+it had begun failed, and another process goes on behind it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reporter:
 
     @contextmanager
     def spending(self, kind: str) -> Iterator[None]:
-        """The block's seconds are of a kind of work: on the wall, and of the processors, children included."""
+        """The block's seconds are of a kind of work: on the wall, and of processors, children included."""
         wall, cpu = time.perf_counter(), cpu_seconds()
         try:
             yield
@@ -78,7 +78,7 @@ class Reporter:
 
 
 def _leave_with(parent: int) -> None:
-    """End this process, and what it started, when its parent has been killed: a device may be in use for ever else."""
+    """End this process, and what it started, when its parent has been killed: who else would free the device?"""
     while os.getppid() == parent:
         time.sleep(_WATCH)
     os.killpg(0, signal.SIGKILL)

@@ -6,8 +6,8 @@
     python -m benchmarks.gpu.measure --backend cuda --size 8000000 watched [CASE …]
 
 `speed` takes times by the device's clock, `xla` compares with XLA on the same text in the same process,
-`accuracy` with the numpy reference; `watched` runs them once, for tools that watch. A kernel that faults or an
-abort of XLA ends this process; the suite goes on with the next case in another one.
+`accuracy` with the numpy reference; `watched` runs them once, for tools that watch. A kernel that faults or
+an abort of XLA ends this process; the suite goes on with the next case in another one.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from benchmarks.gpu.targets import targets
 from benchmarks.gpu.work import TESTS, Work
 from hlotool.backends.spec import parse_spec
 
-#: What the smoke tries, in order: what says how large the cases have to be comes early, and XLA last, since it may
-#: abort.
+#: What the smoke tries, in order: what says how large the cases have to be comes early, and XLA last, since
+#: it may abort.
 ROWS = ("context", "nvrtc", "nvcc", "g++", "copy", "cublas", "transfers", "xla")
 #: One of them has to work.
 COMPILERS = ("nvrtc", "nvcc", "g++")
@@ -20,7 +20,8 @@ COMPILERS = ("nvrtc", "nvcc", "g++")
 _ROW = 15.0
 #: Bytes of cases where no device says how many it takes: what an H200 needs.
 _USUAL_SIZE = 400_000_000
-#: Seconds of a test after which it is given up. The longest replay 50 programs, each compiled for the first time.
+#: Seconds of a test after which it is given up. The longest replay 50 programs, each compiled for the first
+#: time.
 _TEST = 60.0
 
 

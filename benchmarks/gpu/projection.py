@@ -1,8 +1,8 @@
 """What the first call takes on a large GPU, as far as a machine without one can tell: the host's share.
 
 A dry run counts the seconds of processors of every part by kind of work. Its cases are small, its kernels are
-compiled by g++ and run on the CPU; so what depends on that is done for the full size, too, by the compiler that
-a GPU needs, and counts instead. What the device itself takes, far less than a second, is left out.
+compiled by g++ and run on the CPU; so what depends on that is done for the full size, too, by the compiler
+that a GPU needs, and counts instead. What the device itself takes, seconds in all, is left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _ARCHITECTURE = "sm_90"
 
 #: Kinds of work that the table has a column for.
 KINDS = ("arguments", "compile", "reference", "XLA", "compare")
-#: What counts instead as for the full size, by part. `xla` and `accuracy` find the kernels that `speed` compiled.
+#: What counts instead as for the full size, by part. `xla` and `accuracy` find the kernels that `speed`
+#: compiled.
 _IN_FULL = {
     "speed": {"arguments": "full arguments", "compile": "full compile", "compare": "full bits"},
     "xla": {"arguments": "full arguments", "compare": "full distance"},

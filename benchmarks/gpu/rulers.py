@@ -25,9 +25,11 @@ Work: TypeAlias = Callable[[], object]
 
 #: The name of what bounds everything that moves memory.
 COPY = "copy on the device"
-#: A case is to keep the device busy for so many seconds, far longer than it takes the host to launch a kernel.
+#: A case is to keep the device busy for so many seconds, far longer than it takes the host to launch a
+#: kernel.
 LONG_ENOUGH = 100e-6
-#: A case is to move so many times the bytes of the largest cache, which then holds next to nothing that it reads.
+#: A case is to move so many times the bytes of the largest cache, which then holds next to nothing that it
+#: reads.
 _CACHES = 4
 #: Of `mallopt`: fill new memory with the complement of a byte.
 _M_PERTURB = -6
@@ -114,7 +116,7 @@ def median(work: Work, ruler: Ruler, repeats: int = 30, warm: int = 3) -> float:
 
 
 def case_size(ceiling: Basic, cache: int) -> int:
-    """Bytes that a case has to move for its time to be that of a device's memory; more would only cost time."""
+    """Bytes that a case has to move for its time to be that of a device's memory; more only costs time."""
     return max(_CACHES * cache, round(LONG_ENOUGH * ceiling.moved / ceiling.seconds))
 
 

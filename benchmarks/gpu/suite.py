@@ -3,8 +3,8 @@
     python -m benchmarks.gpu.suite [--dry-run] [--out FOLDER] [--resume [FOLDER]]
 
 Writes `gpu.json` and `gpu.md`, which is made for RESULTS.md, after every finding. A part that fails, dies or
-runs out of time loses nothing of the others; a second call with --resume goes on with what is unfinished. Ends
-with status 0 when every part passed, or was skipped for a reason that it gives.
+runs out of time loses nothing of the others; a second call with --resume goes on with what is unfinished.
+Ends with status 0 when every part passed, or was skipped for a reason that it gives.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Kind:
     seconds: float
 
 
-#: In order: what is wanted most comes first, in case that time runs out; what only a device can tell comes before
-#: what the host takes long for. Together 420 s: a GPU lent for a quarter of an hour has time for a second call.
+#: In order: what is wanted most comes first, in case that time runs out; what only a device can tell comes
+#: before what the host takes long for. Together 420 s: a GPU lent for a quarter of an hour has time for a
+#: second call.
 PARTS = {
     "smoke": Kind(parts.smoke, 45),
     "speed": Kind(parts.speed, 100),
@@ -69,7 +70,7 @@ def run_parts(names: list[str], settings: Settings, results: Results, limit: flo
     Args:
         names: of the parts.
         settings: of the run.
-        results: to fill; what passed in an earlier run stays, but for the smoke, which every machine has to pass.
+        results: to fill; what passed in an earlier run stays, but for the smoke: every machine has to pass it.
         limit: seconds for everything, of which each part gets its share, and what those before it have left.
     """
     until = time.monotonic()

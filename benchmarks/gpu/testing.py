@@ -3,7 +3,8 @@
     python -m benchmarks.gpu.testing --list FOLDER
     python -m benchmarks.gpu.testing FOLDER TEST …
 
-The first says `{"about": {"tests": {TEST: whether it must have the device alone}}}`, the second runs those named.
+The first says `{"about": {"tests": {TEST: whether it must have the device alone}}}`, the second runs those
+named.
 """
 
 from __future__ import annotations

@@ -18,19 +18,20 @@ Part: TypeAlias = dict[str, Any]
 
 #: What needs a device.
 TESTS = ROOT / "tests" / "gpu"
-#: Options of pytest. Plug-ins of the machine's Python may be of other versions of pytest than the one brought along,
-#: so none is loaded, and what the project's settings say to one is left out.
+#: Options of pytest. Plug-ins of the machine's Python may be of other versions of pytest than the one brought
+#: along, so none is loaded, and what the project's settings say to one is left out.
 PYTEST = (
     *("-q", "-p", "no:cacheprovider", "--color=no"),
     *("-o", "addopts=", "--import-mode=importlib", "--strict-markers", "-m", "not slow"),
 )
 
-#: Seconds without news after which a process is given up: the slowest to say something is nvcc on the training step.
+#: Seconds without news after which a process is given up: the slowest to say something is nvcc on the
+#: training step.
 _SILENCE = 30.0
 #: Batches of random fusions, if time allows.
 BATCHES = 400
-#: Processes that share a device and the cores where nothing is timed. Each compiles, and a reference takes one
-#: core; with more, contexts and imports take longer than what they save.
+#: Processes that share a device and the cores where nothing is timed. Each compiles, and a reference takes
+#: one core; with more, contexts and imports take longer than what they save.
 PROCESSES = 4
 
 
@@ -114,7 +115,7 @@ class Work:
         processes: int = 1,
         silence: float = _SILENCE,
     ) -> str | None:
-        """As `lines.collect`, within this part's time; says of each item that it is done, when that is on disk."""
+        """As `lines.collect`, within this part's time; says what is done, as soon as it is on disk."""
         limits = Limits(self.until, silence * self.settings.patience)
         said = len(findings.done)
 

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.gpu
 #: Random fusions of one compilation, and compilations.
 _BATCH, _BATCHES = 12, 10
 
-#: Modules of the corpus that one command runs, in so many processes: most of the time is the compiler's. The suite
-#: runs several commands at the same time.
+#: Modules of the corpus that one command runs, in so many processes: most of the time is the compiler's. The
+#: suite runs several commands at the same time.
 _MODULES = 50
 _JOBS = max(2, (os.cpu_count() or 1) // 4)
 

@@ -160,7 +160,7 @@ def test_no_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_tests_of_a_device_are_all_listed() -> None:
-    """With no plug-in of pytest, as on a machine that has pytest alone: which of them need the device alone."""
+    """With no plug-in of pytest, as on a machine that has none: which of them need the device alone."""
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

@@ -47,7 +47,8 @@ def _parts() -> dict[str, dict[str, object]]:
 def test_what_is_foreseen() -> None:
     rows = {row.name: row for row in projected(_parts(), _BUDGETS)}
     assert rows["smoke"].seconds == 3
-    # The compiler and the sizes of a GPU instead of those of the dry run; the stand-in for the device does not count.
+    # The compiler and the sizes of a GPU instead of those of the dry run; the stand-in for the device does
+    # not count.
     assert rows["speed"].kinds == {
         "arguments": 8, "compile": 16, "reference": 0, "XLA": 0, "compare": 2,
         "rest": pytest.approx(190 - 0.5 - 99 - 0.25 - 30 - 20 - 8 - 16 - 2 - 12),
