@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -55,7 +55,6 @@ class CudaRuler:
         self.is_hardware = self._device.name != STAND_IN
         self.cache = _cache_size()
         self._compiler = find_compiler(parse_spec(backend).options.get("compiler", ""))
-        self._lead = self._device.allocate(_LEAD) if self.is_hardware else None
 
     def compile(self, text: str) -> KernelExecutable:
         return compiled(self._backend, text)
@@ -73,10 +72,17 @@ class CudaRuler:
             for _ in range(count):
                 work()
 
-        if self._lead is not None:
+        if self.is_hardware:
+            lead, size = self._lead
             for _ in range(_LEADS):
-                self._device.fill(self._lead, 0, _LEAD)
+                self._device.fill(lead, 0, size)
         return self._device.time(all_of_it) / 1e3 / count
+
+    @cached_property
+    def _lead(self) -> tuple[Allocation, int]:
+        """Memory to set, and its bytes: less on a small device."""
+        size = min(_LEAD, self._device.memory // 16)
+        return self._device.allocate(size), size
 
     def wait(self) -> None:
         self._device.synchronize()
@@ -100,7 +106,7 @@ class CudaRuler:
             return None
         return Resources(max(u.registers for u in used), max(u.spill_stores + u.spill_loads for u in used))
 
-    def ceiling(self, size: int) -> Basic:
+    def ceiling(self, size: int, count: int = 1) -> Basic:
         device = self._device
         source, target = device.allocate(size), device.allocate(size)
         # Not zeros: they may be copied faster. What is there already is copied behind itself.
@@ -108,7 +114,7 @@ class CudaRuler:
         device.upload(source, drawn)
         for start in range(_DRAWN, size, _DRAWN):
             device.copy(int(source) + start, source, min(_DRAWN, size - start))
-        return Basic(COPY, median(lambda: device.copy(target, source, size), self), 2 * size)
+        return Basic(COPY, median(lambda: device.copy(target, source, size), self, count=count), 2 * size)
 
     def basics(self, size: int) -> Iterator[Basic]:
         device = self._device

@@ -78,7 +78,7 @@ class Reporter:
 
 
 def _leave_with(parent: int) -> None:
-    """End this process, and what it started, when its parent has been killed: who else would free the device?"""
+    """End this process, and what it started, when its parent was killed: who else would free the device?"""
     while os.getppid() == parent:
         time.sleep(_WATCH)
     os.killpg(0, signal.SIGKILL)

@@ -33,9 +33,9 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.parse.reader import parse_module
 
-#: Programs that take less are run several times between two readings of the clock: launching takes as long.
+#: Programs that take less are run so often between two readings of the clock, which may be microseconds off.
 SHORT = 200e-6
-_LOOPS = 20
+LOOPS = 20
 #: Work for so many seconds is queued before it is waited for, where that is not more than so many runs.
 _QUEUED = 2e-3
 _WARM = 3
@@ -173,7 +173,7 @@ class Measurement:
             last = self._ruler.seconds(run, 1)
             if last > _LONG:
                 break
-        count = _LOOPS if last < SHORT else 1
+        count = LOOPS if last < SHORT else 1
         seconds = self._readings(lambda: self._ruler.seconds(run, count))
         return {
             "median": statistics.median(seconds),
@@ -205,7 +205,7 @@ class Measurement:
             last = seconds(1)
             if last > _LONG:
                 break
-        count = min(_LOOPS, ceil(_QUEUED / last))
+        count = min(LOOPS, ceil(_QUEUED / last))
         return statistics.median(self._readings(lambda: seconds(count)))
 
 

@@ -16,8 +16,11 @@ from hlotool.backends.spec import parse_spec
 ROWS = ("context", "nvrtc", "nvcc", "g++", "copy", "cublas", "transfers", "xla")
 #: One of them has to work.
 COMPILERS = ("nvrtc", "nvcc", "g++")
-#: Seconds without news after which a row is given up: XLA takes 5 to 10 to start.
-_ROW = 15.0
+#: Seconds without news after which a row is given up: XLA takes 5 to 10 to start, and more where its
+#: libraries, gigabytes, come from a disk.
+_ROW = 25.0
+#: Seconds without news after which XLA is given up: for a product, it compiles and times dozens of kernels.
+_XLA = 45.0
 #: Bytes of cases where no device says how many it takes: what an H200 needs.
 _USUAL_SIZE = 400_000_000
 #: Seconds of a test after which it is given up. The longest replay 50 programs, each compiled for the first
@@ -50,8 +53,8 @@ def smoke(work: Work) -> None:
         if "failed" in row:  # its process died, or fell silent
             row.update(state="failed", said=row.pop("failed"))
     states = {name: rows.get(name, {}).get("state") for name in ROWS}
-    if states["nvrtc"] == "failed" and states["nvcc"] == "passed":
-        work.about["backend"] = with_compiler(settings.backend, "nvcc")
+    settles = states["nvrtc"] == "failed" and states["nvcc"] == "passed"
+    work.about["backend"] = with_compiler(settings.backend, "nvcc") if settles else settings.backend
     work.about["no_xla"] = rows["xla"]["said"] if states["xla"] == "skipped" else None
     compiled = [name for name in COMPILERS if states[name] == "passed"]
     needed = [] if states["context"] == "passed" and compiled else ["context", *COMPILERS]
@@ -80,18 +83,25 @@ def xla(work: Work) -> None:
         return work.skip("it is left out")
     if work.about.get("no_xla"):
         return work.skip(work.about["no_xla"])
-    reason = _measure(work, "xla", ["--xla", work.settings.xla])
+    reason = _measure(work, "xla", ["--xla", work.settings.xla], silence=_XLA)
     return _judge(work, "xla", reason)
 
 
 def accuracy(work: Work) -> None:
     """Results beside the numpy reference's, of some cases at the same time: most of it is the host's."""
-    reason = _measure(work, "accuracy", [], work.settings.processes)
+    reason = _measure(work, "accuracy", [], processes=work.settings.processes)
     _judge(work, "accuracy", reason)
 
 
-def _measure(work: Work, what: str, options: list[str], processes: int = 1) -> str | None:
-    """Run `measure` on the cases, but on those that failed before; returns why not all were finished."""
+def _measure(work: Work, what: str, options: list[str], **how: Any) -> str | None:
+    """Run `measure` on the cases, but on those that failed before; returns why not all were finished.
+
+    Args:
+        work: of the part.
+        what: of `measure`.
+        options: of `measure`.
+        how: of `Work.collect`.
+    """
     settings = work.settings
     size = settings.size or work.about.get("size", _USUAL_SIZE)
     findings = work.findings(work.cases, what)
@@ -101,7 +111,7 @@ def _measure(work: Work, what: str, options: list[str], processes: int = 1) -> s
     def command(pending: list[str]) -> list[str]:
         return main_command("measure", *given, *pending)
 
-    return work.collect(command, good, findings, processes)
+    return work.collect(command, good, findings, **how)
 
 
 def _judge(work: Work, what: str, reason: str | None) -> None:

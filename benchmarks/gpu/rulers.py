@@ -101,18 +101,18 @@ class Ruler(Protocol):
     def resources(self, executable: KernelExecutable) -> Resources | None:
         """Of its kernels; None where there are none."""
 
-    def ceiling(self, size: int) -> Basic:
-        """How fast memory of so many bytes can be copied."""
+    def ceiling(self, size: int, count: int = 1) -> Basic:
+        """How fast memory of so many bytes can be copied, so often in a row."""
 
     def basics(self, size: int) -> Iterator[Basic]:
         """Other properties of the machine; transfers are of so many bytes."""
 
 
-def median(work: Work, ruler: Ruler, repeats: int = 30, warm: int = 3) -> float:
-    """Seconds of one execution."""
-    for _ in range(warm):
+def median(work: Work, ruler: Ruler, repeats: int = 30, count: int = 1) -> float:
+    """Seconds of one execution, of `count` in a row."""
+    for _ in range(3):
         work()
-    return statistics.median(ruler.seconds(work, 1) for _ in range(repeats))
+    return statistics.median(ruler.seconds(work, count) for _ in range(repeats))
 
 
 def case_size(ceiling: Basic, cache: int) -> int:
@@ -162,10 +162,10 @@ class EmulatorRuler:
     def resources(self, executable: KernelExecutable) -> Resources | None:
         return None
 
-    def ceiling(self, size: int) -> Basic:
+    def ceiling(self, size: int, count: int = 1) -> Basic:
         source = np.ones(size, np.uint8)
         target = np.empty_like(source)
-        return Basic(COPY, median(lambda: np.copyto(target, source), self), 2 * size)
+        return Basic(COPY, median(lambda: np.copyto(target, source), self, count=count), 2 * size)
 
     def basics(self, size: int) -> Iterator[Basic]:
         return iter(())

@@ -70,7 +70,7 @@ def run_parts(names: list[str], settings: Settings, results: Results, limit: flo
     Args:
         names: of the parts.
         settings: of the run.
-        results: to fill; what passed in an earlier run stays, but for the smoke: every machine has to pass it.
+        results: to fill; what passed in an earlier run stays, but for the smoke: each machine has to pass.
         limit: seconds for everything, of which each part gets its share, and what those before it have left.
     """
     until = time.monotonic()

@@ -102,6 +102,7 @@ def test_the_stand_in_is_measured_as_a_gpu_is(tmp_path: Path) -> None:
     assert about["size"] == max(4 << 16, round(100e-6 * copied["moved"] / copied["seconds"]))
     assert list(about["basics"]) == [
         "copy on the device",
+        "copy on the device, of what a case moves",
         "one launch, on the host",
         "one program of one launch, on the host",
         "pageable memory to the device",
