@@ -37,10 +37,12 @@ class Kind:
     Attributes:
         run: does it.
         seconds: that it may take in a first call, besides what the parts before it have left.
+        is_endless: it takes all the time that it gets; so what they have left is for the parts behind it.
     """
 
     run: Callable[[Work], None]
     seconds: float
+    is_endless: bool = False
 
 
 #: In order: what is wanted most comes first, in case that time runs out; what only a device can tell comes
@@ -52,7 +54,7 @@ PARTS = {
     "xla": Kind(parts.xla, 85),
     "accuracy": Kind(parts.accuracy, 40),
     "tests": Kind(parts.tests, 90),
-    "fuzz": Kind(parts.fuzz, 20),
+    "fuzz": Kind(parts.fuzz, 20, is_endless=True),
     "sanitizers": Kind(sanitizers, 40),
 }
 #: Seconds of a first call.
@@ -78,15 +80,16 @@ def run_parts(names: list[str], settings: Settings, results: Results, limit: flo
     stretch = limit / max(1.0, sum(PARTS[name].seconds for name in names))
     blocked = ""
     for name in names:
-        until += stretch * PARTS[name].seconds
-        part = results.part(name)
+        kind, part = PARTS[name], results.part(name)
         start, used = time.monotonic(), cpu_seconds()
+        until += stretch * kind.seconds
+        end = min(until, start + stretch * kind.seconds) if kind.is_endless else until
         if blocked:
             part.update(state="not run", reason=f"smoke failed: {blocked}")
-        elif until - start < 1:
+        elif end - start < 1:
             part["reason"] = "no time left"
         else:
-            _run_part(name, Work(name, settings, part, until, results.save, results.about, results.cases))
+            _run_part(name, Work(name, settings, part, end, results.save, results.about, results.cases))
         _count(part, "seconds", time.monotonic() - start)
         _count(part, "cpu", cpu_seconds() - used)
         results.save()

@@ -263,8 +263,9 @@ def test_each_part_gets_its_share_and_what_is_left(tmp_path: Path, monkeypatch: 
         given.append(work.until - begin)
         _passes(work)
 
-    _parts(tmp_path, monkeypatch, limit=80, one=Kind(noting, 10), two=Kind(noting, 25), three=Kind(noting, 5))
-    assert given == [pytest.approx(until, abs=5) for until in (20, 70, 80)]
+    kinds = {"one": Kind(noting, 10), "two": Kind(noting, 25), "three": Kind(noting, 5, is_endless=True)}
+    _parts(tmp_path, monkeypatch, limit=100, **kinds, four=Kind(noting, 10))
+    assert given == [pytest.approx(until, abs=5) for until in (20, 70, 10, 100)]
 
 
 def test_the_first_call_leaves_time_for_a_second() -> None:
