@@ -27,7 +27,9 @@ from typing import IO, Any
 #: Characters kept of what a process printed before it died.
 _TAIL = 2000
 
-#: Seconds between two looks whether the parent lives.
+#: A variable with the process that collects: with that one others end, not with a tool in between.
+_PARENT = "GPU_SUITE_COLLECTOR"
+#: Seconds between two looks whether it lives.
 _WATCH = 0.5
 #: How a process ended that was at work when the time of its part was up: nothing is wrong with its item.
 LATE = "its time was up"
@@ -41,7 +43,9 @@ class Reporter:
         os.dup2(2, 1)
         # A process that dies has no time to flush.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+        parent = os.getppid()
+        if os.environ.get(_PARENT) == str(parent):
+            threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
     def say(self, **about: object) -> None:
         """Something that concerns no item; what is a dictionary adds to an earlier one."""
@@ -284,7 +288,7 @@ def lines_of(
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
-            env=environment,
+            env={**environment, _PARENT: str(os.getpid())},
             start_new_session=True,
         )
         assert process.stdout is not None

@@ -39,7 +39,7 @@ LOOPS = 20
 #: Work for so many seconds is queued before it is waited for, where that is not more than so many runs.
 _QUEUED = 2e-3
 _WARM = 3
-#: Seconds of one run after which nothing is left to warm up: what the host does takes that long.
+#: Seconds of one run, but for the first, after which nothing is left to warm up: the host takes that long.
 _LONG = 0.05
 #: Seconds after which a median of a few readings will do.
 _ENOUGH = 1.0
@@ -169,9 +169,9 @@ class Measurement:
         return {"compile_cold": seconds[0], "compile_cached": seconds[1]}, executable
 
     def _times(self, run: Work) -> dict[str, float]:
-        for _ in range(_WARM):
+        for number in range(_WARM):
             last = self._ruler.seconds(run, 1)
-            if last > _LONG:
+            if number and last > _LONG:
                 break
         count = LOOPS if last < SHORT else 1
         seconds = self._readings(lambda: self._ruler.seconds(run, count))
@@ -201,9 +201,9 @@ class Measurement:
             wait()
             return (time.perf_counter() - start) / count
 
-        for _ in range(_WARM):
+        for number in range(_WARM):
             last = seconds(1)
-            if last > _LONG:
+            if number and last > _LONG:
                 break
         count = min(LOOPS, ceil(_QUEUED / last))
         return statistics.median(self._readings(lambda: seconds(count)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -136,16 +137,18 @@ def test_several_processes_share_the_items(environment: dict[str, str]) -> None:
 
 def test_a_process_ends_with_its_parent(environment: dict[str, str]) -> None:
     """Killed, the parent cannot end it; what it started in turn ends, too."""
-    child = "import subprocess, sys; from benchmarks.gpu.lines import Reporter; Reporter(); "
-    child += "subprocess.run(['sleep', '50'])"
-    parent = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', sys.argv[1]], "
-    parent += "start_new_session=True); print(p.pid, flush=True); p.wait()"
+    child = "import os, subprocess; from benchmarks.gpu.lines import Reporter; "
+    child += "Reporter().say(group=os.getpid()); subprocess.run(['sleep', '50'])"
+    parent = "import sys, time; from benchmarks.gpu.lines import Limits, lines_of; import os; "
+    parent += "limits = Limits(time.monotonic() + 50, 50); live = set(); "
+    parent += "lines = lines_of([sys.executable, '-c', sys.argv[1]], limits, os.environ, live); "
+    parent += "print(next(lines), flush=True); next(lines)"
     process = subprocess.Popen(
         [sys.executable, "-c", parent, child], env=environment, stdout=subprocess.PIPE, encoding="utf-8"
     )
     assert process.stdout is not None
-    group = int(process.stdout.readline())
-    time.sleep(1)
+    group = json.loads(process.stdout.readline())["about"]["group"]
+    assert _is_alive(group)
     process.kill()
     process.wait()
     process.stdout.close()

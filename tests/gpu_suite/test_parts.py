@@ -239,3 +239,39 @@ def test_nothing_else_is_run(
     monkeypatch: pytest.MonkeyPatch, bad: list[str], missing: list[str], blocked: str
 ) -> None:
     assert _smoke(monkeypatch, bad=bad, missing=missing).part["blocked"] == blocked
+
+
+_MEASURE = """
+import sys
+from benchmarks.gpu.lines import Reporter
+report = Reporter()
+known = {"speed": {"median": 1.0}, "xla": {"xla": {"missing": "it"}}}
+known["accuracy"] = {"relative": 0, "misfits": 0}
+what = next(word for word in sys.argv if word in known)
+for case in sys.argv[sys.argv.index(what) + 1:]:
+    report.begin(case)
+    if (what, case) == ("DIES", "bias_f32"):
+        sys.exit("it dies")
+    report.add(case, **known[what])
+    report.done(case)
+"""
+
+
+@pytest.mark.parametrize(("dies", "compared"), [("speed", ["sort_f32"]), ("xla", ["bias_f32", "sort_f32"])])
+def test_what_crashed_is_not_run_again(
+    monkeypatch: pytest.MonkeyPatch, dies: str, compared: list[str]
+) -> None:
+    """Of ours; that XLA died of a case says nothing."""
+    _scripted(monkeypatch, _MEASURE.replace("DIES", dies))
+    settings = Settings(
+        "cuda", xla="gpu", cases=("bias_f32", "sort_f32"), environment=_work(1).settings.environment
+    )
+    cases: dict[str, dict[str, Any]] = {}
+    states = {}
+    for part in (parts.speed, parts.xla, parts.accuracy):
+        work = Work(part.__name__, settings, {}, time.monotonic() + 30, lambda: None, {}, cases)
+        part(work)
+        states[part.__name__] = work.part["state"]
+    assert states == {"speed": "passed", "xla": "passed", "accuracy": "passed", dies: "failed"}
+    assert sorted(name for name, found in cases.items() if "relative" in found) == compared
+    assert cases["bias_f32"]["failed"] == f"{dies}: ended with status 1: it dies"
