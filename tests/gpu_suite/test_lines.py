@@ -128,8 +128,8 @@ def test_what_failed_says_so_and_the_others_go_on(environment: dict[str, str]) -
 def test_several_processes_share_the_items(environment: dict[str, str]) -> None:
     items = ["hang", "a", "abort", "b", "c", "d"]
     start = time.monotonic()
-    reason, findings, _ = _collect(items, environment, silence=3, processes=2)
-    assert time.monotonic() - start < 30
+    reason, findings, _ = _collect(items, environment, silence=5, processes=2)
+    assert time.monotonic() - start < 50  # the one that hangs does so for 60 s
     assert reason is None
     assert sorted(findings.done) == sorted(items)
     assert {name for name, found in findings.items.items() if "failed" in found} == {"hang", "abort"}
