@@ -73,7 +73,7 @@ def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Half of a 64-bit integer. XLA: the X64 rewriter of the TPU compiler."""
     source = instruction.operands[0].element_type
     if not (source.is_integer and source.bits == 64):
-        raise lowering.unsupported(instruction, f"{instruction.opcode} of {source}")
+        raise lowering.unsupported(instruction, f"{instruction.custom_call_target} of {source}")
     dtype = dtype_of(instruction.element_type)
     shift = 32 if instruction.custom_call_target == "X64SplitHigh" else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)

@@ -23,7 +23,8 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
-from hlotool.values.manual import ManualParts, along_axes, manual_parts
+from hlotool.values.manual import ManualParts, along_axes, manual_axes, manual_parts, sharding_of
+from hlotool.values.sharding import leaf_shardings
 
 
 @custom_call("SPMDFullToShardShape")
@@ -41,13 +42,23 @@ def shard_to_full(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @custom_call("xla.sdy.GlobalToLocalShape")
 def global_to_local(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """This device's part of each operand, along the manual axes. XLA: shardy/constants.h."""
+    """This device's part of each operand, along the manual axes. XLA: shardy/constants.h.
+
+    jaxlib 0.12 states them in shardings of HLO: operands say how they lie, results which axes are manual.
+    """
+    if not _is_in_attributes(instruction):
+        return _enter(instruction, lowering, _stated_shardings(instruction, lowering, enters=True))
     return _enter(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.in_shardings"))
 
 
 @custom_call("xla.sdy.LocalToGlobalShape")
 def local_to_global(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The arrays of which each device holds a part, along manual axes. XLA: shardy/constants.h."""
+    """The arrays of which each device holds a part, along manual axes. XLA: shardy/constants.h.
+
+    jaxlib 0.12: results say how they lie, operands which axes are manual.
+    """
+    if not _is_in_attributes(instruction):
+        return _leave(instruction, lowering, _stated_shardings(instruction, lowering, enters=False))
     return _leave(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.out_shardings"))
 
 
@@ -122,6 +133,24 @@ def _named_shardings(instruction: Instruction, lowering: Lowering, key: str) -> 
         return [along_axes(sharding, manual) for sharding in shardings]
     except ValueError as error:
         raise lowering.unsupported(instruction, f"{key}: {error}") from None
+
+
+def _is_in_attributes(instruction: Instruction) -> bool:
+    """Whether a border says as text, as Shardy does up to jaxlib 0.11, what it does."""
+    return instruction.frontend_attribute("xla.sdy.manual_axes") is not None
+
+
+def _stated_shardings(
+    instruction: Instruction, lowering: Lowering, enters: bool
+) -> list[Sharding | None]:
+    """How global values lie on the manual axes, which the shardings on the inside of the border name."""
+    try:
+        results = leaf_shardings(instruction.shape, instruction.sharding)
+        operands = list(map(sharding_of, instruction.operands))
+        outside, inside = (operands, results) if enters else (results, operands)
+        return [own and along_axes(own, manual_axes(other)) for own, other in zip(outside, inside)]
+    except ValueError as error:
+        raise lowering.unsupported(instruction, f"shardings at its border: {error}") from None
 
 
 def _results(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:

@@ -16,6 +16,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
 from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
+from hlotool.values.manual import sharding_of
 from hlotool.values.sharding import leaf_shardings, local_dims
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.
@@ -127,6 +128,8 @@ def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mes
         shardings = _named(instruction, "xla.sdy.out_shardings", meshes)
         if not _is_fully_manual(instruction, meshes):
             return None
+        if not shardings:
+            shardings = [own for own in leaf_shardings(instruction.shape, instruction.sharding) if own]
     else:
         return None
     number = index[0] if index else 0
@@ -142,7 +145,10 @@ def _named(instruction: Instruction, key: str, meshes: dict[str, Mesh]) -> Seque
 def _is_fully_manual(border: Instruction, meshes: dict[str, Mesh]) -> bool:
     """No axis is left to the partitioner."""
     text = border.frontend_attribute("xla.sdy.manual_axes")
-    names = parse_manual_axes(text) if text else ()
+    if text is None:
+        # Without it the shardings of what comes out of the region tell.
+        return all(o.named is None or o.kind == "manual" for o in map(sharding_of, border.operands) if o)
+    names = parse_manual_axes(text)
     return all(name in names for mesh in meshes.values() for name, _ in mesh.axes)
 
 
