@@ -2,8 +2,8 @@
 
     PYTHON dump_child.py FOLDER [--platform cpu|tpu] [--topology NAME] [--timeout SECONDS] [--kinds NAME,...]
 
-Each kind is compiled in a forked process, with a folder of its own under FOLDER. So a compiler that dies takes
-nothing with it, and XLA reads its flags anew. Needs Python 3.9 and JAX 0.4.13, or newer.
+Each kind is compiled in a forked process, with a folder of its own under FOLDER. So a compiler that dies
+takes nothing with it, and XLA reads its flags anew. Needs Python 3.9 and JAX 0.4.13, or newer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def main() -> int:
             os.environ["TPU_LIBRARY_PATH"] = options.libtpu
     import jax
     import jaxlib
-
     from dump_programs import KINDS
 
     versions = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
@@ -108,7 +107,6 @@ def compile_kind(name: str, flags: list[str], options: argparse.Namespace) -> No
     """Compile one kind, its dump in its folder."""
     os.environ["XLA_FLAGS"] = " ".join([f"--xla_dump_to={os.path.join(options.folder, name)}", *flags])
     import jax
-
     from dump_programs import KINDS, WIDE
 
     if name in WIDE:
@@ -120,9 +118,7 @@ def compile_kind(name: str, flags: list[str], options: argparse.Namespace) -> No
     arguments = [jax.ShapeDtypeStruct(dims, dtype) for dims, dtype in program.shapes]
     if options.platform == "tpu":
         where = program.shardings or [placed(name, devices)] * len(arguments)
-        arguments = [
-            jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s) for a, s in zip(arguments, where)
-        ]
+        arguments = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s) for a, s in zip(arguments, where)]
     jax.jit(program.function, **program.jit).lower(*arguments).compile()
 
 

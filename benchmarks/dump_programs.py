@@ -7,9 +7,10 @@ the reason why the version has no such program.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Callable, Dict, Tuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,19 +30,19 @@ class Program:
     """
 
     function: Callable[..., Any]
-    shapes: Tuple[Tuple[Tuple[int, ...], Any], ...]
-    jit: Dict[str, Any] = field(default_factory=dict)
-    shardings: Tuple[Any, ...] = ()
+    shapes: tuple[tuple[tuple[int, ...], Any], ...]
+    jit: dict[str, Any] = field(default_factory=dict)
+    shardings: tuple[Any, ...] = ()
 
 
 #: By name, in the order of the table.
-KINDS: Dict[str, Callable[[Any], Program]] = {}
+KINDS: dict[str, Callable[[Any], Program]] = {}
 #: Kinds that are compiled with 64-bit types.
 WIDE = ("x64",)
 F32, S32, BF16 = jnp.float32, jnp.int32, jnp.bfloat16
 
 
-def kind(*shapes: Tuple[Tuple[int, ...], Any], **jit: Any) -> Callable[[Any], Any]:
+def kind(*shapes: tuple[tuple[int, ...], Any], **jit: Any) -> Callable[[Any], Any]:
     """A kind that is but a function of arrays of these shapes, whatever the devices."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +58,7 @@ def built(function: Callable[[Any], Program]) -> Callable[[Any], Program]:
     return function
 
 
-def f32(*dims: int) -> Tuple[Tuple[int, ...], Any]:
+def f32(*dims: int) -> tuple[tuple[int, ...], Any]:
     return dims, F32
 
 
@@ -202,12 +203,22 @@ def qr(x):
 
 @kind(f32(5, 3))
 def svd(x):
-    return jnp.linalg.svd(x, compute_uv=False)
+    return jnp.linalg.svd(x, full_matrices=False)
 
 
 @kind(f32(4, 4))
 def eigh(x):
     return jnp.linalg.eigvalsh(x + x.T)
+
+
+@kind(f32(4, 4))
+def eigenvalues(x):
+    return jnp.linalg.eigvals(x)
+
+
+@kind(f32(4, 4))
+def schur(x):
+    return lax.linalg.schur(x)
 
 
 @kind(f32(4, 4), f32(4))
@@ -308,7 +319,11 @@ def calls(x):
     return jax.vmap(inner)(x) + inner(x)
 
 
-@kind(f32(16,))
+@kind(
+    f32(
+        16,
+    )
+)
 def large_constants(x):
     table = np.random.default_rng(1).standard_normal((16, 40)).astype(np.float32)
     return x @ table

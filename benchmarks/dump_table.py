@@ -69,15 +69,19 @@ def _title(column: Column) -> str:
     return f"tpu {column.libtpu}" if column.libtpu else column.jaxlib
 
 
+def _place(column: Column) -> tuple[bool, list[int]]:
+    """Before or after others: CPU first, by version."""
+    version = column.libtpu or column.jaxlib
+    return bool(column.libtpu), [int(part) for part in re.findall(r"\d+", version)]
+
+
 def table(columns: Sequence[Column], cells: Iterable[Cell]) -> str:
     """In Markdown: columns, cells, what they count, and the reasons."""
-    cells = list(cells)
+    cells, columns = list(cells), sorted(columns, key=_place)
     by_place = {(cell.kind, cell.unit): cell for cell in cells}
     kinds = list(dict.fromkeys(cell.kind for cell in cells))
     lines = [_line(["kind", *map(_title, columns)]), _line(["---"] * (len(columns) + 1))]
-    lines += [
-        _line([k, *(_short(by_place.get((k, column.unit))) for column in columns)]) for k in kinds
-    ]
+    lines += [_line([k, *(_short(by_place.get((k, column.unit))) for column in columns)]) for k in kinds]
     lines += ["", *_counts(columns, cells), "", *_compilers(columns), "", *_reasons(columns, cells)]
     return "\n".join(lines)
 
@@ -123,13 +127,16 @@ def _reasons(columns: Sequence[Column], cells: Iterable[Cell]) -> list[str]:
             found[cell.kind, cell.verdict, _plain(cell.reason)].append(titles[cell.unit])
     counts = Counter(verdict for _, verdict, _ in found)
     order = sorted(found, key=lambda key: (counts[key[1]], key[1], key[0]))
-    return [f"- {verdict}: {kind} ({', '.join(found[kind, verdict, why])}): {why}" for kind, verdict, why in order]
+    return [
+        f"- {verdict}: {kind} ({', '.join(found[kind, verdict, why])}): {why}" for kind, verdict, why in order
+    ]
 
 
 def _plain(reason: str) -> str:
-    """A reason without what differs from one version to the next: paths, lines and numbers of instructions."""
+    """A reason without what differs from one version to the next: paths, lines, numbers of instructions."""
     reason = re.sub(r"\S*/(?=module_)", "", reason)
     reason = re.sub(r"module_\d+\S*?: ?", "", reason)
+    reason = re.sub(r"^\d+: ", "", reason)
     reason = re.sub(r"/\S*/", "…/", reason)
     reason = re.sub(r" ?\(lines? [^)]*\)", "", reason)
     reason = re.sub(r"(?<=[A-Za-z])\.\d+\b", "", reason)

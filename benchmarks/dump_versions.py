@@ -2,14 +2,15 @@
 
     python benchmarks/dump_versions.py --jaxlib PYTHON ... [--tpu PYTHON=LIBTPU.so ...] [--folder F] [--json]
 
-Each interpreter needs JAX (0.4.13 or newer, with numpy and scipy of its age); of `--tpu` a second part names the libtpu
-that it loads, which compiles without a TPU. A version dumps each kind (`dump_programs.py`) in a process of its own, with
-plain flags, then `hlotool run` reads its dumps. Records are kept as they come, and nothing known is measured again
-(unless with `--again`). The table has a column for each version and a row for each kind; below it stands
-every reason why a program is not replayed, and every difference.
+Each interpreter needs JAX (0.4.13 or newer, with numpy and scipy of its age, absl-py and flatbuffers); of
+`--tpu` a second part names the libtpu that it loads, which compiles without a TPU. A version dumps each kind
+(`dump_programs.py`) in a process of its own, with plain flags, then `hlotool run` reads its dumps. Records
+are kept as they come, and nothing known is measured again (unless with `--again`). The table has a column for
+each version and a row for each kind; below it stand the reasons why a program is not replayed, and every
+difference.
 
-A TPU multiplies numbers of 32 bits in 16 unless a program asks for more, so a program that is `wrong` there is
-compiled again with precision highest: where that is healthy, the cell says `default precision`.
+A TPU multiplies numbers of 32 bits in 16 unless a program asks for more, so a program that is `wrong` there
+is compiled again with precision highest: where that is healthy, the cell says `bf16`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _dumped(python: str, libtpu: str, into: Path, *more: str) -> list[_Line]:
 
 
 def _library(libtpu: str, into: Path) -> tuple[str, str]:
-    """The version of a libtpu, as it was installed, and the change list that it writes into names of files."""
+    """The version of a libtpu, as installed, and the change list that it writes into names of files."""
     if not libtpu:
         return "", ""
     versions = [p.name.split("-")[1] for p in Path(libtpu).parents[1].glob("libtpu-*.dist-info")]

@@ -80,7 +80,7 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
 
     Args:
         names: without the letter.
-        ranks: of each operand, without batch dimensions, which one operand may lack: it serves the whole batch.
+        ranks: of each operand, without batch dimensions; one that has none serves the whole batch.
         letters: element types that the names exist for.
     """
     targets = [f"lapack_{letter}{name}_ffi" for name in names for letter in letters]

@@ -26,6 +26,9 @@ _BAD_OPTION = re.compile(r"No such compile option|While setting option|is not a 
 #: StableHLO that its own verifier does not accept: XLA's importer cannot say it in StableHLO.
 _DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
 
+#: A custom call of another version of jaxlib; some only notice when they run it, as an internal error.
+_UNKNOWN_CALL = re.compile(r"No registered implementation for")
+
 #: What JAX says of platforms that have no device here.
 _NO_DEVICE = re.compile(
     r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
@@ -73,6 +76,6 @@ def _status_error(status: str, message: str, error: BackendFailed) -> HlotoolErr
         return UsageError(f"backend xla: {line}")
     if status == "RESOURCE_EXHAUSTED":
         return BackendOutOfMemory(error.backend, line, error.log)
-    if status in _REFUSALS or _DIAGNOSTIC.search(message):
+    if status in _REFUSALS or _DIAGNOSTIC.search(message) or _UNKNOWN_CALL.search(message):
         return Unsupported(f"XLA: {status}: {line}")
     return BackendCrashed(error.backend, f"{status}: {line}", error.log)

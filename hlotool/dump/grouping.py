@@ -1,9 +1,9 @@
 """From dump files to modules: which files belong to one compilation, and in which order its stages come.
 
-Files of one module lie in one folder and share timestamp, number, name and change list. Captured executions and
-artefacts are written without the timestamp, and the StableHLO input lies in a folder of its own, so these are attached
-to the module they must belong to; where two modules could claim one, none gets it. A TPU's compiler may give a
-module another number on the way (`renumbered.py`).
+Files of one module lie in one folder and share timestamp, number, name and change list. Captured executions
+and artefacts are written without the timestamp, and the StableHLO input lies in a folder of its own, so these
+are attached to the module they must belong to; where two modules could claim one, none gets it. A TPU's
+compiler may give a module another number on the way (`renumbered.py`).
 """
 
 from __future__ import annotations

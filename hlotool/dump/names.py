@@ -5,8 +5,8 @@
 split at known suffixes from the right, never at dots. XLA leaves the module name out when the file name would
 exceed 255 characters.
 
-Folders of a dump hold what a frontend handed over: `module_NNNN.MODULE NAME[.cl_N]`, or, from jaxlib 0.7 and 0.8,
-`MODULE NAME_MILLISECONDS`.
+Folders of a dump hold what a frontend handed over: `module_NNNN.MODULE NAME[.cl_N]`, or, from jaxlib 0.7 and
+0.8, `MODULE NAME_MILLISECONDS`.
 
 XLA: service/dump.cc (FilenameFor), gpu/compile_module_to_llvm_ir.cc (GetDumpName).
 """

@@ -1,13 +1,13 @@
 """Modules that get another number in the middle of their compilation.
 
-TPU's compiler replaces a program that has 64-bit or complex values by one that has none (X64_elimination), and
-the new one has a number of its own: `module_0000.jit_f.cl_1` has the program before optimizations and the first
-passes, `module_0003.jit_f.cl_1` the other passes, counted from 0 again, and what is compiled. The gap is 2
-(libtpu 0.0.11 to 0.0.32) or 3 (0.0.42); 0.0.52 keeps the number.
+A TPU's compiler replaces a program that has 64-bit or complex values by one that has none (X64_elimination),
+and the new one has a number of its own: `module_0000.jit_f.cl_1` has the program before optimizations and
+the first passes, `module_0003.jit_f.cl_1` the other passes, counted from 0 again, and what is compiled. The
+gap is 2 (libtpu 0.0.11 to 0.0.32) or 3 (0.0.42); 0.0.52 keeps the number.
 
-Two such halves are joined only if they belong together beyond doubt: by folder, time, name and change list; the
-second starts in the pipeline where the first ends, if passes are dumped; their entries have the same parameters
-and results; and no other half fits. Halves that several fit are no whole compilation, and say so.
+Two such halves are joined only if they belong together beyond doubt: by folder, time, name and change list;
+the second starts in the pipeline where the first ends, if passes are dumped; their entries have the same
+parameters and results; and no other half fits. Halves that several fit are no whole compilation, and say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hlotool.dump.names import Kind
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import InputError
 

@@ -105,7 +105,7 @@ def along_axes(sharding: Sharding, names: Sequence[str]) -> Sharding:
 
 
 def manual_axes(inside: Sharding | None) -> tuple[str, ...]:
-    """The names of the axes that are manual for a value inside of a region, from its sharding with named axes.
+    """The names of the axes that are manual for a value inside of a region, from its sharding.
 
     Raises:
         ValueError: there is none.
@@ -122,4 +122,6 @@ def sharding_of(value: Instruction) -> Sharding | None:
     if value.opcode != "get-tuple-element" or value.sharding is not None:
         return value.sharding
     whole = sharding_of(value.operands[0])
-    return whole.elements[value.integer("index")] if whole is not None and whole.elements else whole
+    if whole is None or not whole.elements:
+        return whole
+    return whole.elements[value.integer("index")]

@@ -140,9 +140,7 @@ def _is_in_attributes(instruction: Instruction) -> bool:
     return instruction.frontend_attribute("xla.sdy.manual_axes") is not None
 
 
-def _stated_shardings(
-    instruction: Instruction, lowering: Lowering, enters: bool
-) -> list[Sharding | None]:
+def _stated_shardings(instruction: Instruction, lowering: Lowering, enters: bool) -> list[Sharding | None]:
     """How global values lie on the manual axes, which the shardings on the inside of the border name."""
     try:
         results = leaf_shardings(instruction.shape, instruction.sharding)

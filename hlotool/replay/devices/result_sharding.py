@@ -20,7 +20,7 @@ from hlotool.values.manual import sharding_of
 from hlotool.values.sharding import leaf_shardings, local_dims
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.
-_ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
+ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 
 
 #: The pass that turns a program on global arrays into one for each device.
@@ -79,12 +79,13 @@ def result_shardings(module: Module, stated: Sharding | None, origin: Module) ->
     if stated is not None or len(shapes) != len(wholes):
         return leaf_shardings(module.entry.root.shape, stated)
     return [
-        sharding if sharding is not None and _fits(sharding, shape, whole, module.num_partitions) else None
+        sharding if sharding is not None and fits(sharding, shape, whole, module.num_partitions) else None
         for sharding, shape, whole in zip(declared_shardings(origin), shapes, wholes)
     ]
 
 
-def _fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
+def fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
+    """Whether each of `count` devices holds `local` of an array `whole` that lies like this."""
     if not isinstance(local, ArrayShape) or not isinstance(whole, ArrayShape):
         return False
     try:
@@ -122,7 +123,7 @@ def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, Sh
 
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
     target = instruction.custom_call_target
-    if target in _ANNOTATIONS or target == "SPMDShardToFullShape":
+    if target in ANNOTATIONS or target == "SPMDShardToFullShape":
         shardings = _named(instruction, "xla.sdy.sharding", meshes)
     elif target in LEAVES_REGION:
         shardings = _named(instruction, "xla.sdy.out_shardings", meshes)

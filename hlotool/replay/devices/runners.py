@@ -24,10 +24,9 @@ from hlotool.ir.printing.sharding import sharding_text
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.values.infer_sharding import infer_sharding, part_counts
-from hlotool.values.sharding import Disagreement, assemble, leaf_shardings, local_dims, split
+from hlotool.values.sharding import Disagreement, assemble, local_dims, split
 from hlotool.workers.work_limit import spend, work_done
 
-_REPLICATED = Sharding("replicated")
 #: Units of work of a run in another process, or on another device, beside what the program does.
 _ELSEWHERE: Final = 2_000_000
 
@@ -139,6 +138,7 @@ class Partitioned:
         module: the partitioned program.
         executable: runs it on all partitions.
         origin: the program on global arrays.
+        arguments: shardings of its parameters.
         shardings: of its result, None where it is not known.
         meshes: that the program speaks of.
     """
@@ -150,14 +150,15 @@ class Partitioned:
         module: Module,
         executable: DevicesExecutable,
         origin: Runner,
+        arguments: Sequence[Sequence[Sharding | None]],
         shardings: Sequence[Sharding | None],
         meshes: Sequence[Mesh],
     ) -> None:
         count = module.num_partitions
         wholes = [*origin.parameters, *(p.shape for p in module.entry.parameters[len(origin.parameters) :])]
         self._arguments = [
-            _Spread(p.shape, whole, leaf_shardings(p.shape, p.sharding or _REPLICATED), count)
-            for p, whole in zip(module.entry.parameters, wholes)
+            _Spread(p.shape, whole, spread, count)
+            for p, whole, spread in zip(module.entry.parameters, wholes, arguments)
         ]
         self._result = _Spread(module.entry.root.shape, origin.result, shardings, count)
         self.parameters = tuple(spread.shape for spread in self._arguments)

@@ -252,15 +252,14 @@ ENTRY e {{
 
 
 def test_trsm_with_a_factor_as_jaxlib_0_4_36_to_0_4_38_call_it() -> None:
-    """One factor for the whole batch; today's library refuses the third operand, so without it as the truth."""
+    """One factor for the whole batch. Today's library refuses the third operand: the truth goes without."""
     config = "diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8"
     operands = shapes("f32", (4, 4), (4, 3))
     a, b = square("f32"), random_array(np.random.default_rng(4), "f32", (2, 4, 3))
     plain = run(call_text("lapack_strsm_ffi", operands, operands[1:], config), [a, 2 * b])
     text = call_text("lapack_strsm_ffi", [*operands, "f32[]"], operands[1:], config)
     np.testing.assert_array_equal(run(text, [a, b, np.float32(2)]), plain)
-    doubled = text.replace("ROOT y", "two = f32[] constant(2)\n  c = f32[] multiply(x2, two)\n  ROOT y").replace(
-        "(x0, x1, x2)", "(x0, x1, c)"
-    )
+    twice = "two = f32[] constant(2)\n  c = f32[] multiply(x2, two)\n  ROOT y"
+    doubled = text.replace("ROOT y", twice).replace("(x0, x1, x2)", "(x0, x1, c)")
     assert compare_modules(parse(text), parse(text)).relation is Relation.EQUAL
     assert compare_modules(parse(text), parse(doubled)).relation is Relation.UNEQUAL
