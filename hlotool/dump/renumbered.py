@@ -137,10 +137,10 @@ def _in_doubt(halves: Iterable[_Half], notes: list[str]) -> dict[DumpModule, Dum
 def _text(stage: Stage) -> str:
     if stage.text is not None:
         return stage.text.read_text()
-    from hlotool.dump.loading import read_stage
     from hlotool.ir.printer import print_module
+    from hlotool.parse.proto.module import parse_module_proto
 
-    return print_module(read_stage(stage))
+    return print_module(parse_module_proto(stage.source.read_bytes(), str(stage.source)))
 
 
 def _entry(text: str) -> str:
