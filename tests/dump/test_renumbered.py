@@ -17,6 +17,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.run import replay_module
 from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task
+from hlotool.search.bisection.directory import _gaps
 
 CL = "cl_932483720"
 BEFORE = """HloModule jit_f, entry_computation_layout={(c64[4]{0:T(128)})->c64[4]{0:T(128)}}
@@ -251,3 +252,12 @@ def test_a_time_does_not_tell_which_of_several_modules(write: Write, tmp_path: P
     assert [_with_stablehlo(module) for module in open_dump(root).modules] == [False, False]
     [module] = open_dump(root / names[0]).modules
     assert not _with_stablehlo(module)
+
+
+def test_passes_are_counted_anew_after_the_number_changed(write: Write) -> None:
+    """What is missing is said of either part."""
+    passes = (FIRST_PASSES[0], FIRST_PASSES[2]), (LATER_PASSES[0], LATER_PASSES[1].replace("0001", "0003"))
+    root = write(*first(0, passes=passes[0]), *second(3, passes=passes[1]))
+    [module] = open_dump(root).modules
+    missing = _gaps(Task(module, ReplayOptions()))
+    assert missing == [f"{number:04d}: not in the dump" for number in (1, 1, 2)]

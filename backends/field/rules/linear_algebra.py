@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,9 @@ def trsm(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     return lambda a, b, alpha: solved(a, w.multiply(b, alpha))
 
 
-def _solution(lowering: FieldLowering, left: bool, lower: bool, transpose: str, unit: bool) -> Kernel:
+def _solution(
+    lowering: FieldLowering, left: bool, lower: bool, transpose: str, unit: bool
+) -> Callable[[Words, Words], Words]:
     """The numpy backend's substitution; transposed and adjoint are the same for real numbers."""
     real = "TRANSPOSE" if transpose == "ADJOINT" else transpose
 

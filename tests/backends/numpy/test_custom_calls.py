@@ -78,8 +78,6 @@ def test_parts_of_complex_numbers() -> None:
     real = run(module('f32[2] custom-call(p0), custom_call_target="X64SplitLow"', "c64[2]"), [numbers])[0]
     high = 'f32[2] custom-call(p0), custom_call_target="X64SplitHigh"'
     imaginary = run(module(high, "c64[2]"), [numbers])[0]
-        0
-    ]
     assert real.tolist() == [1, 0]
     assert imaginary.tolist() == [2, np.inf]
     combine = module('c64[2] custom-call(p0, p1), custom_call_target="X64Combine"', "f32[2]", "f32[2]")
