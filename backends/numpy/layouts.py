@@ -17,7 +17,7 @@ from hlotool.ir.types import COMBINE, ArrayShape
 def bitcaster(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array]:
     """The function that reads the buffer of a `source` array as a `target` array.
 
-    In a buffer of tiles the target may have fewer elements: TPU programs cut off like this what fills up tiles.
+    In a buffer of tiles the target may have fewer elements: TPU programs cut off what fills up tiles.
 
     Raises:
         ValueError: the two do not describe the same buffer, or tiles leave padding between elements.
