@@ -18,6 +18,13 @@ _SHORT = {
     "no program": "-",
     "default precision": "bf16",
 }
+_LEGEND = """Dumps of one program of each kind, made by each version on its own, and what `hlotool run` says
+of them: the program before optimizations against the last stage. `benchmarks/dump_versions.py` makes this file.
+
+`=` identical, `≈` agree, `~` rounding; `no`: not replayed, for a reason that is given below; `-`: the version
+has no such program; `bf16`: wrong, because the TPU's compiler multiplies in 16 bits unless it is asked for
+more, and healthy when compiled at precision highest.
+"""
 #: Said of a program that was not read as it should be.
 _UNREAD = ("unread", "bad input", "crashed", "not compared", "structural", "timeout", "out of memory")
 
@@ -80,7 +87,7 @@ def table(columns: Sequence[Column], cells: Iterable[Cell]) -> str:
     cells, columns = list(cells), sorted(columns, key=_place)
     by_place = {(cell.kind, cell.unit): cell for cell in cells}
     kinds = list(dict.fromkeys(cell.kind for cell in cells))
-    lines = [_line(["kind", *map(_title, columns)]), _line(["---"] * (len(columns) + 1))]
+    lines = [_LEGEND, _line(["kind", *map(_title, columns)]), _line(["---"] * (len(columns) + 1))]
     lines += [_line([k, *(_short(by_place.get((k, column.unit))) for column in columns)]) for k in kinds]
     lines += ["", *_counts(columns, cells), "", *_compilers(columns), "", *_reasons(columns, cells)]
     return "\n".join(lines)
@@ -113,7 +120,7 @@ def _counts(columns: Sequence[Column], cells: Sequence[Cell]) -> list[str]:
 def _compilers(columns: Sequence[Column]) -> list[str]:
     return [
         f"- {_title(c)}: jax {c.jax}, jaxlib {c.jaxlib}, Python {c.python}"
-        + (f", the files' cl_{c.change}" if c.change else "")
+        + (f", files of cl_{c.change}" if c.change else "")
         for c in columns
     ]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.analysis.custom_calls import ANNOTATIONS
+from hlotool.backends.numpy.complexes import compose
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
@@ -65,11 +66,11 @@ def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
     """
     target = instruction.element_type
-    dtype = dtype_of(target)
     if target is ElementType.C64:
-        return lambda real, imaginary: _complex(real, imaginary, dtype)
+        return compose
     if not (target.is_integer and target.bits == 64):
         raise lowering.unsupported(instruction, f"X64Combine to {target}")
+    dtype = dtype_of(target)
     return lambda low, high: (low.astype(np.uint64) | (high.astype(np.uint64) << 32)).astype(dtype)
 
 
@@ -87,13 +88,6 @@ def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
     dtype = dtype_of(instruction.element_type)
     shift = 32 if is_high else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
-
-
-def _complex(real: Array, imaginary: Array, dtype: np.dtype[Any]) -> Array:
-    """Put together part by part: a sum would make a NaN of an infinity times the imaginary unit."""
-    result = np.empty(real.shape, dtype)
-    result.real, result.imag = real, imaginary
-    return result
 
 
 def _same(value: Any) -> Any:
