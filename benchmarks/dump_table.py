@@ -19,7 +19,7 @@ _SHORT = {
     "default precision": "bf16",
 }
 _LEGEND = """Dumps of one program of each kind, made by each version on its own, and what `hlotool run` says
-of them: the program before optimizations against the last stage. `benchmarks/dump_versions.py` makes this file.
+of them: the program before optimizations against the last stage. Made by `benchmarks/dump_versions.py`.
 
 `=` identical, `≈` agree, `~` rounding; `no`: not replayed, for a reason that is given below; `-`: the version
 has no such program; `bf16`: wrong, because the TPU's compiler multiplies in 16 bits unless it is asked for

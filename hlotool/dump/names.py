@@ -5,8 +5,8 @@
 split at known suffixes from the right, never at dots. XLA leaves the module name out when the file name would
 exceed 255 characters.
 
-Folders of a dump hold what a frontend handed over: `module_NNNN.MODULE NAME[.cl_N]`, or, from jaxlib 0.7 and
-0.8, `MODULE NAME_MILLISECONDS`.
+Folders of a dump hold what a frontend handed over: `module_NNNN.MODULE NAME[.cl_N]`, or, from jaxlib 0.7 to
+0.9, `MODULE NAME_MILLISECONDS`.
 
 XLA: service/dump.cc (FilenameFor), gpu/compile_module_to_llvm_ir.cc (GetDumpName).
 """
@@ -97,7 +97,7 @@ class DumpName:
 _COMPRESSION = re.compile(r"\.(gz|bz2|xz)$")
 _HEAD = re.compile(r"^(?:(?P<prefix>.+?)\.)?module_(?P<number>\d{4,})(?:\.(?P<rest>.+))?$", re.DOTALL)
 _UNNUMBERED_SNAPSHOT = re.compile(r"^module_(?P<name>.+)\.execution_(?P<execution>\d{4,})\.hlo_snapshot\.pb$")
-#: A folder of jaxlib 0.7 or 0.8: a time in milliseconds has thirteen digits from 2001 to 2286.
+#: A folder of jaxlib 0.7 to 0.9: a time in milliseconds has thirteen digits from 2001 to 2286.
 _TIMED_FOLDER = re.compile(r"^(?P<name>.+)_(?P<milliseconds>\d{13})$", re.DOTALL)
 #: What TPU dumps put after the module's name.
 _CHANGELIST = re.compile(r"(?:^|\.)cl_(?P<change>\d+)$")

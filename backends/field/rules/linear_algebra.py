@@ -91,7 +91,7 @@ def trsm(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     solved = _solution(lowering, left, lower, transpose, call.is_option("diag", "U"))
     if len(instruction.operands) == 2:
         return solved
-    # jaxlib 0.4.36 to 0.4.38 hand over a factor of the right side.
+    # jaxlib 0.4.38 and 0.5.0 hand over a factor of the right side.
     return lambda a, b, alpha: solved(a, w.multiply(b, alpha))
 
 

@@ -63,7 +63,7 @@ def ormqr(call: LapackCall, a: Array, factors: Array, c: Array) -> Results:
 
 @lapack("trsm", ranks=(2, 2, 0))
 def trsm(call: LapackCall, a: Array, b: Array, alpha: Any = 1) -> Results:
-    """Solution of a triangular system; jaxlib 0.4.36 to 0.4.38 hand over `alpha`, a factor of `b`."""
+    """Solution of a triangular system; jaxlib 0.4.38 and 0.5.0 hand over `alpha`, a factor of `b`."""
     from scipy.linalg import blas
 
     return (

@@ -251,7 +251,7 @@ ENTRY e {{
     np.testing.assert_array_equal(values, np.take_along_axis(x, np.array(expected), 1))
 
 
-def test_trsm_with_a_factor_as_jaxlib_0_4_36_to_0_4_38_call_it() -> None:
+def test_trsm_with_a_factor_as_jaxlib_0_4_38_calls_it() -> None:
     """One factor for the whole batch. Today's library refuses the third operand: the truth goes without."""
     config = "diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8"
     operands = shapes("f32", (4, 4), (4, 3))
