@@ -14,7 +14,7 @@ from hlotool.dump.compression import DEFAULT_LIMITS, Limits
 from hlotool.dump.containers import is_archive
 from hlotool.dump.grouping import group
 from hlotool.dump.listing import Listing, list_files
-from hlotool.dump.names import Kind, parse_folder, parse_name
+from hlotool.dump.names import DumpName, Kind, parse_folder, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH
@@ -102,7 +102,7 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
     pattern catches besides, in the same folder, is looked at as in a folder.
     """
     local = [p for p in dict.fromkeys(paths) if not (p == PATH or is_archive(p) or is_url(p))]
-    names = {path: parse_name(os.path.basename(path)) for path in local}
+    names = {path: _name_of(path) for path in local}
     numbered = [p for p, name in names.items() if name.module_number is not None]
     certain = Counter(os.path.dirname(p) for p in numbered if names[p].kind is not Kind.UNKNOWN)
     found: dict[str, list[str]] = {}
@@ -110,11 +110,18 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
         folder = os.path.dirname(path)
         if certain[folder] <= 1 or name.kind is Kind.PLAIN:
             continue
-        is_folder = name.module_number is None and os.path.isdir(path)
+        is_folder = name.module_number is None and name.timestamp is None and os.path.isdir(path)
         # A folder is opened by itself anyway: to look into it here would be to open it twice.
         if not is_folder and not (name.kind is Kind.UNKNOWN and _is_program(path)):
             found.setdefault(folder, []).append(path)
     return found
+
+
+def _name_of(path: str) -> DumpName:
+    """The name of a file, or of a folder without a number that a frontend wrote."""
+    folder = parse_folder(os.path.basename(path))
+    is_timed = folder.module_number is None and folder.timestamp is not None
+    return folder if is_timed and os.path.isdir(path) else parse_name(folder.text)
 
 
 def _is_program(path: str) -> bool:

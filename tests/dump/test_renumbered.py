@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.dumps import Write
 
-from hlotool.dump.directory import open_dump
+from hlotool.dump.directory import open_dump, open_dumps
 from hlotool.dump.records import Dump, DumpModule
 from hlotool.findings.verdict import Verdict
 from hlotool.parse.proto.write import write_module_proto
@@ -244,6 +244,17 @@ def test_folders_of_jaxlib_0_8_are_no_modules(write: Write, folders: list[str], 
     )
     assert [module.title for module in dump.modules] == ["module_0001.jit_f"]
     assert _with_stablehlo(dump.modules[0]) is has
+
+
+@pytest.mark.parametrize("folder", ["jit_f_1795895038816", "module_0001.jit_f", f"module_0001.jit_f.{CL}"])
+def test_what_a_shell_lists_is_the_same_dump(write: Write, folder: str) -> None:
+    names = ("before_optimizations", "cpu_after_optimizations")
+    change = f".{CL}" if folder.endswith(CL) else ""
+    files = [(f"module_0001.jit_f{change}.{name}.txt", BEFORE) for name in names]
+    root = write(*files, (f"{folder}/module.mlir", "module @jit_f {\n}\n"))
+    [dump] = open_dumps(sorted(map(str, root.iterdir())))
+    assert [module.title for module in dump.modules] == ["module_0001.jit_f"]
+    assert _with_stablehlo(dump.modules[0])
 
 
 def test_a_time_does_not_tell_which_of_several_modules(write: Write, tmp_path: Path) -> None:
