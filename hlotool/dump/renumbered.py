@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -78,21 +78,17 @@ def _joined_family(family: Sequence[_Half], notes: list[str]) -> dict[DumpModule
     fitting = {second: {first for first in firsts if _continues(first, second)} for second in seconds}
     found: dict[DumpModule, DumpModule | None] = {}
     while certain := [second for second, possible in fitting.items() if len(possible) == 1]:
-        for second in certain:
-            [first] = fitting.pop(second)
-            rivals = [other for other, possible in fitting.items() if possible == {first}]
-            if rivals:
-                for one in (second, *rivals):
-                    fitting.pop(one, None)
-                    found |= _in_doubt((first, one), notes)
-                break
-            found |= {first.module: _whole(first.module, second.module), second.module: None}
-            for possible in fitting.values():
-                possible.discard(first)
+        [first] = fitting[certain[0]]
+        if sum(possible == {first} for possible in fitting.values()) > 1:
+            break
+        found |= {first.module: _whole(first.module, certain[0].module), certain[0].module: None}
+        del fitting[certain[0]]
+        for possible in fitting.values():
+            possible.discard(first)
+    doubtful: set[_Half] = set()
     for second, possible in fitting.items():
-        if possible:
-            found |= _in_doubt((*sorted(possible, key=lambda half: half.number), second), notes)
-    return found
+        doubtful |= {second, *possible} if possible else set()
+    return found | _in_doubt(sorted(doubtful, key=lambda half: half.number), notes)
 
 
 def _continues(first: _Half, second: _Half) -> bool:
@@ -125,13 +121,14 @@ def _whole(first: DumpModule, second: DumpModule) -> DumpModule:
     )
 
 
-def _in_doubt(halves: Iterable[_Half], notes: list[str]) -> dict[DumpModule, DumpModule | None]:
+def _in_doubt(halves: Sequence[_Half], notes: list[str]) -> dict[DumpModule, DumpModule | None]:
     """The halves as they are, with the reason why they are not compared."""
-    modules = [half.module for half in halves]
-    names = ", ".join(module.title for module in modules)
-    why = f"the compiler changed its number on the way, and of {names} more than two fit together"
+    if not halves:
+        return {}
+    names = ", ".join(replace(half.module, change=None).title for half in halves)
     notes.append(f"{names}: parts of compilations, and which belong together is not certain")
-    return {module: replace(module, incomplete=why) for module in modules}
+    why = f"a part of a compilation that changed its number; which of {names} belong together is not certain"
+    return {half.module: replace(half.module, incomplete=why) for half in halves}
 
 
 def _text(stage: Stage) -> str:

@@ -116,7 +116,9 @@ def test_where_several_fit_nothing_is_compared(write: Write, files: list[tuple[s
     dump = open_dump(write(*files))
     assert len(dump.modules) > 2
     assert {verdict for _, verdict, _ in rows(dump)} == {Verdict.NOT_COMPARED}
-    assert any("which belong together is not certain" in note for note in dump.notes)
+    [note] = dump.notes
+    assert note.startswith(", ".join(module.title for module in dump.modules))
+    assert "which belong together is not certain" in note
     assert all("changed its number" in module.unpaired_reason for module in dump.modules)
 
 

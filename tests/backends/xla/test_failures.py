@@ -38,8 +38,8 @@ ONES = np.ones(8, np.float32)
         ("JaxRuntimeError: NOT_FOUND: no target", Unsupported, "NOT_FOUND"),
         ('JaxRuntimeError: UNKNOWN: <unknown>:0: error: loc("y"): op', Unsupported, "UNKNOWN"),
         (
-            "XlaRuntimeError: INTERNAL: Generated function failed: No registered implementation for custom call "
-            "to lapack_spotrf_ffi for Host.",
+            "XlaRuntimeError: INTERNAL: Generated function failed: No registered implementation for custom "
+            "call to lapack_spotrf_ffi for Host.",
             Unsupported,
             "No registered implementation for custom call to lapack_spotrf_ffi",
         ),
