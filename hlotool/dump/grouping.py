@@ -156,6 +156,7 @@ class _Groups:
             if group.key.directory == directory
             and f"{rest}.".startswith(f"{group.key.name}.")
             and name.timestamp in (None, group.key.timestamp)
+            and name.change in (None, group.key.change)
         ]
         longest = max((len(g.key.name) for g in fitting), default=0)
         return [g for g in fitting if len(g.key.name) == longest]

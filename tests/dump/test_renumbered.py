@@ -207,10 +207,14 @@ def test_a_file_of_the_second_number_finds_the_program(write: Write) -> None:
 
 
 def test_compilers_of_two_ages_in_one_folder(write: Write) -> None:
-    dump = open_dump(
-        write(*first(0), *second(0), *first(0, name="jit_f.cl_1"), *second(0, name="jit_f.cl_1"))
-    )
-    assert [module.title for module in dump.modules] == ["module_0000.jit_f.cl_1", f"module_0000.jit_f.{CL}"]
+    programs = [*first(0), *second(0), *first(0, name="jit_f.cl_1"), *second(0, name="jit_f.cl_1")]
+    beside = [("module_0000.jit_f.cl_1.debug_options", ""), (f"module_0000.jit_f.{CL}/module.mlir", "")]
+    dump = open_dump(write(*programs, *beside))
+    one, other = dump.modules
+    assert (one.title, other.title) == ("module_0000.jit_f.cl_1", f"module_0000.jit_f.{CL}")
+    assert [file.name.text for file in one.artefacts] == ["module_0000.jit_f.cl_1.debug_options"]
+    assert one.stablehlo is None
+    assert other.stablehlo is not None
     assert all(module.pair is not None for module in dump.modules)
 
 
