@@ -175,11 +175,13 @@ class _Groups:
             and name.change in (None, group.key.change)
             and f"{group.key.directory}/".startswith(prefix)
         ]
-        # A time is no number: of several modules of that name it does not tell which one.
-        owners = found if is_numbered or len(found) == 1 else []
-        for group in owners:
+        if not is_numbered:
+            # A time is no number: of several modules of that name it does not tell which one began with it.
+            began = [g for g in found if any(kind is Kind.BEFORE_OPTIMIZATIONS for kind, _ in g.stages)]
+            found = began if len(began) == 1 else []
+        for group in found:
             group.stablehlo.append(file)
-        return bool(owners)
+        return bool(found)
 
     def settle_stablehlo(self) -> None:
         """Keep only what is certain: the nearest folder wins, and one input cannot serve two compilations."""

@@ -263,6 +263,12 @@ def test_what_a_shell_lists_is_the_same_dump(write: Write, folder: str) -> None:
     assert _with_stablehlo(dump.modules[0])
 
 
+def test_a_renumbered_program_has_its_stablehlo(write: Write) -> None:
+    """As jaxlib 0.7 to 0.9 writes it with a libtpu of its time."""
+    [module] = open_dump(write(*first(1), *second(3), ("jit_f_1795895038816/module.mlir", ""))).modules
+    assert _with_stablehlo(module)
+
+
 def test_a_time_does_not_tell_which_of_several_modules(write: Write, tmp_path: Path) -> None:
     names = [f"module_000{n}.jit_f.before_optimizations.txt" for n in (1, 3)]
     root = write(*((name, BEFORE) for name in names), ("jit_f_1795895038816/module.mlir", "module {\n}\n"))
