@@ -167,6 +167,8 @@ class _Groups:
         name = parse_folder(folder)
         prefix = f"{above}/" if above else ""
         is_numbered = name.module_number is not None
+        if not (is_numbered or name.module_name):
+            return False
         found = [
             group
             for group in (self._by_number[name.module_number] if is_numbered else self._groups.values())
