@@ -80,7 +80,7 @@ def lapack(*names: str, ranks: Sequence[int], letters: str = "sdcz") -> Callable
 
     Args:
         names: without the letter.
-        ranks: of each operand, without batch dimensions.
+        ranks: of each operand, without batch dimensions; one that has none serves the whole batch.
         letters: element types that the names exist for.
     """
     targets = [f"lapack_{letter}{name}_ffi" for name in names for letter in letters]
@@ -135,7 +135,7 @@ def batched(
         batch = operands[0].shape[: operands[0].ndim - ranks[0]]
         if all(o.size for o in operands):
             for index in np.ndindex(batch):
-                values = routine(call, *(o[index] for o in operands))
+                values = routine(call, *(o[index] if o.ndim > r else o for o, r in zip(operands, ranks)))
                 for result, value in zip(results, values):
                     if value is not None:
                         result[index] = value

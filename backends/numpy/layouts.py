@@ -17,14 +17,17 @@ from hlotool.ir.types import COMBINE, ArrayShape
 def bitcaster(source: ArrayShape, target: ArrayShape) -> Callable[[Array], Array]:
     """The function that reads the buffer of a `source` array as a `target` array.
 
+    In a buffer of tiles the target may have fewer elements: TPU programs cut off what fills up tiles.
+
     Raises:
         ValueError: the two do not describe the same buffer, or tiles leave padding between elements.
     """
     if source.is_dynamic or target.is_dynamic:
         raise ValueError("an array of dynamic size")
-    if source.size * source.element_type.bits != target.size * target.element_type.bits:
+    same_size = source.size * source.element_type.bits == target.size * target.element_type.bits
+    if not same_size and not (_is_tiled(source) and _is_tiled(target) and target.size < source.size):
         raise ValueError(f"{source} and {target} have unequal sizes")
-    if not have_same_tiles(source, target):
+    if not same_size or not have_same_tiles(source, target):
         return _between_tiles(source, target)
     return _reinterpreter(source, target)
 
@@ -47,8 +50,10 @@ def _elements_in_memory(shape: ArrayShape) -> Array:
     """Row-major number of the element at each place in memory, -1 where there is padding."""
     places = np.arange(shape.size).reshape(shape.dims).transpose(shape.minor_to_major[::-1])
     for tile in shape.layout.tiles if shape.layout else ():
-        if COMBINE in tile or len(tile) > places.ndim:
+        if COMBINE in tile:
             raise ValueError(f"the tiles of {shape}")
+        # A scalar fills a tile, too.
+        places = places.reshape((*[1] * (len(tile) - places.ndim), *places.shape))
         outer = places.shape[: places.ndim - len(tile)]
         inner = list(zip(places.shape[len(outer) :], tile))
         padding = [(0, 0)] * len(outer) + [(0, -size % extent) for size, extent in inner]
@@ -57,6 +62,10 @@ def _elements_in_memory(shape: ArrayShape) -> Array:
         axes = [len(outer) + 2 * i + part for part in (0, 1) for i in range(len(tile))]
         places = padded.reshape((*outer, *split)).transpose([*range(len(outer)), *axes])
     return places.reshape(-1)
+
+
+def _is_tiled(shape: ArrayShape) -> bool:
+    return shape.layout is not None and bool(shape.layout.tiles)
 
 
 def have_same_tiles(source: ArrayShape, target: ArrayShape) -> bool:

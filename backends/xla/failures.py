@@ -29,6 +29,9 @@ _DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
 #: What hlotool says in an interpreter that it does not run in.
 _TOO_OLD = re.compile(r"hlotool needs Python .*")
 
+#: A custom call of another version of jaxlib; some only notice when they run it, as an internal error.
+_UNKNOWN_CALL = re.compile(r"No registered implementation for")
+
 #: What JAX says of platforms that have no device here.
 _NO_DEVICE = re.compile(
     r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
@@ -78,6 +81,6 @@ def _status_error(status: str, message: str, error: BackendFailed) -> HlotoolErr
         return UsageError(f"backend xla: {line}")
     if status == "RESOURCE_EXHAUSTED":
         return BackendOutOfMemory(error.backend, line, error.log)
-    if status in _REFUSALS or _DIAGNOSTIC.search(message):
+    if status in _REFUSALS or _DIAGNOSTIC.search(message) or _UNKNOWN_CALL.search(message):
         return Unsupported(f"XLA: {status}: {line}")
     return BackendCrashed(error.backend, f"{status}: {line}", error.log)

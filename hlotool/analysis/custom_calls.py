@@ -9,7 +9,8 @@ from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 #: They return their operand: they annotate it, or say where it lies.
 ANNOTATIONS: Final = frozenset(
     {
-        "AssumeGatherIndicesInBound", "AwsNeuronTransferWithStaticRing", "LayoutConstraint",
+        "AssumeGatherIndicesInBound", "AwsNeuronTransferWithStaticRing", "GatherScatterIndicesBitpacked",
+        "LayoutConstraint",
         "MoveToDevice", "MoveToHost", "Pin", "PinToDevice", "SetBound", "ShardBarrierFrom",
         "ShardBarrierTo", "Sharding", "Unpin",
         "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",

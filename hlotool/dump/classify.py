@@ -212,7 +212,8 @@ def _placed(name: DumpName, own_name: str, explicit: bool) -> DumpName:
         name = replace(name, module_number=None)
     if name.kind is not Kind.PLAIN or name.module_number is None:
         return replace(name, module_name=name.module_name or own_name)
-    label = name.rest.removeprefix(f"{own_name}.").rpartition(".")[0]
+    stem = own_name if name.change is None else f"{own_name}.cl_{name.change}"
+    label = name.rest.removeprefix(f"{stem}.").rpartition(".")[0]
     return replace(name, kind=Kind.NAMED, module_name=own_name, label=label)
 
 

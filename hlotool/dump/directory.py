@@ -14,7 +14,7 @@ from hlotool.dump.compression import DEFAULT_LIMITS, Limits
 from hlotool.dump.containers import is_archive
 from hlotool.dump.grouping import group
 from hlotool.dump.listing import Listing, list_files
-from hlotool.dump.names import Kind, parse_name
+from hlotool.dump.names import DumpName, Kind, parse_folder, parse_name
 from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH
@@ -124,7 +124,7 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
     pattern catches besides, in the same folder, is looked at as in a folder.
     """
     local = [p for p in dict.fromkeys(paths) if not (p == PATH or is_archive(p) or is_url(p))]
-    names = {path: parse_name(os.path.basename(path)) for path in local}
+    names = {path: _name_of(path) for path in local}
     numbered = [p for p, name in names.items() if name.module_number is not None]
     certain = Counter(os.path.dirname(p) for p in numbered if names[p].kind is not Kind.UNKNOWN)
     found: dict[str, list[str]] = {}
@@ -132,11 +132,18 @@ def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
         folder = os.path.dirname(path)
         if certain[folder] <= 1 or name.kind is Kind.PLAIN:
             continue
-        is_folder = name.module_number is None and os.path.isdir(path)
+        is_folder = name.module_number is None and name.timestamp is None and os.path.isdir(path)
         # A folder is opened by itself anyway: to look into it here would be to open it twice.
         if not is_folder and not (name.kind is Kind.UNKNOWN and _is_program(path)):
             found.setdefault(folder, []).append(path)
     return found
+
+
+def _name_of(path: str) -> DumpName:
+    """The name of a file, or of a folder without a number that a frontend wrote."""
+    folder = parse_folder(os.path.basename(path))
+    is_timed = folder.module_number is None and folder.timestamp is not None
+    return folder if is_timed and os.path.isdir(path) else parse_name(folder.text)
 
 
 def _is_program(path: str) -> bool:
@@ -187,8 +194,10 @@ def _with_companions(folder: str, module: DumpModule, limits: Limits) -> DumpMod
     """Stages that were opened by their file names, with what lies beside them and can fill in constants."""
     if module.number is None or not module.stages:
         return module
-    found, _ = group(classify(_neighbours(folder or ".", module.number), limits), [])
-    whole = next((m for m in found if (m.name, m.timestamp) == (module.name, module.timestamp)), module)
+    found, _ = group(classify(_neighbours(folder or ".", module), limits), [])
+    own_files = {stage.source.name for stage in module.stages}
+    wholes = (m for m in found if any(s.source.name in own_files for s in (*m.stages, *m.others)))
+    whole = next(wholes, module)
     known = {_slot(stage): stage for stage in (*whole.stages, *whole.others)}
     own = tuple(known.get(_slot(stage), stage) if stage.text else stage for stage in module.stages)
     slots = set(map(_slot, own))
@@ -201,29 +210,35 @@ def _slot(stage: Stage) -> tuple[Kind, int | None, str]:
     return stage.kind, stage.sequence, stage.label
 
 
-def _neighbours(folder: str, number: int) -> Listing:
-    """Files of a module number in `folder`, and the StableHLO below it."""
+def _is_beside(name: str, module: DumpModule) -> bool:
+    """Whether a file or folder may belong to `module`, or to one that could claim the same StableHLO."""
+    file, folder = parse_name(name), parse_folder(name)
+    names = (file.module_name, folder.module_name) if module.name else ()
+    return file.module_number == module.number or module.name in names
+
+
+def _neighbours(folder: str, module: DumpModule) -> Listing:
+    """Files in `folder` of modules of that number or name, and the StableHLO below it."""
     if is_url(folder):
-        return _remote_neighbours(folder, number)
+        return _remote_neighbours(folder, module)
     listing = Listing()
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        name = parse_name(entry.name)
-        if name.module_number != number:
+        if not _is_beside(entry.name, module):
             continue
         if entry.is_dir(follow_symlinks=False):
             mlir = os.path.join(entry.path, "module.mlir")
             listing.files += [(f"{entry.name}/module.mlir", Source(mlir))] if os.path.isfile(mlir) else []
-        elif entry.is_file() and name.kind not in (Kind.ARTEFACT, Kind.UNKNOWN):
+        elif entry.is_file() and parse_name(entry.name).kind not in (Kind.ARTEFACT, Kind.UNKNOWN):
             listing.files.append((entry.name, Source(entry.path)))
     return listing
 
 
-def _remote_neighbours(folder: str, number: int) -> Listing:
+def _remote_neighbours(folder: str, module: DumpModule) -> Listing:
     """Likewise, of a store."""
     from hlotool.stores.objects import objects_in
 
     listing = Listing()
-    for one in objects_in(folder, lambda name: parse_name(name).module_number == number):
+    for one in objects_in(folder, lambda name: _is_beside(name, module)):
         name = parse_name(name_of(one.url))
         if one.is_folder:
             mlir = joined(one.url, "module.mlir")

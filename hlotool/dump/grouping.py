@@ -1,8 +1,9 @@
 """From dump files to modules: which files belong to one compilation, and in which order its stages come.
 
-Files of one module lie in one folder and share timestamp, number and name. Captured executions and artefacts
-are written without the timestamp, and the StableHLO input lies in a folder of its own, so these are attached
-to the module they must belong to; where two modules could claim one, none gets it.
+Files of one module lie in one folder and share timestamp, number, name and change list. Captured executions
+and artefacts are written without the timestamp, and the StableHLO input lies in a folder of its own, so these
+are attached to the module they must belong to; where two modules could claim one, none gets it. A TPU's
+compiler may give a module another number on the way (`renumbered.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from hlotool.dump.names import DumpName, Format, Kind, parse_name
+from hlotool.dump.names import DumpName, Format, Kind, parse_folder
 from hlotool.dump.records import Capture, DumpFile, DumpModule, Stage
+from hlotool.dump.renumbered import joined
 
 _ORDERED = (Kind.BEFORE_OPTIMIZATIONS, Kind.PASS, Kind.AFTER_OPTIMIZATIONS)
 _LAST_STAGES = ("_before_buffer_assignment", "_after_buffer_assignment", "after_codegen")
@@ -24,10 +26,19 @@ class _Key:
     timestamp: int | None
     number: int | None
     name: str
+    change: int | None = None
 
     def sort_key(self) -> tuple[object, ...]:
         number = -1 if self.number is None else self.number
-        return tuple(self.directory.split("/")), self.timestamp or 0, number, self.name
+        return tuple(self.directory.split("/")), self.timestamp or 0, number, self.name, self.change or 0
+
+    @classmethod
+    def of(cls, file: DumpFile) -> _Key:
+        """A plain file is a module of its own; its path tells it from others of the same name."""
+        name = file.name
+        if name.module_number is None:
+            return cls(file.path, name.timestamp, None, name.module_name)
+        return cls(file.directory, name.timestamp, name.module_number, name.module_name, name.change)
 
 
 @dataclass(slots=True)
@@ -40,7 +51,7 @@ class _Group:
     artefacts: list[DumpFile] = field(default_factory=list)
     stablehlo: list[DumpFile] = field(default_factory=list)
 
-    def module(self, has_namesakes: bool) -> DumpModule:
+    def module(self) -> DumpModule:
         ordered = [s for s in self.stages.values() if s.kind in _ORDERED or self.key.number is None]
         others = [s for s in self.stages.values() if s not in ordered]
         return DumpModule(
@@ -53,7 +64,7 @@ class _Group:
             tuple(sorted(self.captures, key=lambda c: (c.execution or 0, str(c.source)))),
             self.stablehlo[0].source if len(self.stablehlo) == 1 else None,
             artefacts=tuple(self.artefacts),
-            has_namesakes=has_namesakes,
+            change=self.key.change,
         )
 
 
@@ -86,9 +97,18 @@ class _Groups:
         self._by_number: defaultdict[int | None, list[_Group]] = defaultdict(list)
 
     def modules(self) -> list[DumpModule]:
-        names = Counter(key.name for key in self._groups)
         ordered = sorted(self._groups, key=_Key.sort_key)
-        return [self._groups[key].module(names[key.name] > 1) for key in ordered]
+        found = joined([self._groups[key].module() for key in ordered], self._notes)
+        names = Counter(module.name for module in found)
+        titles = Counter(replace(module, change=None).title for module in found)
+        return [
+            replace(
+                module,
+                has_namesakes=names[module.name] > 1,
+                change=module.change if titles[replace(module, change=None).title] > 1 else None,
+            )
+            for module in found
+        ]
 
     def _group(self, key: _Key) -> _Group:
         if key not in self._groups:
@@ -97,12 +117,10 @@ class _Groups:
         return self._groups[key]
 
     def add_stage(self, file: DumpFile) -> None:
-        name = file.name
+        name, group = file.name, self._group(_Key.of(file))
         if name.module_number is None:
-            # A plain file is a module of its own; its path tells it from others of the same name.
-            self._group(_Key(file.path, None, None, name.module_name)).stages[name.kind, ""] = _stage(file)
+            group.stages[name.kind, ""] = _stage(file)
             return
-        group = self._group(_Key(file.directory, name.timestamp, name.module_number, name.module_name))
         slot = (name.kind, f"{name.sequence}.{name.label}")
         known = group.stages.get(slot)
         merged = _merge(known, _stage(file)) if known else _stage(file)
@@ -118,12 +136,12 @@ class _Groups:
         if file.name.kind is Kind.STABLEHLO:
             return self._attach_stablehlo(file)
         found = self._candidates(file.directory, file.name)
-        owner = found[0] if len(found) == 1 else self._group(_key(file))
+        owner = found[0] if len(found) == 1 else self._group(_Key.of(file))
         owner.captures.append(Capture(file.name.kind, file.name.format, file.source, file.name.execution))
         return True
 
     def _attach_artefact(self, file: DumpFile) -> bool:
-        folder, parent = parse_name(file.directory.rpartition("/")[2]), file.directory.rpartition("/")[0]
+        folder, parent = parse_folder(file.directory.rpartition("/")[2]), file.directory.rpartition("/")[0]
         found = self._candidates(file.directory, file.name) or self._candidates(parent, folder)
         if len(found) == 1:
             found[0].artefacts.append(file)
@@ -138,25 +156,34 @@ class _Groups:
             if group.key.directory == directory
             and f"{rest}.".startswith(f"{group.key.name}.")
             and name.timestamp in (None, group.key.timestamp)
+            and name.change in (None, group.key.change)
         ]
         longest = max((len(g.key.name) for g in fitting), default=0)
         return [g for g in fitting if len(g.key.name) == longest]
 
     def _attach_stablehlo(self, file: DumpFile) -> bool:
-        """`module_NNNN.NAME/module.mlir`: for the module of that number and name, in or below its folder."""
+        """For the module that the file's folder names, in or below the folder around it; never one itself."""
         above, _, folder = file.directory.rpartition("/")
-        name = parse_name(folder)
-        if name.module_number is None:
-            return False
+        name = parse_folder(folder)
         prefix = f"{above}/" if above else ""
+        is_numbered = name.module_number is not None
+        if not (is_numbered or name.module_name):
+            return False
         found = [
             group
-            for group in self._by_number[name.module_number]
-            if group.key.name == name.rest and f"{group.key.directory}/".startswith(prefix)
+            for group in (self._by_number[name.module_number] if is_numbered else self._groups.values())
+            if group.key.number is not None
+            and group.key.name == name.module_name
+            and name.change in (None, group.key.change)
+            and f"{group.key.directory}/".startswith(prefix)
         ]
-        for group in found or [self._group(_Key(above, None, name.module_number, name.rest))]:
+        if not is_numbered:
+            # A time is no number: of several modules of that name it does not tell which one began with it.
+            began = [g for g in found if any(kind is Kind.BEFORE_OPTIMIZATIONS for kind, _ in g.stages)]
+            found = began if len(began) == 1 else []
+        for group in found:
             group.stablehlo.append(file)
-        return True
+        return bool(found)
 
     def settle_stablehlo(self) -> None:
         """Keep only what is certain: the nearest folder wins, and one input cannot serve two compilations."""
@@ -169,12 +196,6 @@ class _Groups:
                 if claims[file.path] > 1:
                     self._notes.append(f"{file.path}: may belong to several modules; not used")
                     group.stablehlo = []
-
-
-def _key(file: DumpFile) -> _Key:
-    name = file.name
-    directory = file.directory if name.module_number is not None else file.path
-    return _Key(directory, name.timestamp, name.module_number, name.module_name)
 
 
 def _stage(file: DumpFile) -> Stage:

@@ -5,6 +5,9 @@
 split at known suffixes from the right, never at dots. XLA leaves the module name out when the file name would
 exceed 255 characters.
 
+Folders of a dump hold what a frontend handed over: `module_NNNN.MODULE NAME[.cl_N]`, or, from jaxlib 0.7 to
+0.9, `MODULE NAME_MILLISECONDS`.
+
 XLA: service/dump.cc (FilenameFor), gpu/compile_module_to_llvm_ir.cc (GetDumpName).
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Kind(enum.Enum):
@@ -62,6 +65,7 @@ class DumpName:
         format: how it is written, before compression.
         module_number: NNNN of `module_NNNN`, None for files that do not belong to a numbered module.
         module_name: may contain dots; empty when the name leaves it out or cannot be split with certainty.
+        change: N of `cl_N`: the change list that a TPU's compiler was built from.
         rest: everything after `module_NNNN.`, for the cases that cannot be split.
         label: name of the stage, such as `before_optimizations` or `after_spmd_partitioner`.
         timestamp: microseconds of `--xla_dump_include_timestamp`.
@@ -78,6 +82,7 @@ class DumpName:
     format: Format = Format.OTHER
     module_number: int | None = None
     module_name: str = ""
+    change: int | None = None
     rest: str = ""
     label: str = ""
     timestamp: int | None = None
@@ -92,8 +97,12 @@ class DumpName:
 _COMPRESSION = re.compile(r"\.(gz|bz2|xz)$")
 _HEAD = re.compile(r"^(?:(?P<prefix>.+?)\.)?module_(?P<number>\d{4,})(?:\.(?P<rest>.+))?$", re.DOTALL)
 _UNNUMBERED_SNAPSHOT = re.compile(r"^module_(?P<name>.+)\.execution_(?P<execution>\d{4,})\.hlo_snapshot\.pb$")
+#: A folder of jaxlib 0.7 to 0.9: a time in milliseconds has thirteen digits from 2001 to 2286.
+_TIMED_FOLDER = re.compile(r"^(?P<name>.+)_(?P<milliseconds>\d{13})$", re.DOTALL)
 #: What TPU dumps put after the module's name.
-_CHANGELIST = re.compile(r"(?:^|\.)cl_\d+$")
+_CHANGELIST = re.compile(r"(?:^|\.)cl_(?P<change>\d+)$")
+#: The same, where the suffix behind it is not known.
+_CHANGELIST_WITHIN = re.compile(r"^(?P<name>.*?)\.cl_(?P<change>\d+)\.", re.DOTALL)
 
 _PLATFORM = r"_?(?:(?P<platform>sm_\d+\.\d+[a-z]?_gpu|(?:gfx\w+_)?gpu|[a-z]+)_)?"
 _BEFORE = r"(?P<before>before_optimizations?)"
@@ -117,6 +126,7 @@ _MODULE_ARTEFACTS = (
     r"|thunk_sequence(?:_after_thunk_passes)?\.txt|thunk_metadata\.(?:txt|pb)"
     r"|autotune_results\.pbtxt|gpu_target_config\.pbtxt|priority_fusion_dump\.(?:txt|pb)"
     r"|execution_options\.txt|hlo_module_config\.txt|target_arguments\.txt|tpu_comp_env\.txt|flagfile"
+    r"|basic_compiler_metadata\.txt|transfer_stats\.txt"
 )
 
 
@@ -171,6 +181,22 @@ def promises_hlo(name: str) -> bool:
     return _COMPRESSION.sub("", name).endswith(tuple(_PLAIN_FORMATS))
 
 
+def parse_folder(name: str) -> DumpName:
+    """Likewise the name of a folder: of one without a number, the module's name and the time."""
+    if timed := _TIMED_FOLDER.match(name):
+        microseconds = 1000 * int(timed["milliseconds"])
+        return DumpName(name, Kind.ARTEFACT, module_name=timed["name"], timestamp=microseconds)
+    folder = parse_name(name)
+    own_name, change = _without_change(folder.rest)
+    return replace(folder, module_name=own_name, change=change)
+
+
+def _without_change(name: str) -> tuple[str, int | None]:
+    """A module's name without the change list that stands behind it, and that."""
+    found = _CHANGELIST.search(name)
+    return (name[: found.start()], int(found["change"])) if found else (name, None)
+
+
 def _numbered(text: str, prefix: str, number: int, rest: str) -> DumpName:
     kind, fields = _split(rest)
     form = _FORMATS.get(fields.get("extension", ""), Format.OTHER)
@@ -182,12 +208,16 @@ def _numbered(text: str, prefix: str, number: int, rest: str) -> DumpName:
             kind = Kind.UNKNOWN
         elif form is Format.OTHER or rest.endswith(".log"):
             kind = Kind.ARTEFACT
+    own_name, change = _without_change(fields.get("name", ""))
+    if not fields and (within := _CHANGELIST_WITHIN.match(rest)):
+        own_name, change = within["name"], int(within["change"])
     return DumpName(
         text,
         kind,
         form,
         module_number=number,
-        module_name=_CHANGELIST.sub("", fields.get("name", "")),
+        module_name=own_name,
+        change=change,
         rest=rest,
         label=_label(fields),
         timestamp=int(prefix) if prefix.isdigit() else None,

@@ -124,6 +124,8 @@ class DumpModule:
         takes_opaque: custom calls that cannot be executed get stand-ins.
         generates_elided: seed of values for constants that are elided for good; None: these are refused.
         has_namesakes: other modules of the dump have the same name.
+        change: change list of the compiler, where that of another one made a module of this number and name.
+        incomplete: why its stages are no whole compilation; empty where nothing says so.
         programs: of stages that were read already, or made of what was read, by their sources; they are what
             loading gives. Nobody edits them.
     """
@@ -143,6 +145,8 @@ class DumpModule:
     takes_opaque: bool = False
     generates_elided: int | None = None
     has_namesakes: bool = False
+    change: int | None = None
+    incomplete: str = ""
     programs: Mapping[str, Module] = field(default_factory=dict, compare=False, hash=False)
 
     @property
@@ -151,7 +155,8 @@ class DumpModule:
         if self.number is None:
             return self.directory
         stamp = "" if self.timestamp is None else str(self.timestamp)
-        name = ".".join(filter(None, [stamp, f"module_{self.number:04d}", self.name]))
+        change = "" if self.change is None else f"cl_{self.change}"
+        name = ".".join(filter(None, [stamp, f"module_{self.number:04d}", self.name, change]))
         return f"{self.directory}/{name}" if self.directory else name
 
     def matches(self, only: str | None) -> bool:
@@ -175,14 +180,21 @@ class DumpModule:
 
     @property
     def pair(self) -> tuple[Stage, Stage] | None:
-        """The first and the last stage, whose programs must compute the same; None when there is but one."""
-        return (self.stages[0], self.stages[-1]) if len(self.stages) > 1 else None
+        """The first and the last stage, whose programs must compute the same; None when there is but one.
+
+        Stages after optimizations for one platform make none: nearly all was done before any of them.
+        """
+        platforms = {s.platform if s.kind is Kind.AFTER_OPTIMIZATIONS else None for s in self.stages}
+        is_late = None not in platforms and len(platforms) == 1
+        if self.incomplete or is_late or len(self.stages) < 2:
+            return None
+        return self.stages[0], self.stages[-1]
 
     @property
     def unpaired_reason(self) -> str:
         """Why there is no pair, in one line; empty when there is one."""
-        if self.pair:
-            return ""
+        if self.pair or self.incomplete:
+            return self.incomplete
         if not self.stages:
             return self._no_stage_reason()
         if self.number is None:
@@ -197,9 +209,7 @@ class DumpModule:
     def _no_stage_reason(self) -> str:
         if self.captures:
             return "captured executions only: --xla_dump_hlo_unoptimized_snapshots suppresses the other dumps"
-        if self.others:
-            return "only stages whose place in the compilation is unknown"
-        return "no HLO: dumped without --xla_dump_hlo_as_text, or excluded by --xla_dump_hlo_module_re"
+        return "only stages whose place in the compilation is unknown"
 
 
 @dataclass(frozen=True, slots=True)

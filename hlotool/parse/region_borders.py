@@ -31,8 +31,7 @@ class Border:
 
     Attributes:
         shardings: of the global values, one per operand; None where one is not stated.
-        manual: names of the axes along which the region is manual; None where they have no names (GSPMD), or
-            none are stated: then all are.
+        manual: names of the axes along which the region is manual; None where they have no names: then all are.
     """
 
     shardings: tuple[Sharding | None, ...]
@@ -54,7 +53,7 @@ def border_of(call: Instruction, meshes: Mapping[str, Mesh]) -> Border:
         meshes: of the module, by name; see `module_meshes`.
 
     Raises:
-        ValueError: unreadable text.
+        ValueError: unreadable text, or nothing that says which axes are manual.
     """
     enters = call.custom_call_target in ENTERS_REGION
     key = "xla.sdy.in_shardings" if enters else "xla.sdy.out_shardings"
@@ -71,7 +70,9 @@ def border_of(call: Instruction, meshes: Mapping[str, Mesh]) -> Border:
     if call.custom_call_target not in _SHARDY:
         return Border(tuple(outside), None)
     names = frozenset().union(*(manual_names(one) for one in inside if one is not None))
-    return Border(tuple(outside), names or None)
+    if not names:
+        raise ValueError("no sharding at the border says which axes are manual")
+    return Border(tuple(outside), names)
 
 
 def meshes_of(module: Module) -> tuple[Mesh, ...]:

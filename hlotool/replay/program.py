@@ -20,7 +20,8 @@ from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_to_execute
 from hlotool.numerics.dataflow import Leaves, leaf_facts
 from hlotool.parse.region_borders import meshes_of
-from hlotool.replay.devices.result_sharding import parameter_shardings, result_shardings, stated_sharding
+from hlotool.replay.devices.parameter_sharding import parameter_shardings
+from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
 from hlotool.replay.devices.runners import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.workers.work_limit import spend
 

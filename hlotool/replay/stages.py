@@ -42,6 +42,8 @@ def select_stages(module: DumpModule, patterns: Sequence[str] = ()) -> Selection
     if not module.stages:
         return Selection(None)
     reference, *later = module.stages
+    if module.pair is None:
+        return Selection(reference)
     final = {stage.platform: stage for stage in later if stage.kind is Kind.AFTER_OPTIMIZATIONS}
     return Selection(reference, tuple(final.values()) or tuple(later[-1:]))
 

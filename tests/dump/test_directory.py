@@ -58,7 +58,8 @@ def test_the_last_of_several_optimized_stages_is_compared(write: Write) -> None:
     [
         (["module_0001.a.before_optimizations.txt"], "no *after_optimizations* file"),
         (["module_0001.a.cpu_after_optimizations.txt"], "no *before_optimizations* file"),
-        (["module_0001.a/module.mlir"], "no HLO"),
+        (["module_0001.a/module.mlir"], "a single module"),
+        (["module_0001.a.after_optimizations.txt", "module_0001.a.after_codegen.txt"], "no *before_opt"),
         (["module_0001.a.execution_0000.hlo_unoptimized_snapshot.pb"], "captured executions only"),
         (["module_0001.a.after_spmd_partitioner.txt"], "place in the compilation is unknown"),
         (["a.hlo"], "a single module"),

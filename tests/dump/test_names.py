@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hlotool.dump.names import Format, Kind, parse_name
+from hlotool.dump.names import Format, Kind, parse_folder, parse_name
 
 TF = (
     "a_inference_train_mnist_76__XlaMustCompile_true_config_proto_13561319589895757934"
@@ -214,8 +214,38 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     (
         "module_0080.jit_f.cl_747713181.before_optimizations.txt",
         Kind.BEFORE_OPTIMIZATIONS,
-        {"module_name": "jit_f"},
+        {"module_name": "jit_f", "change": 747713181},
     ),
+    (
+        "module_0003.jit_f.cl_932483720.0000.X64_elimination.after_xprecision-rewriter"
+        ".before_comparison-expander.txt",
+        Kind.PASS,
+        {"module_name": "jit_f", "change": 932483720, "sequence": 0, "pipeline": "X64_elimination"},
+    ),
+    (
+        "module_0003.jit_f.cl_932483720.0001.Phase_1_pre-layout_assignment_passes.after_pipeline-start"
+        ".before_tpu-embedding-thread-annotator.txt",
+        Kind.PASS,
+        {"pipeline": "Phase_1_pre-layout_assignment_passes", "after_pass": "pipeline-start"},
+    ),
+    (
+        "module_0003.jit_f.cl_932483720.after_optimizations_before_buffer_assignment.txt",
+        Kind.AFTER_OPTIMIZATIONS,
+        {"platform": "", "change": 932483720},
+    ),
+    (
+        "module_0003.jit_f.cl_932483720.after_optimizations-live-range.txt",
+        Kind.ARTEFACT,
+        {"module_name": "jit_f", "change": 932483720},
+    ),
+    ("module_0003.jit_f.cl_932483720.basic_compiler_metadata.txt", Kind.ARTEFACT, {"change": 932483720}),
+    ("module_0003.jit_f.cl_932483720.transfer_stats.txt", Kind.ARTEFACT, {"module_name": "jit_f"}),
+    (
+        "module_0003.jit_f.cl_932483720.stage_of_the_future.txt",
+        Kind.UNKNOWN,
+        {"module_name": "jit_f", "change": 932483720},
+    ),
+    ("module_0003.jit_f.cl_12.x.before_optimizations.txt", Kind.BEFORE_OPTIMIZATIONS, {"change": None}),
     ("module_0012.jit__unnamed_wrapped_function_.tpu_comp_env.txt", Kind.ARTEFACT, {}),
     ("module_0012.jit_f.execution_options.txt", Kind.ARTEFACT, {"module_name": "jit_f"}),
     ("module_0012.jit_f.flagfile", Kind.ARTEFACT, {"module_name": "jit_f"}),
@@ -239,6 +269,23 @@ def test_a_name_is_taken_apart(name: str, kind: Kind, expected: dict[str, Any]) 
     assert parsed.kind is kind
     assert {key: getattr(parsed, key) for key in expected} == expected
     assert parsed.text == name
+
+
+@pytest.mark.parametrize(
+    ("folder", "number", "name", "change"),
+    [
+        ("module_0000.jit_f", 0, "jit_f", None),
+        ("module_0000.jit_f.cl_932483720", 0, "jit_f", 932483720),
+        ("module_0012.SyncTensorsGraph.445", 12, "SyncTensorsGraph.445", None),
+        ("jit_f_1795895038816", None, "jit_f", None),
+        ("module_1795895038816", None, "module", None),
+        ("module_0000", 0, "", None),
+        ("host1", None, "", None),
+    ],
+)
+def test_a_folder_is_taken_apart(folder: str, number: int | None, name: str, change: int | None) -> None:
+    parsed = parse_folder(folder)
+    assert (parsed.module_number, parsed.module_name, parsed.change) == (number, name, change)
 
 
 def test_every_kind_but_the_obvious_is_in_the_table() -> None:

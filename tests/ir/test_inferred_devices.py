@@ -36,6 +36,18 @@ def program(*lines: str, header: str = "") -> hlotool.Module:
         (("ROOT r = f32[2] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2}}",), (1, 3)),
         (("ROOT r = f32[2] collective-permute(x), source_target_pairs={{0,1},{1,2}}",), (3, 1)),
         (("ROOT r = f32[2] negate(x)",), (1, 1)),
+        (("ROOT r = f32[2] negate(x), sharding={devices=[4]<=[4]}",), (1, 4)),
+        (("ROOT r = f32[2] negate(x), sharding={devices=[1,2]0,1 last_tile_dim_replicate}",), (1, 2)),
+        (("ROOT r = f32[2] negate(x), sharding={replicated}",), (1, 1)),
+        # Ids of the whole grid count the same devices as the tiles do, and as the pairs of partitions.
+        (("y = f32[2] negate(x), sharding={devices=[8]<=[8]}", _FLATTENED), (1, 8)),
+        (
+            (
+                "y = f32[2] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2}}",
+                _FLATTENED,
+            ),
+            (1, 8),
+        ),
     ],
 )  # fmt: skip
 def test_collectives_tell_how_many(lines: tuple[str, ...], grid: tuple[int, int]) -> None:

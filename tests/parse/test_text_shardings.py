@@ -141,6 +141,10 @@ def named(*dims: ShardedDimension, mesh: Mesh = XY, **parts: tuple[MeshAxis, ...
             Sharding("maximal", device=1, named=NamedSharding(Mesh((), maximal_device=1), ())),
         ),
         (
+            "{single_device[device_id=1]}",
+            Sharding("maximal", device=1, named=NamedSharding(Mesh((), maximal_device=1), ())),
+        ),
+        (
             '{mesh[], manual, metadata={op_name="a"}}',
             Sharding("manual", named=NamedSharding(Mesh(()), ()), metadata=(METADATA,)),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,10 +88,16 @@ def trsm(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     call = named_call(instruction, lowering)
     transpose = _TRANSPOSES[chr(call.option("trans_x"))]
     left, lower = not call.is_option("side", "R"), call.is_option("uplo", "L")
-    return _solution(lowering, left, lower, transpose, call.is_option("diag", "U"))
+    solved = _solution(lowering, left, lower, transpose, call.is_option("diag", "U"))
+    if len(instruction.operands) == 2:
+        return solved
+    # jaxlib 0.4.38 and 0.5.0 hand over a factor of the right side.
+    return lambda a, b, alpha: solved(a, w.multiply(b, alpha))
 
 
-def _solution(lowering: FieldLowering, left: bool, lower: bool, transpose: str, unit: bool) -> Kernel:
+def _solution(
+    lowering: FieldLowering, left: bool, lower: bool, transpose: str, unit: bool
+) -> Callable[[Words, Words], Words]:
     """The numpy backend's substitution; transposed and adjoint are the same for real numbers."""
     real = "TRANSPOSE" if transpose == "ADJOINT" else transpose
 

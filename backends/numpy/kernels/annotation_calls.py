@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from hlotool.analysis.custom_calls import ANNOTATIONS
+from hlotool.backends.numpy.complexes import compose
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, BufferShape
+from hlotool.ir.types import ArrayShape, BufferShape, ElementType
 
 
 @custom_call(*ANNOTATIONS)
@@ -60,8 +61,13 @@ def _poison(shape: ArrayShape) -> Array:
 
 @custom_call("X64Combine")
 def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """A 64-bit integer from its low and high half. XLA: the X64 rewriter of the TPU compiler."""
+    """A 64-bit integer from its low and high half, a complex number from its real and imaginary part.
+
+    XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
+    """
     target = instruction.element_type
+    if target is ElementType.C64:
+        return compose
     if not (target.is_integer and target.bits == 64):
         raise lowering.unsupported(instruction, f"X64Combine to {target}")
     dtype = dtype_of(target)
@@ -70,12 +76,17 @@ def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 @custom_call("X64SplitLow", "X64SplitHigh")
 def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """Half of a 64-bit integer. XLA: the X64 rewriter of the TPU compiler."""
-    source = instruction.operands[0].element_type
+    """Half of a 64-bit integer; of a complex number the real part is the low one, the imaginary the high one.
+
+    XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
+    """
+    source, is_high = instruction.operands[0].element_type, instruction.custom_call_target == "X64SplitHigh"
+    if source is ElementType.C64:
+        return (lambda x: x.imag.copy()) if is_high else (lambda x: x.real.copy())
     if not (source.is_integer and source.bits == 64):
-        raise lowering.unsupported(instruction, f"{instruction.opcode} of {source}")
+        raise lowering.unsupported(instruction, f"{instruction.custom_call_target} of {source}")
     dtype = dtype_of(instruction.element_type)
-    shift = 32 if instruction.custom_call_target == "X64SplitHigh" else 0
+    shift = 32 if is_high else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
 
 

@@ -61,14 +61,14 @@ def ormqr(call: LapackCall, a: Array, factors: Array, c: Array) -> Results:
     return (function(*arguments, a, factors, c, best)[0],)
 
 
-@lapack("trsm", ranks=(2, 2))
-def trsm(call: LapackCall, a: Array, b: Array) -> Results:
-    """Solution of a triangular system."""
+@lapack("trsm", ranks=(2, 2, 0))
+def trsm(call: LapackCall, a: Array, b: Array, alpha: Any = 1) -> Results:
+    """Solution of a triangular system; jaxlib 0.4.38 and 0.5.0 hand over `alpha`, a factor of `b`."""
     from scipy.linalg import blas
 
     return (
         getattr(blas, call.letter + "trsm")(
-            1,
+            alpha,
             a,
             b,
             side=call.is_option("side", "R"),

@@ -1,4 +1,4 @@
-"""How parameters and result of a partitioned program are spread over the devices, where the dump tells.
+"""How the result of a partitioned program is spread over the devices, where the dump tells.
 
 The partitioned program's own text rarely says it; its proto does, and what the partitioner was given, where
 the dump has the program after every pass. Often the program that it was made from does, too: where the user
@@ -20,7 +20,7 @@ from hlotool.parse.sdy import module_meshes, parse_shardings
 from hlotool.values.sharding import leaf_shardings, local_dims
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.
-_ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
+ANNOTATIONS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 
 
 #: The pass that turns a program on global arrays into one for each device.
@@ -79,46 +79,13 @@ def result_shardings(module: Module, stated: Sharding | None, origin: Module) ->
     if stated is not None or len(shapes) != len(wholes):
         return leaf_shardings(module.entry.root.shape, stated)
     return [
-        sharding if sharding is not None and _fits(sharding, shape, whole, module.num_partitions) else None
+        sharding if sharding is not None and fits(sharding, shape, whole, module.num_partitions) else None
         for sharding, shape, whole in zip(declared_shardings(origin), shapes, wholes)
     ]
 
 
-def parameter_shardings(module: Module, origin: Module) -> list[list[Sharding | None]]:
-    """One sharding for each leaf of each of a partitioned program's parameters; None: each device holds all.
-
-    Since jaxlib 0.12 the text of a partitioned program states none: those of the program that it was made
-    from count, where they fit.
-
-    Args:
-        module: the partitioned program.
-        origin: the program on global arrays that it was made from.
-
-    Raises:
-        ValueError: malformed shardings.
-    """
-    given = origin.entry.parameters
-    return [
-        leaf_shardings(parameter.shape, parameter.sharding)
-        if parameter.sharding is not None or number >= len(given)
-        else _as_given(parameter, given[number], module.num_partitions)
-        for number, parameter in enumerate(module.entry.parameters)
-    ]
-
-
-def _as_given(local: Instruction, given: Instruction, count: int) -> list[Sharding | None]:
-    """The shardings of the leaves of a parameter as the program on global arrays states them."""
-    parts = [shape for _, shape in leaves(local.shape)]
-    wholes = [shape for _, shape in leaves(given.shape)]
-    if len(parts) != len(wholes):
-        return [None] * len(parts)
-    return [
-        sharding if sharding is not None and _fits(sharding, part, whole, count) else None
-        for sharding, part, whole in zip(leaf_shardings(given.shape, given.sharding), parts, wholes)
-    ]
-
-
-def _fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
+def fits(sharding: Sharding, local: Shape, whole: Shape, count: int) -> bool:
+    """Whether each of `count` devices holds `local` of an array `whole` that lies like this."""
     if not isinstance(local, ArrayShape) or not isinstance(whole, ArrayShape):
         return False
     try:
@@ -157,7 +124,7 @@ def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, Sh
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
     target = instruction.custom_call_target
     number = index[0] if index else 0
-    if target in _ANNOTATIONS or target == "SPMDShardToFullShape":
+    if target in ANNOTATIONS or target == "SPMDShardToFullShape":
         text = instruction.frontend_attribute("xla.sdy.sharding")
         stated: Sequence[Sharding | None] = parse_shardings(text, meshes) if text else ()
     elif target in LEAVES_REGION:

@@ -27,7 +27,6 @@ from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import Disagreement, assemble, local_dims, split
 from hlotool.workers.work_limit import spend, work_done
 
-_REPLICATED = Sharding("replicated")
 #: Units of work of a run in another process, or on another device, beside what the program does.
 _ELSEWHERE: Final = 2_000_000
 
@@ -139,7 +138,7 @@ class Partitioned:
         module: the partitioned program.
         executable: runs it on all partitions.
         origin: the program on global arrays.
-        given: shardings of the leaves of each parameter, None where every device holds all.
+        given: shardings of the leaves of each parameter.
         shardings: of its result, None where it is not known.
         meshes: that the program speaks of.
     """
@@ -158,7 +157,7 @@ class Partitioned:
         count = module.num_partitions
         wholes = [*origin.parameters, *(p.shape for p in module.entry.parameters[len(origin.parameters) :])]
         self._arguments = [
-            _Spread(p.shape, whole, [sharding or _REPLICATED for sharding in of_leaves], count)
+            _Spread(p.shape, whole, of_leaves, count)
             for p, whole, of_leaves in zip(module.entry.parameters, wholes, given)
         ]
         self._result = _Spread(module.entry.root.shape, origin.result, shardings, count)

@@ -189,10 +189,14 @@ def _kind(culprit: CulpritRecord) -> tuple[object, ...] | None:
 
 
 def _gaps(task: Task) -> list[str]:
-    """Numbers of stages that the dump lacks: XLA leaves no gaps."""
+    """Numbers of stages that the dump lacks: XLA leaves no gaps, and begins anew in a renumbered module."""
     numbers = [stage.sequence for stage in task.module.stages if stage.sequence is not None]
-    known = set(numbers)
-    return [f"{n:04d}: not in the dump" for n in range(max(known, default=0)) if n not in known]
+    found: list[int] = []
+    expected = 0
+    for number in numbers:
+        found += range(0 if number < expected else expected, number)
+        expected = number + 1
+    return [f"{n:04d}: not in the dump" for n in found]
 
 
 def _size(ends: Ends) -> int:

@@ -72,6 +72,18 @@ def test_halves_of_64_bit_integers() -> None:
     assert run(combine, [low, high])[0].tolist() == [0x0123456789ABCDEF, -1]
 
 
+def test_parts_of_complex_numbers() -> None:
+    """As libtpu takes them apart; an infinity stays in its own part."""
+    numbers = np.array([1 + 2j, complex(0, np.inf)], np.complex64)
+    real = run(module('f32[2] custom-call(p0), custom_call_target="X64SplitLow"', "c64[2]"), [numbers])[0]
+    high = 'f32[2] custom-call(p0), custom_call_target="X64SplitHigh"'
+    imaginary = run(module(high, "c64[2]"), [numbers])[0]
+    assert real.tolist() == [1, 0]
+    assert imaginary.tolist() == [2, np.inf]
+    combine = module('c64[2] custom-call(p0, p1), custom_call_target="X64Combine"', "f32[2]", "f32[2]")
+    np.testing.assert_array_equal(run(combine, [real, imaginary])[0], numbers)
+
+
 def test_unknown_calls_that_nothing_needs() -> None:
     """XLA drops them too, unless they have side effects."""
     text = """f32[2] negate(p0)

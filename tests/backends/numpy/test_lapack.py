@@ -13,6 +13,8 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.custom_calls import CUSTOM_CALLS
 from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import Unsupported
+from hlotool.replay.exact import Relation
+from hlotool.replay.exact.task import compare_modules
 
 KINDS = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
 
@@ -247,3 +249,17 @@ ENTRY e {{
     expected = [[5, 4, 2], [5, 1, 2]] if direction == "GT" else [[1, 3, 0], [0, 3, 2]]
     assert indices.tolist() == expected
     np.testing.assert_array_equal(values, np.take_along_axis(x, np.array(expected), 1))
+
+
+def test_trsm_with_a_factor_as_jaxlib_0_4_38_calls_it() -> None:
+    """One factor for the whole batch. Today's library refuses the third operand: the truth goes without."""
+    config = "diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8"
+    operands = shapes("f32", (4, 4), (4, 3))
+    a, b = square("f32"), random_array(np.random.default_rng(4), "f32", (2, 4, 3))
+    plain = run(call_text("lapack_strsm_ffi", operands, operands[1:], config), [a, 2 * b])
+    text = call_text("lapack_strsm_ffi", [*operands, "f32[]"], operands[1:], config)
+    np.testing.assert_array_equal(run(text, [a, b, np.float32(2)]), plain)
+    twice = "two = f32[] constant(2)\n  c = f32[] multiply(x2, two)\n  ROOT y"
+    doubled = text.replace("ROOT y", twice).replace("(x0, x1, x2)", "(x0, x1, c)")
+    assert compare_modules(parse(text), parse(text)).relation is Relation.EQUAL
+    assert compare_modules(parse(text), parse(doubled)).relation is Relation.UNEQUAL

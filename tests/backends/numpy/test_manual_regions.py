@@ -136,6 +136,42 @@ def test_regions_in_hlos_own_words_on_xla(text: str) -> None:
         np.testing.assert_array_equal(ours, other)
 
 
+#: As jaxlib 0.12 writes it: outside of the region shardings say how values lie, inside which axes are manual.
+STATED = f"""HloModule m, num_partitions=4
+{ADD}
+body {{
+ p = f32[2,MANUAL] parameter(0)
+ q = f32[4,4] parameter(1)
+ s = f32[2,MANUAL] all-reduce(p), channel_id=1, replica_groups={{{{0,2}},{{1,3}}}}, use_global_device_ids=true, to_apply=add
+ ROOT t = (f32[2,MANUAL], f32[4,4]) tuple(s, q)
+}}
+ENTRY e {{
+ x = f32[4,4] parameter(0)
+ y = f32[4,4] custom-call(x), custom_call_target="Sharding", sharding={{mesh['x'=2,'y'=2], [{{'x'}}, {{'y'}}]}}
+ w = f32[4,4] custom-call(x), custom_call_target="Sharding", sharding={{mesh['x'=2,'y'=2], [{{}}, {{}}]}}
+ l = (f32[2,MANUAL], f32[4,4]) custom-call(y, w), custom_call_target="xla.sdy.GlobalToLocalShape", sharding={{INSIDE, INSIDE}}
+ c = (f32[2,MANUAL], f32[4,4]) call(l#0, l#1), to_apply=body, sharding={{INSIDE, INSIDE}}
+ g = (f32[2,4], f32[4,4]) custom-call(c#0, c#1), custom_call_target="xla.sdy.LocalToGlobalShape", sharding={{{{mesh['x'=2,'y'=2], [{{}}, {{'y'}}]}}, {{mesh['x'=2,'y'=2], [{{}}, {{}}]}}}}
+ ROOT u = f32[2,4] get-tuple-element(g), index=0
+}}"""  # noqa: E501 - one instruction per line
+
+
+@pytest.mark.parametrize(
+    ("manual", "inside"),
+    [("2", "{mesh['x'=2,'y'=2], manual}"), ("4", "{mesh['x'=2,'y'=2], [{?}, {?}], manual={'x'}}")],
+)
+def test_shard_map_as_shardings_state_it(manual: str, inside: str) -> None:
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    (summed,) = run(STATED.replace("MANUAL", manual).replace("INSIDE", inside), [x])
+    np.testing.assert_array_equal(summed, x[:2] + x[2:])
+
+
+def test_a_border_that_says_nothing() -> None:
+    text = STATED.replace("MANUAL", "2").replace(", sharding={INSIDE, INSIDE}", "")
+    with pytest.raises(Unsupported, match="says which axes are manual"):
+        run(text, [np.zeros((4, 4), np.float32)])
+
+
 GSPMD = f"""HloModule m, num_partitions=4
 {ADD}
 ENTRY e {{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -245,8 +246,27 @@ def test_tiles_that_leave_the_order_of_elements(target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "first"),
+    [
+        ("s32[4,8]{1,0:T(4,128)}", "s32[4,5]{1,0:T(4,128)}", lambda x: x[:, :5]),
+        ("s32[4,8]{1,0:T(4,128)}", "s32[3,8]{1,0:T(4,128)}", lambda x: x[:3]),
+        ("s32[5,1]{0,1:T(1,128)}", "s32[]{:T(128)}", lambda x: x[0, 0]),
+        ("s32[1]{0:T(128)}", "s32[]{:T(128)}", lambda x: x[0]),
+        ("s32[]{:T(128)}", "s32[1,1]{1,0:T(1,128)}", lambda x: x.reshape(1, 1)),
+    ],
+)
+def test_a_bitcast_slices_within_tiles(source: str, target: str, first: Callable[[Any], Any]) -> None:
+    """As in programs that libtpu made: what is left out was there to fill up the tiles, or does so now."""
+    module = parse(one(target, "bitcast(p0)", source))
+    x = numbered(module.entry.parameters[0].array_shape.dims)
+    np.testing.assert_array_equal(NumpyBackend().compile(module).run([x]), first(x))
+
+
+@pytest.mark.parametrize(
     ("source", "target", "reason"),
     [
+        ("f32[4,5]{1,0:T(4,128)}", "f32[4,8]{1,0:T(4,128)}", "unequal sizes"),
+        ("f32[4,8]", "f32[4,5]{1,0:T(4,128)}", "unequal sizes"),
         ("f32[8,128]{1,0:T(8,128)}", "u32[1024]{0:T(1024)}", "tiled differently"),
         ("f32[8,100]{1,0:T(8,128)}", "f32[8,100]{1,0}", "is padded"),
         ("f32[<=4]", "f32[2,2]", "dynamic size"),

@@ -38,6 +38,12 @@ ONES = np.ones(8, np.float32)
         ("XlaRuntimeError: INVALID_ARGUMENT: a\n b", Unsupported, "XLA: INVALID_ARGUMENT: a b"),
         ("JaxRuntimeError: NOT_FOUND: no target", Unsupported, "NOT_FOUND"),
         ('JaxRuntimeError: UNKNOWN: <unknown>:0: error: loc("y"): op', Unsupported, "UNKNOWN"),
+        (
+            "XlaRuntimeError: INTERNAL: Generated function failed: No registered implementation for custom "
+            "call to lapack_spotrf_ffi for Host.",
+            Unsupported,
+            "No registered implementation for custom call to lapack_spotrf_ffi",
+        ),
         ("JaxRuntimeError: INTERNAL: RET_CHECK failure", BackendCrashed, "INTERNAL: RET_CHECK failure"),
         ("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory", BackendOutOfMemory, "Out of memory"),
         ("JaxRuntimeError: INVALID_ARGUMENT: No such compile option: 'x'", UsageError, "No such compile"),

@@ -207,6 +207,24 @@ def test_results_of_manual_regions() -> None:
     assert declared(*(line.replace('{\\"x\\", \\"y\\"}>"', '{\\"y\\"}>"') for line in lines)) == [None]
 
 
+def test_results_of_manual_regions_as_shardings_state_them() -> None:
+    """jaxlib 0.12: which axes are manual stands inside of the region."""
+    manual, by_y = "{mesh['x'=2,'y'=2], manual}", "{mesh['x'=2,'y'=2], [{'y'}]}"
+    lines = (
+        f"{X}, sharding={manual}",
+        f"ROOT l = f32[8] {call('xla.sdy.LocalToGlobalShape', f'sharding={by_y}')}",
+    )
+    assert declared(*lines) == [BY_Y]
+    several = call("xla.sdy.LocalToGlobalShape", f"sharding={{{by_y}, {{replicated}}}}").replace(
+        "(x)", "(x, x)"
+    )
+    element = (f"l = (f32[8], f32[4]) {several}", "ROOT e = f32[8] get-tuple-element(l), index=0")
+    assert declared(lines[0], *element) == [BY_Y]
+    # Where an axis is left to the partitioner, it may divide further.
+    partly = "{mesh['x'=2,'y'=2], [{?}], manual={'y'}}"
+    assert declared(lines[0].replace(manual, partly), *element) == [None]
+
+
 def test_declarations_that_do_not_fit_do_not_count() -> None:
     origin = parse_module("""HloModule m, num_partitions=4
 ENTRY e {
