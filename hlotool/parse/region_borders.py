@@ -31,7 +31,7 @@ class Border:
 
     Attributes:
         shardings: of the global values, one per operand; None where one is not stated.
-        manual: names of the axes along which the region is manual; None where they have no names: then all are.
+        manual: names of the axes along which the region is manual; None where they have none: then all are.
     """
 
     shardings: tuple[Sharding | None, ...]
