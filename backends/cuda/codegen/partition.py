@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from hlotool.backends.cuda.codegen.choices import Choices
 from hlotool.backends.cuda.codegen.columns import Columns
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.expansion import expanded, leaves_of, parts_of, simplified
@@ -141,6 +142,12 @@ def is_long(reduction: Instruction) -> bool:
     return not shape.is_serial and shape.results > 0
 
 
+def _is_shared(reduction: Instruction) -> bool:
+    """Whether threads may share the elements of a result."""
+    combine = combiner(reduction)
+    return combine.is_tree or combine.is_choice
+
+
 #: What stands for the results of each reduction.
 _Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
@@ -205,7 +212,7 @@ class _Builder:
         inputs = self._inputs([operand for r in group.members for operand in r.operands])
         if (made := MAKERS.get(group.members[0].opcode)) is not None:
             return made(group.members[0], results, inputs)
-        if group.geometry is None or not all(combiner(r).is_tree for r in group.members):
+        if group.geometry is None or not _is_shared(group.members[0]):
             return [loop(results, inputs)]
         states = states_of(group.members, parts)
         finals = self._finals(group.geometry, group.members)
@@ -222,6 +229,8 @@ class _Builder:
 
     def _tree(self, shape: Geometry, states: Sequence[State], outputs: Sequence[Instruction]) -> list[Kernel]:
         inputs = self._inputs([*outputs, *(s.reduction for s in states)])
+        if combiner(states[0].reduction).is_choice:
+            return Choices(shape, states[0], inputs, outputs).kernels()
         if reads_rows(shape, states, inputs):
             return Rows(shape, [states], inputs, outputs).kernels()
         return Columns(shape, states, inputs, outputs).kernels()
@@ -300,7 +309,14 @@ class _Builder:
                 continue
             shape = geometry(instruction)
             first = depth[instruction]
-            joined = next((n for n in range(first, len(groups)) if groups[n].geometry == shape), len(groups))
+            alike = (n for n in range(first, len(groups)) if groups[n].geometry == shape)
+            # What is no sum or the like has kernels of its own.
+            is_alone = not combiner(instruction).is_tree
+            joined = (
+                len(groups)
+                if is_alone
+                else next((n for n in alike if combiner(groups[n].members[0]).is_tree), len(groups))
+            )
             if joined == len(groups):
                 groups.append(_Group(shape))
             groups[joined].members.append(instruction)

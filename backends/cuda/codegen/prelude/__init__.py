@@ -8,6 +8,7 @@ from importlib.resources import files
 #: Later ones use what earlier ones define.
 HEADERS = (
     "phases.h",
+    "choices.h",
     "tiles.h",
     "elements.h",
     "complex.h",
