@@ -311,10 +311,6 @@ class Emitter:
             return self.define(computed(kind), load(pointer, self.index(position), kind))
         return self.define(computed(kind), load(self._lanes(pointer, kind, base), "lane", kind))
 
-    def move(self, pointer: str, position: Expr, target: str, kind: ElementType) -> None:
-        """Copy an element of a run to another place, in the type in which it is computed."""
-        self.add(f"{target} = {self.load(pointer, position, kind)};")
-
     def _lanes(self, pointer: str, kind: ElementType, base: Expr) -> str:
         """What neighbouring elements are called; a vector where their place is a multiple of its width."""
         assert self._run is not None

@@ -26,7 +26,7 @@ template <> struct Unsigned<8> { typedef u64 type; };
 #define INLINE
 #define RESTRICT __restrict__
 #define KERNEL(name, ...) extern "C" __global__ __launch_bounds__(NT) void name(__VA_ARGS__)
-#define SHARED(T, name, count) __shared__ T name[count]
+#define SHARED(T, name, count) __shared__ alignas(16) T name[count]
 #define EACH_LANE _Pragma("unroll") for (int lane = 0; lane < lanes.count; ++lane)
 FN i64 block_id() { return blockIdx.x; }
 FN i64 grid_size() { return gridDim.x; }
@@ -86,10 +86,10 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
   const Index first = left + threadIdx.x * V;
   if (threadIdx.x < 32 && first < right) f((int)threadIdx.x, first, Run<V>());
 }
-// The elements of a tile of 32 x 32 with `rows` and `count` at its edges: f(row, first, run) from `left` on.
-template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
-  if (threadIdx.x % 32 < count)
-    for (int row = threadIdx.x / 32; row < rows; row += NT / 32) f(row, (Index)(left + threadIdx.x % 32), Run<1>());
+// The elements of a tile of 32 runs in a row, with `rows` and `count` at its edges: f(row, first, run) from `left` on.
+template <int V, class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+  if (threadIdx.x % 32 * V < count)
+    for (int row = threadIdx.x / 32; row < rows; row += NT / 32) f(row, (Index)(left + threadIdx.x % 32 * V), Run<V>());
 }
 template <class T> FN T from_lane(T value, int distance) {  // of the thread so many lanes on
   const int words = (sizeof(T) + 3) / 4;
@@ -195,9 +195,9 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
     f((int)((first - left) / V), (Index)first, run);
   });
 }
-template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+template <int V, class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
   EACH(int, row, 0, rows)
-    each_part<1>(left, left + count, [&](i64 first, Run<1> run) INLINE { f(row, (Index)first, run); });
+    each_part<V>(left, left + count, [&](i64 first, Run<V> run) INLINE { f(row, (Index)first, run); });
 }
 template <int COUNT, class T, class F> FN void halves(T* values, F f) {
 #pragma GCC unroll 8
