@@ -165,7 +165,7 @@ def _kernel(
         tiles[pointer, position] = load(f"near{number}", "lane", kind)
         declared.append(f"SHARED({stored(kind)}, tile{number}, {side * _STEP * unit});")
         begin = len(filling.statements)
-        with filling.block(f"turn<{unit}>(tile{number}, height, width, [&](int near) INLINE"):
+        with filling.block(f"turn_tile<{unit}>(tile{number}, height, width, [&](int near) INLINE"):
             filling.add("const Index column = left + near;")
             filling.add(f"return {pointer} + {filling.index(position - row)} + top;")
         filled += [*filling.statements[begin:], ");"]

@@ -33,7 +33,7 @@ template <class F> FN void each_share(i64 width, F f) {
 // 32 banks.
 template <int V> FN int turned(int row, int column) { return (row % V * 32 + row / V) * 33 * V + column; }
 // at(column) is where the elements of a column lie, the rows below each other; `rows` and `columns` are multiples of V.
-template <int V, class T, class At> FN void turn(T* tile, int rows, int columns, At at) {
+template <int V, class T, class At> FN void turn_tile(T* tile, int rows, int columns, At at) {
 #ifdef __CUDACC__
   const int rounds = 32 * 32 / NT, row = threadIdx.x % 32 * V, first = threadIdx.x / 32 * V, step = NT / 32 * V;
   typename Vector<T, V>::Elements loaded[rounds][V];
