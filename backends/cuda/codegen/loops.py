@@ -82,10 +82,15 @@ def _loops_over(
     write, buffers = partial(write_outputs, outputs), [*inputs, *outputs.values()]
     columns = _run(size, inputs, write)
     whole = _columns(size, inputs, buffers, write, (0, max(1, columns), max(1, columns)))
-    edges = sorted({0, columns, *(e for e in whole.emitter.edges if 0 < e < columns)})
-    if not 2 < len(edges) <= _MOST_PARTS + 1:
+    edges = {e for e in whole.emitter.edges if 0 < e < columns}
+    # Parts begin at vectors: where an edge is inside of one, its elements are computed each in its own way.
+    width = vector_width(buffers, columns, size)
+    parts = sorted({0, columns, *(e - e % width for e in edges), *(e + -e % width for e in edges)})
+    if not 2 < len(parts) <= _MOST_PARTS + 1:
+        parts = sorted({0, columns, *edges})
+    if not 2 < len(parts) <= _MOST_PARTS + 1:
         return [whole]
-    return [_columns(size, inputs, buffers, write, (a, b, columns)) for a, b in pairwise(edges)]
+    return [_columns(size, inputs, buffers, write, (a, b, columns)) for a, b in pairwise(parts)]
 
 
 def _run(size: int, inputs: Sequence[Instruction], write: _Write) -> int:

@@ -48,6 +48,27 @@ template <class T, int V> struct Lanes : Vector<T, V> {
   FN Lanes(const T* base, i64 place) { this->elements = *(const typename Vector<T, V>::Elements*)(base + place); }
   FN const T& operator[](int lane) const { return this->elements.at[lane]; }
 };
+// V neighbours at any place of memory that is a multiple of V long: the two vectors that hold them, shifted.
+template <class T, int V> struct Shifted {
+  static const int bytes = sizeof(T) * V, words = bytes / 4;
+  union Elements { T at[V]; u32 word[words]; FN Elements() {} } elements;
+  FN Shifted(const T* base, i64 place) {
+    union Both { typename Vector<T, V>::Elements half[2]; u32 word[2 * words]; FN Both() {} } both;
+    const int shift = (int)(place % V), bits = shift * (int)sizeof(T) * 8;
+    const typename Vector<T, V>::Elements* const from = (const typename Vector<T, V>::Elements*)(base + (place - shift));
+    both.half[0] = from[0];
+    both.half[1] = from[shift != 0];
+#pragma unroll
+    for (int step = words / 2; step; step /= 2)
+#pragma unroll
+      for (int i = 0; i + step < 2 * words; ++i)
+        if (bits / 32 & step) both.word[i] = both.word[i + step];
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      elements.word[i] = (u32)(((u64)both.word[i + 1] << 32 | both.word[i]) >> (bits % 32));
+  }
+  FN const T& operator[](int lane) const { return elements.at[lane]; }
+};
 template <class T, int V> struct Stores : Vector<T, V> {
   T* to;
   FN Stores(T* base, i64 place) : to(base + place) {}
@@ -141,6 +162,11 @@ template <class T, int V> FN T* vector_at(T* base, i64 place) {
 template <class T, int V> struct Lanes {
   const T* from;
   FN Lanes(const T* base, i64 place) : from(vector_at<const T, V>(base, place)) {}
+  FN const T& operator[](int lane) const { return from[lane]; }
+};
+template <class T, int V> struct Shifted {
+  const T* from;
+  FN Shifted(const T* base, i64 place) : from(base + place) {}
   FN const T& operator[](int lane) const { return from[lane]; }
 };
 template <class T, int V> struct Stores {
