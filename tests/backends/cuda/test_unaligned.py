@@ -1,4 +1,4 @@
-"""Vectors that begin anywhere: slices, pads, concatenations at odd places, by plain loops and as CUDA runs them."""
+"""Vectors that begin anywhere: slices, pads and concatenations at odd places, also as CUDA runs them."""
 
 from __future__ import annotations
 

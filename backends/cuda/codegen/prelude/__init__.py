@@ -10,6 +10,7 @@ HEADERS = (
     "phases.h",
     "choices.h",
     "tiles.h",
+    "scatters.h",
     "elements.h",
     "complex.h",
     "arithmetic.h",

@@ -16,18 +16,6 @@ template <class F> FN void each_term(F f) {
 #endif
 }
 
-// ---- shares: f(share, shares, lane, lanes), where lanes go through elements in a row together ----
-template <class F> FN void each_share(i64 width, F f) {
-#ifdef __CUDACC__
-  const i64 lanes = width < NT ? width : NT, thread = block_id() * NT + threadIdx.x, shares = grid_size() * NT / lanes;
-  if (thread / lanes < shares) f(thread / lanes, shares, thread % lanes, lanes);
-#else
-  // Few shares, since each looks at everything: the first of the blocks of each.
-  const i64 blocks = grid_size(), shares = blocks < 4 ? blocks : 4, share = block_id() * shares / blocks;
-  if (block_id() == 0 || share != (block_id() - 1) * shares / blocks) f(share, shares, 0, 1);
-#endif
-}
-
 // ---- tiles that are turned: 32 * V rows and columns, in units of V neighbours, 33 of them to a row ----
 // Neighbours in memory lie V rows apart: whether threads write neighbours of a column or read those of a row, they meet
 // 32 banks.
