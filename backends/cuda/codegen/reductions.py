@@ -171,14 +171,15 @@ def reduce(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     accumulators = _accumulators(emitter, combine, inits)
     dims = array_shape(inputs[0]).dims
     sizes = [dims[d] for d in reduced]
+    length = prod(sizes)
 
     def values(parts: Sequence[Expr]) -> list[str]:
         counted, others = dict(zip(reduced, parts)), iter(kept)
         place = [counted[d] if d in counted else next(others) for d in range(len(dims))]
         return [emitter.value(x, place) for x in inputs]
 
-    if combine.is_choice and prod(sizes):
-        chosen = _chosen(emitter, combine, lambda n: values(split(constant(n), sizes)), 0, prod(sizes))
+    if combine.is_choice and length > 0:
+        chosen = _chosen(emitter, combine, lambda n: values(split(constant(n), sizes)), 0, length)
         _accumulate(emitter, combine, accumulators, chosen)
     else:
         with emitter.loops(sizes) as counters:

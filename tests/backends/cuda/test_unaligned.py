@@ -13,7 +13,7 @@ from support.gpu_kernels import kernels_of
 from support.kernels import differing, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.codegen import schedules
+from hlotool.backends.cuda.codegen import loops, schedules
 from hlotool.backends.cuda.compilers import find_nvcc
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.ir.dtypes import DTYPES
@@ -77,7 +77,32 @@ def test_long_rows_are_read_and_written_by_vectors(kind: str, width: int, tmp_pa
     kernels = kernels_of(module)
     text = "\n".join(kernel.source for kernel in kernels)
     assert f"Shifted<{'float' if kind == 'f32' else kind}, {width}>" in text
-    loops = [(int(n), int(v)) for n, v in re.findall(r"each_run<Index, 256, (\d+), (\d+)>", text)]
+    loops = [(int(n), int(v)) for n, v in re.findall(r"each_run<Index, 256, (\d+), (\d+), 1>", text)]
     assert all(v == width for n, v in loops if n > 8)
     compiled = compile_kernels(kernels, "sm_90", folder=tmp_path)
     assert all(not c.resources.spill_stores and not c.resources.stack for c in compiled.values())
+
+
+@needs_compiler
+@pytest.mark.parametrize("rows", [1, 37])
+def test_several_runs_at_once(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is left for the last round of a loop that takes several runs; as CUDA runs it."""
+    monkeypatch.setattr(loops, "MAX_GRID", 2)
+    monkeypatch.setattr(schedules, "_SMALL", 0)
+    columns = 4 * 2 * 256 * 4 * 2 // rows // 4 * 4 + 4
+    module = parse_module(f"""HloModule m
+ENTRY e {{
+  x = f32[{rows},{columns}] parameter(0)
+  b = f32[{columns}] parameter(1)
+  w = f32[{rows},{columns}] broadcast(b), dimensions={{1}}
+  ROOT r = f32[{rows},{columns}] add(x, w)
+}}
+""")
+    rng = np.random.default_rng(rows)
+    arguments = [rng.standard_normal(dims).astype(np.float32) for dims in ((rows, columns), (columns,))]
+    (expected,) = on_numpy(module, arguments)
+    executable = EmulatorBackend(builder=FiberBuilder(tmp_path)).compile(module)
+    assert re.findall(r"each_run<Index, \d+, \d+, 4, (\d)>", executable.kernels[0].source) == ["2"]
+    assert differing(leaves(executable.run(arguments))[0], expected) == 0
+    for backward in (False, True):
+        assert differing(on_kernels(module, arguments, backward)[0], expected) == 0

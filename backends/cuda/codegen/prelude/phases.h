@@ -80,12 +80,21 @@ template <class F> FN void each_thread(F f, int active = NT) {
   if (threadIdx.x < active) f((int)threadIdx.x);
 }
 FN void barrier() { __syncthreads(); }
-// f(row, first, run) for runs of V columns that together are all elements of ROWS x COLUMNS.
-template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+// f(row, first, run) for runs of V columns that together are all elements of ROWS x COLUMNS; a thread takes up to AHEAD
+// of them at once.
+template <class Index, i64 ROWS, i64 COLUMNS, int V, int AHEAD, class F> FN void each_run(F f) {
   typedef UNSIGNED(Index) Number;
   const Number columns = (Number)(COLUMNS / V), total = (Number)(ROWS * (COLUMNS / V));
-  for (Number i = (Number)block_id() * NT + threadIdx.x; i < total; i += (Number)grid_size() * NT)
+  const Number step = (Number)grid_size() * NT;
+  const auto at = [&](Number i) INLINE {
     f((Index)(ROWS == 1 ? 0 : i / columns), (Index)((ROWS == 1 ? i : i % columns) * V), Run<V>());
+  };
+  Number i = (Number)block_id() * NT + threadIdx.x;
+  if (AHEAD > 1)
+    for (; i + (AHEAD - 1) * step < total; i += AHEAD * step)
+#pragma unroll
+      for (int ahead = 0; ahead < AHEAD; ++ahead) at(i + ahead * step);
+  for (; i < total; i += step) at(i);
 }
 // Teams of TEAM threads: thread t runs f(t, first, run) for each TEAM-th run from its place in the team on.
 template <int TEAM, int V, class Index, class F> FN void each_in_team(int teams, Index begin, Index end, F f) {
@@ -188,7 +197,7 @@ template <int V, class F> FN void each_part(i64 left, i64 right, F f) {
   f(left, Run<V>{(int)(right - left)});
 #endif
 }
-template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+template <class Index, i64 ROWS, i64 COLUMNS, int V, int AHEAD, class F> FN void each_run(F f) {
   const i64 part = ((ROWS * COLUMNS / V + grid_size() - 1) / grid_size()) * V;
   const i64 begin = block_id() * part, end = begin + part < ROWS * COLUMNS ? begin + part : ROWS * COLUMNS;
   if (begin >= end) return;
