@@ -34,6 +34,8 @@ from hlotool.passes.reduction_geometry import Geometry
 _VECTORS, _UNALIGNED = 4, 8
 #: Tiles of a block: so many totals lie in shared memory, and fewer rows get a block for several of them.
 _MOST_TILES, _TILES = 512, 16
+#: Bytes of the totals.
+_SHARED = 32 << 10
 #: Blocks that the first of two passes should have, and the shortest chunk.
 _BLOCKS, _SHORTEST_CHUNK = 1024, 1 << 13
 #: In reductions of columns: elements of a thread, rows of threads, and 4-byte words that a thread holds.
@@ -188,7 +190,8 @@ class Choices:
 
     def _chunk(self, length: int, tile: int) -> int:
         """How many elements of a row a block reduces: a power of two, as trees of neighbours are cut."""
-        most = _MOST_TILES * tile
+        held = sum(max(8, kind.bits) // 8 for kind in self.state.combine.held)
+        most = min(_MOST_TILES, _power_above(_SHARED // held + 1) // 2) * tile
         rows = self.shape.results
         if self.shape.has_few_long_rows:
             wanted = max(_SHORTEST_CHUNK, -(-length * rows // _BLOCKS))

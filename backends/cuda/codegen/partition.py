@@ -142,10 +142,14 @@ def is_long(reduction: Instruction) -> bool:
     return not shape.is_serial and shape.results > 0
 
 
+#: A choice between more values at once takes more shared memory than there is.
+_MOST_CHOSEN = 8
+
+
 def _is_shared(reduction: Instruction) -> bool:
     """Whether threads may share the elements of a result."""
     combine = combiner(reduction)
-    return combine.is_tree or combine.is_choice
+    return combine.is_tree or (combine.is_choice and len(combine.kinds) <= _MOST_CHOSEN)
 
 
 #: What stands for the results of each reduction.
@@ -229,7 +233,7 @@ class _Builder:
 
     def _tree(self, shape: Geometry, states: Sequence[State], outputs: Sequence[Instruction]) -> list[Kernel]:
         inputs = self._inputs([*outputs, *(s.reduction for s in states)])
-        if combiner(states[0].reduction).is_choice:
+        if not combiner(states[0].reduction).is_tree:
             return Choices(shape, states[0], inputs, outputs).kernels()
         if reads_rows(shape, states, inputs):
             return Rows(shape, [states], inputs, outputs).kernels()

@@ -116,6 +116,22 @@ def test_lists_as_long_as_they_are() -> None:
         assert [differing(a, b) for a, b in zip(found, expected, strict=True)] == [0, 0]
 
 
+@needs_compiler
+def test_more_chunks_than_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that find nothing in the first 256 chunks go on with the others; as CUDA runs them."""
+    for name, value in (("_CHUNK", 16), ("_PER_BLOCK", 64)):
+        monkeypatch.setattr(scatters, name, value)
+    shapes = [(8, 1, 9000)]
+    module, arguments = _module("f32", shapes), _arguments("f32", shapes)
+    arguments[1][: 16 * 256] = 0
+    expected = on_numpy(module, arguments)
+    builder = FiberBuilder(tmp_path)
+    executable = EmulatorBackend(builder=builder).compile(module)
+    for builder.backward in (False, True):
+        assert differing(leaves(executable.run(arguments))[0], expected[0]) == 0
+    assert differing(on_kernels(module, arguments, backward=True)[0], expected[0]) == 0
+
+
 _SEVERAL = """HloModule m
 change {
   a = f32[] parameter(0)

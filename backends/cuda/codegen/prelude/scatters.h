@@ -40,6 +40,7 @@ template <int SIZE, int MOST, int CHUNKS, class Apply> FN void each_update(const
   SHARED(u64, list, MOST);
   Private<int> first, count;
   for (int chunk = 0; chunk < CHUNKS; chunk += NT) {
+    if (chunk) barrier();  // all have read the total
     phase([&](int t) INLINE {
       const u64* const mine = keys + (i64)(chunk + t) * SIZE;
       first(t) = chunk + t < CHUNKS ? count_below<SIZE>(mine, (u64)begin * SIZE) : 0;
