@@ -208,7 +208,7 @@ def _sorting(plan: _Scatter, keys: Part, size: int, inputs: Sequence[Instruction
         "const Index update = chunk + i; u64 key = ~0ull;",
         *emitter.statements,
         "keys[i] = key; } });",
-        f"sort_keys<{size}>(keys);",
+        f"sort_keys(keys, {size});",
         f"each_thread({each} out0[chunk + i] = keys[i]; }} }});",
     ]
     return assemble(inputs, [keys], body, keys.size // size, [emitter], keys.size, "order of updates")

@@ -163,14 +163,15 @@ def _kernel(
     row = Expr(((Variable("row", 0, axes.rows - 1), 1),))
     for number, (pointer, position, kind) in enumerate(loads):
         tiles[pointer, position] = load(f"near{number}", "lane", kind)
-        declared.append(f"SHARED({stored(kind)}, tile{number}, {side * _STEP * unit});")
+        declared.append(f"SHARED(Cell<{stored(kind)}>::type, tile{number}, {side * _STEP * unit});")
         begin = len(filling.statements)
-        with filling.block(f"turn_tile<{unit}>(tile{number}, height, width, [&](int near) INLINE"):
+        with filling.block(
+            f"turn_tile<{stored(kind)}, {unit}>(tile{number}, height, width, [&](int near) INLINE"
+        ):
             filling.add("const Index column = left + near;")
             filling.add(f"return {pointer} + {filling.index(position - row)} + top;")
         filled += [*filling.statements[begin:], ");"]
-        place = f"turned<{unit}>(near, first - left)"
-        read.append(f"const Lanes<{stored(kind)}, {unit}> near{number}(tile{number}, {place});")
+        read.append(f"const Turned<{stored(kind)}, {unit}> near{number}(tile{number}, near, first - left);")
     emptying = Emitter(pointers_of(inputs), run_along("column", axes.columns, unit), tiles=tiles)
     write_outputs(dict(enumerate(outputs)), emptying, axes.place)
     body = [

@@ -199,7 +199,7 @@ def test_transpositions_of_neighbours(kind: str, unit: int, monkeypatch: pytest.
     found = [
         int(n)
         for k in emulator().compile(parse_module(text)).kernels
-        for n in re.findall(r"turn_tile<(\d)>", k.source)
+        for n in re.findall(r"turn_tile<\w+, (\d)>", k.source)
     ]
     assert found == [*units.values(), unit]
 

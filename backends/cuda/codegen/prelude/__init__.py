@@ -9,9 +9,9 @@ from importlib.resources import files
 HEADERS = (
     "phases.h",
     "choices.h",
-    "tiles.h",
     "scatters.h",
     "elements.h",
+    "tiles.h",
     "complex.h",
     "arithmetic.h",
     "functions.h",

@@ -1,12 +1,12 @@
 // ---- scatters: updates sorted by the row that they change, and the blocks that own these rows ----
 
-// SIZE numbers, none of which is there twice but the largest, in ascending order; a bitonic sort.
-template <int SIZE> FN void sort_keys(u64* keys) {
-  for (int size = 2; size <= SIZE; size *= 2)
+// Numbers, a power of two of them, none of which is there twice but the largest, in ascending order; a bitonic sort.
+FN void sort_keys(u64* keys, int count) {
+  for (int size = 2; size <= count; size *= 2)
     for (int step = size / 2; step; step /= 2)
       phase([&](int t) INLINE {
-        for (int i = t; i < SIZE / 2; i += NT) {
-          const int low = i / step * 2 * step + i % step;
+        for (int i = t; i < count / 2; i += NT) {
+          const int low = 2 * i - (i & (step - 1));
           const u64 a = keys[low], b = keys[low + step];
           const bool is_swapped = (a > b) != ((low & size) != 0);
           keys[low] = is_swapped ? b : a;
@@ -24,12 +24,12 @@ template <int SIZE> FN int count_below(const u64* keys, u64 limit) {
   }
   return low;
 }
-// NT numbers become the sums of those up to each.
-FN void sum_up(int* numbers) {
+// The first COUNT of a block's numbers become the sums of those up to each.
+template <int COUNT> FN void sum_up(int* numbers) {
   Private<int> before;
-  for (int step = 1; step < NT; step *= 2) {
-    phase([&](int t) INLINE { before(t) = t < step ? 0 : numbers[t - step]; });
-    phase([&](int t) INLINE { numbers[t] += before(t); });
+  for (int step = 1; step < COUNT; step *= 2) {
+    phase([&](int t) INLINE { before(t) = t < step ? 0 : numbers[t - step]; }, COUNT);
+    phase([&](int t) INLINE { numbers[t] += before(t); }, COUNT);
   }
 }
 // Of rows from `begin` to `end`, up to MOST updates at a time: apply(list, count), the list sorted by row - begin in the
@@ -47,19 +47,22 @@ template <int SIZE, int MOST, int CHUNKS, class Apply> FN void each_update(const
       count(t) = chunk + t < CHUNKS ? count_below<SIZE>(mine, (u64)end * SIZE) - first(t) : 0;
       ends[t] = count(t);
     });
-    sum_up(ends);
-    const int total = ends[NT - 1];
+    const int most = CHUNKS < NT ? CHUNKS : NT;
+    sum_up<most>(ends);
+    const int total = ends[most - 1];
     for (int from = 0; from < total; from += MOST) {
       const int here = total - from < MOST ? total - from : MOST;
+      int sorted = 1;
+      while (sorted < here) sorted *= 2;
       phase([&](int t) INLINE {
         const int start = ends[t] - count(t) - from;
         for (int i = start < 0 ? -start : 0; i < count(t) && start + i < MOST; ++i) {
           const u64 key = keys[(i64)(chunk + t) * SIZE + first(t) + i];
           list[start + i] = (key / SIZE - (u64)begin) << 32 | ((u64)(chunk + t) * SIZE + key % SIZE);
         }
-        for (int i = here + t; i < MOST; i += NT) list[i] = ~0ull;
+        for (int i = here + t; i < sorted; i += NT) list[i] = ~0ull;
       });
-      sort_keys<MOST>(list);
+      sort_keys(list, sorted);
       apply(list, here);
       barrier();
     }
