@@ -110,8 +110,12 @@ class Choices:
             f"tiles_reduce<{size}, {tiles}, Index>(totals, rows, length, "
             f"[&](int place, Index ahead, int count, {self.state.ctype}* values, auto lanes) INLINE {{",
             "const Index row = group + place, first = begin + ahead;",
-            *run_body(loading)[:-1],
-            f"if (lane < count) values[lane] = {value};" if length % size else f"values[lane] = {value};",
+            *loading.head,
+            # Rows may end in the middle of what a thread takes.
+            "EACH_LANE if (lane < count) {" if length % size else "EACH_LANE {",
+            "const Index column = first + lane;",
+            *loading.statements,
+            f"values[lane] = {value};",
             f"}} }}, {self.state.accumulator.joins});",
             f"totals_reduce<{tiles}>(totals, rows, (int)((length - 1) / {WARP * size}) + 1, "
             f"{self.state.accumulator.joins});",
@@ -120,9 +124,6 @@ class Choices:
             *body,
             "}, rows);",
         ]
-        if length % size:  # loads, too, stop at the end of the row
-            at = lines.index("EACH_LANE {")
-            lines[at] = "EACH_LANE if (lane < count) {"
         grid = -(-rows // per_block) * chunks
         schedule = "choices of rows" + (", further pass" if parts else "")
         made = assemble(inputs, kept or self.outputs, lines, grid, self._emitters, rows * length, schedule)

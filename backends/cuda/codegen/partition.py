@@ -152,6 +152,12 @@ def _is_shared(reduction: Instruction) -> bool:
     return combine.is_tree or (combine.is_choice and len(combine.kinds) <= _MOST_CHOSEN)
 
 
+def _are_joined(first: Instruction, second: Instruction) -> bool:
+    """Whether one kernel does reductions of one geometry; choices have kernels of their own."""
+    one, other = combiner(first), combiner(second)
+    return one.is_tree is other.is_tree and not (one.is_choice or other.is_choice)
+
+
 #: What stands for the results of each reduction.
 _Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
@@ -314,13 +320,7 @@ class _Builder:
             shape = geometry(instruction)
             first = depth[instruction]
             alike = (n for n in range(first, len(groups)) if groups[n].geometry == shape)
-            # What is no sum or the like has kernels of its own.
-            is_alone = not combiner(instruction).is_tree
-            joined = (
-                len(groups)
-                if is_alone
-                else next((n for n in alike if combiner(groups[n].members[0]).is_tree), len(groups))
-            )
+            joined = next((n for n in alike if _are_joined(groups[n].members[0], instruction)), len(groups))
             if joined == len(groups):
                 groups.append(_Group(shape))
             groups[joined].members.append(instruction)
