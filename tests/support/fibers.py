@@ -15,7 +15,7 @@ from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
 from hlotool.ir.dtypes import dtype_of
 
 _HEADER = Path(__file__).with_suffix(".h")
-_SHARED = "#define SHARED(T, name, count) __shared__ T name[count]"
+_SHARED = "#define SHARED(T, name, count) __shared__ alignas(16) T name[count]"
 _FLAGS = ("-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fPIC", "-shared", "-x", "c++")
 
 

@@ -8,7 +8,7 @@ into kernels.
 recursion over index expressions (`indices`); `rules` says which operations are known. Their families are
 `movement`, `bits`, `reductions`, `contractions`, `convolutions`, `scatters`, `pooling` and `random_bits`.
 
-`loops`, `rows`, `columns`, `transpositions` and `product_tiles` write the loops, trees and tiles around them,
-`own_kernels` says what is not computed where it is read, and `schedules` puts kernels together. `prelude` is
-what the generated source is built on. Nothing here compiles or runs anything.
+`loops`, `rows`, `columns`, `choices`, `transpositions` and `product_tiles` write the loops, trees and tiles
+around them, `own_kernels` says what is not computed where it is read, and `schedules` puts kernels together.
+`prelude` is what the generated source is built on. Nothing here compiles or runs anything.
 """

@@ -121,6 +121,12 @@ _BY_FAMILY = {
     TypeClass.PRED: _PREDS,
     TypeClass.COMPLEX: _COMPLEX,
 }
+#: What hardware computes in bf16 itself, without a conversion of its own.
+_OF_BF16 = {
+    "add": "bf16_sum({0}, {1})",
+    "subtract": "bf16_difference({0}, {1})",
+    "multiply": "bf16_product({0}, {1})",
+}
 _RELATIONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
 #: Operations whose result is one of the operands, or is exact: nothing to round.
@@ -194,6 +200,8 @@ def _operation(instruction: Instruction, kind: ElementType, values: Sequence[str
     template, result = _BY_FAMILY[kind.family].get(instruction.opcode), element_type(instruction)
     if template is None:
         raise NotGenerated(f"not written for {kind}", instruction)
+    if kind is result is ElementType.BF16 and instruction.opcode in _OF_BF16:
+        return _OF_BF16[instruction.opcode].format(*values)
     text = template.replace("BITS", str(kind.bits)).format(*values)
     if kind.is_floating and instruction.opcode in _EXACT and result is kind:
         return finished(text, kind) if instruction.opcode == "negate" and kind in _UNSIGNED else text

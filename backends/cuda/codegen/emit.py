@@ -311,25 +311,28 @@ class Emitter:
             return self.define(computed(kind), load(pointer, self.index(position), kind))
         return self.define(computed(kind), load(self._lanes(pointer, kind, base), "lane", kind))
 
-    def move(self, pointer: str, position: Expr, target: str, kind: ElementType) -> None:
-        """Copy an element of a run to another place, in the type in which it is computed."""
-        self.add(f"{target} = {self.load(pointer, position, kind)};")
-
     def _lanes(self, pointer: str, kind: ElementType, base: Expr) -> str:
-        """What neighbouring elements are called; a vector where their place is a multiple of its width."""
+        """What neighbouring elements are called: a vector, or two where their place is no multiple of one."""
         assert self._run is not None
         key, place = ("lanes", pointer, base), self.index(base)
         known = self._known(key)
         if known is None:
-            name = self.name("w")
-            if self._run.width > 1 and (base - self._run.first).is_multiple(self._run.width):
-                self.head.append(
-                    f"const Lanes<{stored(kind)}, {self._run.width}> {name}({pointer}, {place});"
-                )
+            name, width = self.name("w"), self._run.width
+            if width > 1 and (base - self._run.first).is_multiple(width):
+                self.head.append(f"const Lanes<{stored(kind)}, {width}> {name}({pointer}, {place});")
+            elif self._has_vectors(pointer, kind):
+                self.head.append(f"const Shifted<{stored(kind)}, {width}> {name}({pointer}, {place});")
             else:
                 self.head.append(f"const {stored(kind)}* const {name} = {pointer} + {place};")
             known = self._scopes[0][key] = (name,)
         return known[0]
+
+    def _has_vectors(self, pointer: str, kind: ElementType) -> bool:
+        """Whether memory can be read by aligned vectors, the last of its elements, too."""
+        width = 1 if self._run is None else self._run.width
+        bits = max(8, kind.bits)
+        sizes = (array_shape(i).size for i, name in self._buffers.items() if name == pointer)
+        return width > 1 and width * bits >= 32 and bits <= 32 and next(sizes, 1) % width == 0
 
     def store(self, pointer: str, position: Expr, value: str, kind: ElementType) -> None:
         """Write a value to a place in memory."""

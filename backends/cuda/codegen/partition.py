@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from hlotool.backends.cuda.codegen.choices import Choices
 from hlotool.backends.cuda.codegen.columns import Columns
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.expansion import expanded, leaves_of, parts_of, simplified
@@ -141,6 +142,22 @@ def is_long(reduction: Instruction) -> bool:
     return not shape.is_serial and shape.results > 0
 
 
+#: A choice between more values at once takes more shared memory than there is.
+_MOST_CHOSEN = 8
+
+
+def _is_shared(reduction: Instruction) -> bool:
+    """Whether threads may share the elements of a result."""
+    combine = combiner(reduction)
+    return combine.is_tree or (combine.is_choice and len(combine.kinds) <= _MOST_CHOSEN)
+
+
+def _are_joined(first: Instruction, second: Instruction) -> bool:
+    """Whether one kernel does reductions of one geometry; choices have kernels of their own."""
+    one, other = combiner(first), combiner(second)
+    return one.is_tree is other.is_tree and not (one.is_choice or other.is_choice)
+
+
 #: What stands for the results of each reduction.
 _Parts: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
 
@@ -205,7 +222,7 @@ class _Builder:
         inputs = self._inputs([operand for r in group.members for operand in r.operands])
         if (made := MAKERS.get(group.members[0].opcode)) is not None:
             return made(group.members[0], results, inputs)
-        if group.geometry is None or not all(combiner(r).is_tree for r in group.members):
+        if group.geometry is None or not _is_shared(group.members[0]):
             return [loop(results, inputs)]
         states = states_of(group.members, parts)
         finals = self._finals(group.geometry, group.members)
@@ -222,6 +239,8 @@ class _Builder:
 
     def _tree(self, shape: Geometry, states: Sequence[State], outputs: Sequence[Instruction]) -> list[Kernel]:
         inputs = self._inputs([*outputs, *(s.reduction for s in states)])
+        if not combiner(states[0].reduction).is_tree:
+            return Choices(shape, states[0], inputs, outputs).kernels()
         if reads_rows(shape, states, inputs):
             return Rows(shape, [states], inputs, outputs).kernels()
         return Columns(shape, states, inputs, outputs).kernels()
@@ -300,7 +319,8 @@ class _Builder:
                 continue
             shape = geometry(instruction)
             first = depth[instruction]
-            joined = next((n for n in range(first, len(groups)) if groups[n].geometry == shape), len(groups))
+            alike = (n for n in range(first, len(groups)) if groups[n].geometry == shape)
+            joined = next((n for n in alike if _are_joined(groups[n].members[0], instruction)), len(groups))
             if joined == len(groups):
                 groups.append(_Group(shape))
             groups[joined].members.append(instruction)

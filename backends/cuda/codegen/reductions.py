@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from hlotool.analysis.monoids import is_choice
 from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
@@ -20,7 +21,7 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
-from hlotool.backends.cuda.codegen.indices import Index
+from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, split
 from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.ir.dtypes import integer_limits
@@ -40,15 +41,17 @@ class Combiner:
         form: the computation, from accumulators and elements to accumulators.
         monoids: one for each result, if each is a sum, product, extremum or the like.
         kinds: element types of the results.
+        is_choice: each result is always one of two elements, as in an argmax.
     """
 
     form: ScalarForm
     monoids: tuple[Monoid, ...] | None
     kinds: tuple[ElementType, ...]
+    is_choice: bool = False
 
     @property
     def is_tree(self) -> bool:
-        """Whether threads may share the elements among them."""
+        """Whether threads may share the elements among them, in any order."""
         return self.monoids is not None
 
     @property
@@ -76,6 +79,50 @@ class Combiner:
         return tuple(finished(a, kind, is_from_kind=True) for a, kind in zip(accumulators, self.kinds))
 
 
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """What generated code holds of one reduction: a number, or a structure of several.
+
+    Attributes:
+        number: of the reduction in its kernel, or a name that nothing else has.
+        combine: the computation.
+    """
+
+    number: int | str
+    combine: Combiner
+
+    @property
+    def ctype(self) -> str:
+        """Its C++ type."""
+        held = self.combine.held
+        return computed(held[0]) if len(held) == 1 else f"State{self.number}"
+
+    @property
+    def joins(self) -> str:
+        """The name of the function that combines two."""
+        return f"combine{self.number}"
+
+    def packed(self, values: Sequence[str]) -> str:
+        """One made of its parts."""
+        return values[0] if len(values) == 1 else f"{self.ctype}{{{', '.join(values)}}}"
+
+    def unpacked(self, accumulator: str) -> list[str]:
+        """The parts of one."""
+        count = len(self.combine.held)
+        return [accumulator] if count == 1 else [f"{accumulator}.v{i}" for i in range(count)]
+
+    def definitions(self) -> Iterator[str]:
+        """The type, and the function that combines two."""
+        held = self.combine.held
+        if len(held) > 1:
+            fields = " ".join(f"{computed(kind)} v{i};" for i, kind in enumerate(held))
+            yield f"struct {self.ctype} {{ {fields} }};"
+        inner = Emitter({})
+        joined = self.combine.combined(inner, self.unpacked("a"), self.unpacked("b"))
+        head = f"const auto {self.joins} = []({self.ctype} a, {self.ctype} b) INLINE -> {self.ctype} {{"
+        yield " ".join([head, *inner.statements, f"return {self.packed(joined)}; }};"])
+
+
 def combiner(instruction: Instruction) -> Combiner:
     """How a reduction combines values.
 
@@ -84,7 +131,8 @@ def combiner(instruction: Instruction) -> Combiner:
     """
     form = scalar_form_of(instruction, "to_apply")
     kinds = tuple(element_type(output) for output in form.outputs)
-    return Combiner(form, find_monoids(form), kinds)
+    monoids = find_monoids(form)
+    return Combiner(form, monoids, kinds, monoids is None and is_choice(form))
 
 
 def scalar_form_of(instruction: Instruction, name: str) -> ScalarForm:
@@ -119,14 +167,36 @@ def reduce(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[st
     """A loop over the reduced dimensions, in row-major order, that starts from the initial values."""
     combine = combiner(instruction)
     inputs, inits = _halves(instruction)
-    reduced, kept = sorted(instruction.integers("dimensions")), iter(index)
+    reduced, kept = sorted(instruction.integers("dimensions")), tuple(index)
     accumulators = _accumulators(emitter, combine, inits)
     dims = array_shape(inputs[0]).dims
-    with emitter.loops([dims[d] for d in reduced]) as counters:
-        counted = dict(zip(reduced, counters))
-        place = [counted[d] if d in counted else next(kept) for d in range(len(dims))]
-        _accumulate(emitter, combine, accumulators, [emitter.value(x, place) for x in inputs])
+    sizes = [dims[d] for d in reduced]
+    length = prod(sizes)
+
+    def values(parts: Sequence[Expr]) -> list[str]:
+        counted, others = dict(zip(reduced, parts)), iter(kept)
+        place = [counted[d] if d in counted else next(others) for d in range(len(dims))]
+        return [emitter.value(x, place) for x in inputs]
+
+    if combine.is_choice and length > 0:
+        chosen = _chosen(emitter, combine, lambda n: values(split(constant(n), sizes)), 0, length)
+        _accumulate(emitter, combine, accumulators, chosen)
+    else:
+        with emitter.loops(sizes) as counters:
+            _accumulate(emitter, combine, accumulators, values(counters))
     return _results(emitter, combine, accumulators)
+
+
+def _chosen(
+    emitter: Emitter, combine: Combiner, values: Callable[[int], list[str]], begin: int, end: int
+) -> list[str]:
+    """A choice between elements in the order of `choices`: the largest power of two of them first."""
+    if end - begin == 1:
+        return values(begin)
+    middle = begin + (1 << (end - begin - 1).bit_length() - 1)
+    halves = [_chosen(emitter, combine, values, *part) for part in ((begin, middle), (middle, end))]
+    combined = zip(combine.held, combine.combined(emitter, *halves))
+    return [emitter.define(computed(kind), text) for kind, text in combined]
 
 
 @writes("reduce-window")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
@@ -30,8 +31,10 @@ from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
 from hlotool.passes.reduction_geometry import Geometry
 
-#: Rows are reduced by a warp up to this length, longer ones by a block.
+#: Rows of up to so many runs are reduced by a warp, longer ones by a block.
 _LONGEST_OF_WARP = 1024
+#: So many rows keep a GPU busy with a warp each.
+_MANY_ROWS = 1 << 11
 #: No chunk is shorter.
 _SHORTEST_CHUNK = 1 << 13
 #: Blocks that the first of two passes should have.
@@ -87,8 +90,9 @@ class Rows:
     def _run(self) -> int:
         """How many elements of a row are neighbours in all arrays."""
         rows, length = self.shape.results, self.shape.length
-        trial = Emitter(pointers_of(self.inputs), totals=self._totals())
         row, element = variable("row", rows), variable("element", length)
+        known = {part: ("0", row) for state in self._states for part in state.parts}
+        trial = Emitter(pointers_of(self.inputs), totals=known)
         for state in self._states:
             state.accumulate(trial, row, element, self.shape)
         for output in self._along_rows().values():
@@ -96,14 +100,24 @@ class Rows:
         found = run_length(trial.positions, "element", length)
         return found if found >= _SHORTEST_RUN else length
 
-    def _totals(self, ready: Iterable[State] | None = None) -> dict[Instruction, tuple[str, Expr]]:
+    def _totals(self, ready: Iterable[State]) -> dict[Instruction, tuple[str, Expr]]:
         """Where the results of earlier stages are."""
         row = variable("row", self.shape.results)
-        parts = [part for state in (self._states if ready is None else ready) for part in state.parts]
-        return {part: (f"{_shared(part, self._states)}[t / {self._team()}]", row) for part in parts}
+        parts = [part for state in ready for part in state.parts]
+        return {part: (f"{_shared(part, self._states)}[t / {self._team}]", row) for part in parts}
 
+    @cached_property
     def _team(self) -> int:
-        return _team_of(self.shape.length)
+        """How many threads reduce a row.
+
+        A warp has no barriers, and loads vectors enough to wait for them only now and then; but what a stage
+        reads once more should still be near, so that several stages are left to more threads.
+        """
+        length = self.shape.length
+        if self.shape.results >= _MANY_ROWS and len(self.stages) == 1 and not self._along_rows():
+            run = self._run()
+            length //= vector_width(self.inputs, run, self.shape.results * length)
+        return _team_of(length)
 
     def _emitter(
         self, totals: Mapping[Instruction, tuple[str, Expr]], run: int = 0, width: int = 1
@@ -113,7 +127,7 @@ class Rows:
         return self._emitters[-1]
 
     def _whole(self) -> Kernel:
-        rows, length, run, team = self.shape.results, self.shape.length, self._run(), self._team()
+        rows, length, run, team = self.shape.results, self.shape.length, self._run(), self._team
         elements = rows * length
         width = vector_width([*self.inputs, *self._along_rows().values()], run, elements)
         body = _teams_of(rows, team)
@@ -145,7 +159,7 @@ class Rows:
         return variable("outer", self.shape.length // max(1, run)) * run + variable("column", run)
 
     def _over_rows(self, emitter: Emitter, run: int, width: int) -> list[str]:
-        outer, team = self.shape.length // max(1, run), self._team()
+        outer, team = self.shape.length // max(1, run), self._team
         loop = "" if outer == 1 else f"for (Index outer = 0; outer < {outer}; ++outer)"
         head = _in_team(team, width, f"teams, 0, {run}")
         return [loop, head, f"const Index row = group + t / {team};", *run_body(emitter), "});"]
@@ -154,7 +168,7 @@ class Rows:
         self, stage: Sequence[State], before: Sequence[Sequence[State]], shared: set[Instruction]
     ) -> list[str]:
         """The first thread of each team has the totals: it shares them, and computes what they are for."""
-        row, per_block = variable("row", self.shape.results), THREADS // self._team()
+        row, per_block = variable("row", self.shape.results), THREADS // self._team
         emitter = self._emitter(self._totals([state for earlier in before for state in earlier]))
         is_last = len(before) == len(self.stages) - 1
         declared = []
@@ -163,16 +177,16 @@ class Rows:
                 if part in shared or not is_last:
                     name = _shared(part, self._states)
                     declared.append(f"SHARED({computed(element_type(part))}, {name}, {per_block});")
-                    emitter.add(f"{name}[t / {self._team()}] = {result};")
+                    emitter.add(f"{name}[t / {self._team}] = {result};")
         if is_last:
             along = self._along_rows()
             write_outputs({n: o for n, o in enumerate(self.outputs) if n not in along}, emitter, row)
-        head = [*declared, f"each_team<{self._team()}>(teams, [&](int t) INLINE {{"]
+        head = [*declared, f"each_team<{self._team}>(teams, [&](int t) INLINE {{"]
         after = ["barrier();"] if shared.intersection(p for s in stage for p in s.parts) else []
-        return [*head, f"const Index row = group + t / {self._team()};", *emitter.statements, "});", *after]
+        return [*head, f"const Index row = group + t / {self._team};", *emitter.statements, "});", *after]
 
     def _write_rows(self, run: int, width: int) -> list[str]:
-        emitter = self._emitter(self._totals(), run, width)
+        emitter = self._emitter(self._totals(self._states), run, width)
         place = variable("row", self.shape.results) * self.shape.length + self._element(run)
         write_outputs(self._along_rows(), emitter, place)
         return self._over_rows(emitter, run, width)

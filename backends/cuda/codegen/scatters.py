@@ -1,8 +1,9 @@
 """Scatter, without atomics: updates are applied in row-major order of the indices.
 
 Each element of the result belongs to one thread, which looks at all updates and applies those that hit it.
-Where windows are single elements along the indexed dimensions, a thread has a range of rows for its own, and
-applies whole windows; nothing has to be sorted.
+Where windows are single elements along the indexed dimensions, updates are sorted first, in chunks, by the
+row that they change. A block has a range of rows for its own, finds their updates in every chunk, and applies
+those of each row in their order.
 
 XLA: operation_semantics.md#scatter.
 """
@@ -26,7 +27,7 @@ from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear,
 from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.movement import all_within, as_i64, index_component
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, assemble, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -34,8 +35,13 @@ from hlotool.ir.types import ElementType
 _FEW = 8
 #: Looks of all elements at all updates together that are still done so.
 _MOST_LOOKS = 1 << 34
-#: Elements that a block has at least, and how many blocks there are at most.
-_PER_BLOCK, _BLOCKS = 1 << 12, 256
+#: Numbers of updates have 32 bits.
+_MOST_UPDATES = 1 << 32
+#: Elements that a block changes at least, and how many blocks there are at most: 8 for each multiprocessor.
+_PER_BLOCK, _BLOCKS = 1 << 12, 1056
+#: Updates of a chunk, of which the keys lie in shared memory; those that a block applies at a time, and those
+#: that a thread loads before it applies the first.
+_CHUNK, _LISTED, _BATCH = 1 << 12, 1 << 10, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ def scatter(emitter: Emitter, instruction: Instruction, index: Index) -> tuple[s
 def scattered(
     instruction: Instruction, parts: Sequence[Instruction], inputs: Sequence[Instruction]
 ) -> list[Kernel]:
-    """The kernel of a scatter.
+    """The kernels of a scatter.
 
     Args:
         instruction: the scatter.
@@ -165,43 +171,130 @@ def scattered(
     """
     plan = _Scatter.of(instruction)
     updates = prod(plan.counts)
+    if updates > _MOST_UPDATES:
+        raise NotGenerated("their numbers do not fit into 32 bits", instruction)
     if updates > _FEW and all(plan.window[d] == 1 for d in plan.started) and plan.started:
-        return [_by_rows(plan, parts, inputs)]
+        return _by_rows(plan, parts, inputs)
     if updates * prod(plan.dims) > _MOST_LOOKS:
         raise NotGenerated("many updates of large windows", instruction)
     return [loop(parts, inputs)]
 
 
-def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Instruction]) -> Kernel:
+def _by_rows(plan: _Scatter, parts: Sequence[Instruction], inputs: Sequence[Instruction]) -> list[Kernel]:
     """Rows are what lies at one index of the dimensions along which windows start; each has one owner."""
-    rows = prod(plan.dims[d] for d in plan.started)
-    others = [d for d in range(len(plan.dims)) if d not in plan.started]
-    columns = prod(plan.dims[d] for d in others)
     in_place = _updated_in_place(plan, inputs)
     inputs = [i for i in inputs if i is not in_place]
+    updates = prod(plan.counts)
+    size = min(_CHUNK, max(2, 1 << (updates - 1).bit_length()))
+    keys = Part(ElementType.U64, -(-updates // size) * size)
+    return [_sorting(plan, keys, size, inputs), _applying(plan, keys, size, parts, inputs, in_place)]
+
+
+def _sorting(plan: _Scatter, keys: Part, size: int, inputs: Sequence[Instruction]) -> Kernel:
+    """The updates of each chunk, those of a row in their order; what changes nothing comes last."""
+    updates = prod(plan.counts)
     emitter = Emitter(pointers_of(inputs))
-    emitter.add(f"const i64 begin = {rows}ll * share / shares, end = {rows}ll * (share + 1) / shares;")
-    across = f"for (i64 column = lane; column < {columns}ll; column += lanes)"
-    if in_place is None:
-        with emitter.block(f"for (i64 row = begin; row < end; ++row) {across}"):
-            index = _index(plan, others, split(variable("row", rows), [plan.dims[d] for d in plan.started]))
-            _write(emitter, plan, index, [emitter.value(operand, index) for operand in plan.operands])
-    with emitter.block(f"for (i64 update = 0; update < {prod(plan.counts)}ll; ++update)"):
-        place = split(variable("update", prod(plan.counts)), plan.counts)
+    with emitter.block(f"if (update < {updates})"):
+        place = split(variable("update", updates), plan.counts)
         starts = plan.starts(emitter, place)
         with emitter.where(plan.fits(emitter, starts)):
             row = linear([starts[d] for d in plan.started], [plan.dims[d] for d in plan.started])
-            emitter.add(f"const i64 row = {emitter.index(row)};")
-            with emitter.block(f"if (row >= begin && row < end) {across}"):
-                _update(emitter, plan, place, _index(plan, others, [starts[d] for d in plan.started]))
+            emitter.add(f"key = (u64){emitter.index(row)} * {size} + i;")
+    each = f"[&](int t) INLINE {{ for (int i = t; i < {size}; i += NT) {{"
     body = [
-        f"each_share({columns}ll, [&](i64 share, i64 shares, i64 lane, i64 lanes) {{",
+        f"SHARED(u64, keys, {size});",
+        f"const Index chunk = block_id() * {size};",
+        f"phase({each}",
+        "const Index update = chunk + i; u64 key = ~0ull;",
         *emitter.statements,
-        "});",
+        "keys[i] = key; } });",
+        f"sort_keys(keys, {size});",
+        f"each_thread({each} out0[chunk + i] = keys[i]; }} }});",
     ]
-    grid = min(_BLOCKS, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK))
-    size = max(prod(plan.dims), prod(plan.counts))
-    return assemble(inputs, parts, body, grid, [emitter], size, "rows of a scatter", in_place)
+    return assemble(inputs, [keys], body, keys.size // size, [emitter], keys.size, "order of updates")
+
+
+def _applying(
+    plan: _Scatter,
+    keys: Part,
+    size: int,
+    parts: Sequence[Instruction],
+    inputs: Sequence[Instruction],
+    in_place: Instruction | None,
+) -> Kernel:
+    """The updates of each row, by the block that owns it; lanes are its columns."""
+    rows = prod(plan.dims[d] for d in plan.started)
+    others = [d for d in range(len(plan.dims)) if d not in plan.started]
+    columns = prod(plan.dims[d] for d in others)
+    buffers: list[Buffer] = [keys, *inputs]
+    emitter = Emitter(pointers_of(buffers))
+    row = split(variable("row", rows), [plan.dims[d] for d in plan.started])
+    index = _index(plan, others, row)
+    across = f"for (i64 column = lane; column < {columns}ll; column += lanes)"
+    groups = f"each_group({columns}ll, [&](int group, int groups, i64 lane, i64 lanes) INLINE"
+    grid = max(1, min(_BLOCKS, rows, -(-prod(array_shape(plan.updates[0]).dims) // _PER_BLOCK)))
+    emitter.add(
+        f"const i64 begin = {rows}ll * block_id() / {grid}, end = {rows}ll * (block_id() + 1) / {grid};"
+    )
+    if in_place is None:
+        with (
+            emitter.block(groups),
+            emitter.block(f"for (i64 row = begin + group; row < end; row += groups) {across}"),
+        ):
+            _write(emitter, plan, index, [emitter.value(operand, index) for operand in plan.operands])
+        emitter.add("); barrier();")
+    held = " ".join(f"{computed(kind)} v{n};" for n, kind in enumerate(plan.kinds))
+    emitter.add(f"struct Held {{ {held} }};")
+    chunks = keys.size // size
+    listed = "[&](const u64* list, int count) INLINE"
+    with emitter.block(f"each_update<{size}, {_LISTED}, {chunks}>(p0, begin, end, {listed}"):
+        with emitter.block(groups), emitter.block(across):
+            inside = [constant(0) if d in plan.started else part for d, part in enumerate(index)]
+            with emitter.where(all_within(emitter, inside, plan.window)):
+                _apply(emitter, plan, index, inside)
+        emitter.add(");")
+    emitter.add(");")
+    extent = max(prod(plan.dims), prod(plan.counts))
+    return assemble(
+        buffers, parts, emitter.statements, grid, [emitter], extent, "rows of a scatter", in_place
+    )
+
+
+def _apply(emitter: Emitter, plan: _Scatter, index: Sequence[Expr], inside: Sequence[Expr]) -> None:
+    """The listed updates of one column, of this group's rows: several are loaded before any is applied.
+
+    The list is sorted: a row is read for its first update there, and written behind its last one.
+    """
+    held = [f"held.v{n}" for n in range(len(plan.kinds))]
+    emitter.add("i64 last = -1; Held held;")
+    with emitter.block(f"for (int i = 0; i < count; i += {_BATCH})"):
+        emitter.add(f"Held given[{_BATCH}], found[{_BATCH}];")
+        mine = f"EACH_OF_BATCH({_BATCH}) if (i + k < count && (int)(list[i + k] >> 32) % groups == group)"
+        row = "const i64 row = begin + (i64)(list[i + k] >> 32);"
+        with emitter.block(mine):
+            emitter.add("const i64 update = (u32)list[i + k];")
+            place = split(variable("update", prod(plan.counts)), plan.counts)
+            for n, update in enumerate(plan.updates):
+                emitter.add(f"given[k].v{n} = {emitter.value(update, plan.update_index(place, inside))};")
+            with emitter.block("if (i + k == 0 || list[i + k - 1] >> 32 != list[i + k] >> 32)"):
+                emitter.add(row)
+                position = emitter.index(linear(index, plan.dims))
+                for n, kind in enumerate(plan.kinds):
+                    emitter.add(f"found[k].v{n} = {load(f'out{n}', position, kind)};")
+        with emitter.block(mine):
+            emitter.add(row.replace("row", "next", 1))
+            with emitter.block("if (next != last)"):
+                with emitter.block("if (last >= 0)"):
+                    emitter.add("const i64 row = last;")
+                    _write(emitter, plan, index, held)
+                emitter.add("last = next; held = found[k];")
+            given = [f"given[k].v{n}" for n in range(len(plan.kinds))]
+            results = emitter.apply(combiner(plan.instruction).form, [*held, *given])
+            for name, result in zip(held, results):
+                emitter.add(f"{name} = {result};")
+    with emitter.block("if (last >= 0)"):
+        emitter.add("const i64 row = last;")
+        _write(emitter, plan, index, held)
 
 
 def _updated_in_place(plan: _Scatter, inputs: Sequence[Instruction]) -> Instruction | None:
@@ -226,18 +319,6 @@ def _index(plan: _Scatter, others: Sequence[int], started: Sequence[Expr]) -> li
     sizes = [plan.dims[d] for d in others]
     parts |= dict(zip(others, split(variable("column", prod(sizes)), sizes)))
     return [parts[d] for d in range(len(parts))]
-
-
-def _update(emitter: Emitter, plan: _Scatter, place: Sequence[Expr], index: Sequence[Expr]) -> None:
-    """Apply one update to one element, if the window reaches that far."""
-    inside = [constant(0) if d in plan.started else part for d, part in enumerate(index)]
-    with emitter.where(all_within(emitter, inside, plan.window)):
-        position = emitter.index(linear(index, plan.dims))
-        current = [
-            emitter.define(computed(kind), load(f"out{n}", position, kind))
-            for n, kind in enumerate(plan.kinds)
-        ]
-        _write(emitter, plan, index, plan.combined(emitter, current, plan.update_index(place, inside)))
 
 
 def _write(emitter: Emitter, plan: _Scatter, index: Sequence[Expr], values: Sequence[str]) -> None:

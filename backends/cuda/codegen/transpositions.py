@@ -8,15 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlotool.backends.cuda.codegen.elements import array_shape, computed
+from hlotool.backends.cuda.codegen.elements import array_shape, element_type, load, stored
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, variable
-from hlotool.backends.cuda.codegen.schedules import Kernel, assemble, pointers_of, run_along, write_outputs
+from hlotool.backends.cuda.codegen.schedules import (
+    WARP,
+    Kernel,
+    assemble,
+    pointers_of,
+    run_along,
+    run_body,
+    write_outputs,
+)
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
-#: Rows and columns of a tile, and elements between its rows: an odd number spreads them over memory banks.
-_SIDE, _STEP = 32, 33
+#: Units of a row of a tile, and between its rows: an odd number spreads them over memory banks. A unit is one
+#: access to memory by readers and by writers, of so many elements by their bytes.
+_SIDE, _STEP = WARP, WARP + 1
+_MOST_OF_UNIT = {1: 4, 2: 2, 4: 2}
+#: Fewer tiles than this do not keep a GPU busy: smaller ones are taken.
+_ENOUGH_TILES = 256
 #: Shorter axes are not worth tiles.
 _SHORTEST = 16
 #: Tiles that one kernel keeps, and their bytes: a block has at most 48 KB of shared memory.
@@ -78,14 +90,38 @@ def transposition(outputs: Sequence[Instruction], inputs: Sequence[Instruction])
         return None
     again = Emitter(pointers_of(inputs))
     write_outputs(numbered, again, axes.place)
-    loads = [load for load in dict.fromkeys(again.loads) if _is_transposed(load[1], axes)]
-    fits = sum(_tile_bytes(kind) for _, _, kind in loads) <= _MOST_BYTES
-    return _kernel(outputs, inputs, axes, loads) if fits and 0 < len(loads) <= _MOST_TILES else None
+    loads = [found for found in dict.fromkeys(again.loads) if _is_transposed(found[1], axes)]
+    if not 0 < len(loads) <= _MOST_TILES:
+        return None
+    unit = _unit(axes, loads, [element_type(output) for output in outputs])
+    while unit > 1 and _tile_bytes(loads, unit) > _MOST_BYTES:
+        unit //= 2
+    fits = _tile_bytes(loads, unit) <= _MOST_BYTES
+    return _kernel(outputs, inputs, axes, loads, unit) if fits else None
 
 
-def _tile_bytes(kind: ElementType) -> int:
-    """Shared memory for a tile of elements as they are computed."""
-    return _SIDE * _STEP * (4 if kind.is_narrow_float else max(1, kind.bits // 8))
+def _unit(axes: _Axes, loads: Sequence[_Load], results: Iterable[ElementType]) -> int:
+    """How many elements a thread reads and writes at once: both begin at multiples of it, or it is one."""
+    size = max(_bytes(kind) for kind in (*results, *(kind for _, _, kind in loads)))
+    unit = _MOST_OF_UNIT.get(size, 1)
+    row = Expr(((Variable("row", 0, axes.rows - 1), 1),))
+    others = [position - row for _, position, _ in loads]
+    while unit > 1 and not (
+        axes.size >= _ENOUGH_TILES * (_SIDE * unit) ** 2
+        and axes.rows % unit == axes.columns % unit == 0
+        and all(position.is_multiple(unit) for position in others)
+    ):
+        unit //= 2
+    return unit
+
+
+def _bytes(kind: ElementType) -> int:
+    return max(1, kind.bits // 8)
+
+
+def _tile_bytes(loads: Iterable[_Load], unit: int) -> int:
+    """Shared memory for the tiles, of elements as they lie in memory."""
+    return _SIDE * _STEP * unit**2 * sum(_bytes(kind) for _, _, kind in loads)
 
 
 def _axes(loads: Iterable[_Load], size: int) -> _Axes | None:
@@ -113,41 +149,47 @@ def _is_transposed(position: Expr, axes: _Axes) -> bool:
 
 
 def _kernel(
-    outputs: Sequence[Instruction], inputs: Sequence[Instruction], axes: _Axes, loads: Sequence[_Load]
+    outputs: Sequence[Instruction],
+    inputs: Sequence[Instruction],
+    axes: _Axes,
+    loads: Sequence[_Load],
+    unit: int,
 ) -> Kernel:
-    across, down = -(-axes.columns // _SIDE), -(-axes.rows // _SIDE)
-    filling = Emitter(pointers_of(inputs), run_along("row", axes.rows, 1))
+    side = _SIDE * unit
+    across, down = -(-axes.columns // side), -(-axes.rows // side)
+    filling = Emitter(pointers_of(inputs))
     tiles: dict[tuple[str, Expr], str] = {}
+    declared, filled, read = [], [], []
+    row = Expr(((Variable("row", 0, axes.rows - 1), 1),))
     for number, (pointer, position, kind) in enumerate(loads):
-        filling.move(pointer, position, f"tile{number}[near * {_STEP} + row - top]", kind)
-        tiles[pointer, position] = f"tile{number}[(column - left) * {_STEP} + near]"
-    emptying = Emitter(pointers_of(inputs), run_along("column", axes.columns, 1), tiles=tiles)
+        tiles[pointer, position] = load(f"near{number}", "lane", kind)
+        declared.append(f"SHARED(Cell<{stored(kind)}>::type, tile{number}, {side * _STEP * unit});")
+        begin = len(filling.statements)
+        with filling.block(
+            f"turn_tile<{stored(kind)}, {unit}>(tile{number}, height, width, [&](int near) INLINE"
+        ):
+            filling.add("const Index column = left + near;")
+            filling.add(f"return {pointer} + {filling.index(position - row)} + top;")
+        filled += [*filling.statements[begin:], ");"]
+        read.append(f"const Turned<{stored(kind)}, {unit}> near{number}(tile{number}, near, first - left);")
+    emptying = Emitter(pointers_of(inputs), run_along("column", axes.columns, unit), tiles=tiles)
     write_outputs(dict(enumerate(outputs)), emptying, axes.place)
     body = [
         f"const Index across = block_id() % {across}, rest = block_id() / {across};",
         f"const Index down = rest % {down}, other = rest / {down};",
         f"const Index middle = other % {axes.middle}, outer = other / {axes.middle};",
-        f"const Index left = across * {_SIDE}, top = down * {_SIDE};",
-        f"const int width = {axes.columns} - left < {_SIDE} ? {axes.columns} - left : {_SIDE};",
-        f"const int height = {axes.rows} - top < {_SIDE} ? {axes.rows} - top : {_SIDE};",
-        *(f"SHARED({computed(k)}, tile{n}, {_SIDE * _STEP});" for n, (_, _, k) in enumerate(loads)),
-        *_each("width", "top", "height", "column = left", "row", filling),
+        f"const Index left = across * {side}, top = down * {side};",
+        f"const int width = {axes.columns} - left < {side} ? {axes.columns} - left : {side};",
+        f"const int height = {axes.rows} - top < {side} ? {axes.rows} - top : {side};",
+        *declared,
+        *filled,
         "barrier();",
-        *_each("height", "left", "width", "row = top", "column", emptying),
+        f"each_in_tile<{unit}, Index>(height, left, width, [&](int near, Index first, auto lanes) INLINE {{",
+        "const Index row = top + near;",
+        *read,
+        *run_body(emptying),
+        "});",
     ]
     grid = across * down * axes.middle * axes.outer
     emitters = [filling, emptying]
     return assemble(inputs, outputs, body, grid, emitters, axes.size, "tiles of a transposition")
-
-
-def _each(rows: str, left: str, count: str, near: str, along: str, emitter: Emitter) -> list[str]:
-    """A loop over a tile, in whose rows neighbours are taken together."""
-    return [
-        f"each_in_tile<Index>({rows}, {left}, {count}, [&](int near, Index first, auto lanes) INLINE {{",
-        f"const Index {near} + near;",
-        *emitter.head,
-        "EACH_LANE {",
-        f"const Index {along} = first + lane;",
-        *emitter.statements,
-        "} });",
-    ]

@@ -9,7 +9,7 @@ from functools import cached_property
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
 from hlotool.backends.cuda.codegen.emit import Emitter
 from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split
-from hlotool.backends.cuda.codegen.reductions import Combiner, combiner
+from hlotool.backends.cuda.codegen.reductions import Accumulator, Combiner, combiner
 from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.passes.reduction_geometry import Geometry
@@ -48,11 +48,15 @@ class State:
         """The computation."""
         return combiner(self.reduction)
 
+    @cached_property
+    def accumulator(self) -> Accumulator:
+        """How it is held."""
+        return Accumulator(self.number, self.combine)
+
     @property
     def ctype(self) -> str:
         """The C++ type of the accumulator."""
-        held = self.combine.held
-        return computed(held[0]) if len(held) == 1 else f"State{self.number}"
+        return self.accumulator.ctype
 
     @property
     def name(self) -> str:
@@ -71,12 +75,11 @@ class State:
 
     def packed(self, values: Sequence[str]) -> str:
         """An accumulator made of its parts."""
-        return values[0] if len(values) == 1 else f"{self.ctype}{{{', '.join(values)}}}"
+        return self.accumulator.packed(values)
 
     def unpacked(self, accumulator: str) -> list[str]:
         """The parts of an accumulator."""
-        count = len(self.parts)
-        return [accumulator] if count == 1 else [f"{accumulator}.v{i}" for i in range(count)]
+        return self.accumulator.unpacked(accumulator)
 
     def declarations(self, emitter: Emitter, width: int) -> Iterator[str]:
         """The type of the accumulator, what combines two, and one for each thread and lane.
@@ -85,15 +88,7 @@ class State:
             emitter: computes what they start with.
             width: how many lanes there are.
         """
-        fields = " ".join(f"{computed(kind)} v{i};" for i, kind in enumerate(self.combine.held))
-        if len(self.parts) > 1:
-            yield f"struct {self.ctype} {{ {fields} }};"
-        inner = Emitter({})
-        joined = self.combine.combined(inner, self.unpacked("a"), self.unpacked("b"))
-        head = (
-            f"const auto combine{self.number} = []({self.ctype} a, {self.ctype} b) INLINE -> {self.ctype} {{"
-        )
-        yield " ".join([head, *inner.statements, f"return {self.packed(joined)}; }};"])
+        yield from self.accumulator.definitions()
         before = len(emitter.statements)
         start = self.combine.identities() or tuple(emitter.value(init, ()) for init in self.inits)
         yield from emitter.statements[before:]
@@ -102,8 +97,12 @@ class State:
 
     def accumulate(self, emitter: Emitter, result: Expr, element: Expr, shape: Geometry) -> None:
         """Combine an element with what the thread has."""
+        emitter.add(self.joined(self.element(emitter, result, element, shape)))
+
+    def element(self, emitter: Emitter, result: Expr, element: Expr, shape: Geometry) -> str:
+        """An element of a result, as an accumulator."""
         index = input_index(shape, result, element)
-        emitter.add(self.joined(self.packed([emitter.value(x, index) for x in self.inputs])))
+        return self.packed([emitter.value(x, index) for x in self.inputs])
 
     def joined(self, new: str) -> str:
         """The statement that combines `new` with what the thread has."""

@@ -57,6 +57,16 @@ def _sums(rows: int, columns: int, dimensions: str, result: str) -> str:
   ROOT r = f32[{result}] reduce(x, zero), dimensions={{{dimensions}}}, to_apply=add"""
 
 
+def _largest(rows: int, columns: int, axis: int) -> str:
+    results = columns if axis == 0 else rows
+    return f"""
+  x = f32[{rows},{columns}] parameter(0)
+  i = s32[{rows},{columns}] iota(), iota_dimension={axis}
+  low = f32[] constant(-inf)
+  zero = s32[] constant(0)
+  ROOT r = (f32[{results}], s32[{results}]) reduce(x, i, low, zero), dimensions={{{axis}}}, to_apply=larger"""
+
+
 #: Fused computations, each the whole program, and whether its threads wait for each other.
 _CASES = {
     "row sums, a warp each": (_sums(9, 300, "1", "9"), False),
@@ -76,15 +86,10 @@ _CASES = {
   ROOT r = (f32[3], f32[3]) tuple(a, b)""",
         True,
     ),
-    "the largest and its place": (
-        """
-  x = f32[3,5000] parameter(0)
-  i = s32[3,5000] iota(), iota_dimension=1
-  low = f32[] constant(-inf)
-  zero = s32[] constant(0)
-  ROOT r = (f32[3], s32[3]) reduce(x, i, low, zero), dimensions={1}, to_apply=larger""",
-        False,
-    ),
+    "the largest of short rows": (_largest(70, 130, 1), True),
+    "the largest of rows": (_largest(40, 5000, 1), True),
+    "the largest of long rows": (_largest(3, 70_001, 1), True),
+    "the largest of columns": (_largest(300, 70, 0), True),
     "softmax of few rows": (_softmax(5, 300), True),
     "softmax, a block for each row": (_softmax(512, 1500), True),
     "transposition": (
@@ -147,7 +152,8 @@ def test_no_barrier_can_be_left_out(name: str, tmp_path: Path) -> None:
     assert _is_same(forward, leaves(emulator().compile(module).run(arguments)))
     assert _is_same(forward, backward)
     assert any(builder.barriers.values()) == has_barriers
-    builder.blocks = 2
+    # A choice shows what happened to one element only: of several rows, some are where it matters.
+    builder.blocks = 24 if "largest" in name else 2
     unseen = []
     for kernel in builder.barriers:
         # Behind the last one, other iterations of its loop may be what needs it: its place stands for it.

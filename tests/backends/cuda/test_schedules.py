@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
@@ -12,7 +13,7 @@ import pytest
 from support.differential import leaves
 from support.kernels import differing, emulator, needs_compiler
 
-from hlotool.backends.cuda.codegen import partition, schedules
+from hlotool.backends.cuda.codegen import partition, schedules, transpositions
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.parse.reader import parse_module
@@ -163,6 +164,62 @@ def test_transpositions_at_the_borders(kind: str, monkeypatch: pytest.MonkeyPatc
     arguments = [_argument(kind, dims, seed) for seed, dims in enumerate([*shapes, *[(18, 20, 33)] * 4])]
     used = _check(_module(fusions), arguments, monkeypatch)
     assert used.count("tiles of a transposition") == 8
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("bf16", 2), ("s8", 4), ("f32", 2), ("f64", 1)])
+def test_transpositions_of_neighbours(kind: str, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads read and write several elements at once where rows and columns are multiples of so many."""
+    monkeypatch.setattr(transpositions, "_ENOUGH_TILES", 0)
+    units = {
+        (64, 64): unit,
+        (132, 36): unit,
+        (20, 260): unit,
+        (66, 34): min(unit, 2),
+        (65, 36): 1,
+        (36, 35): 1,
+    }
+    fusions = []
+    for a, b in units:
+        body = (
+            f"  t = {kind}[{b},{a}] transpose(x), dimensions={{1,0}}\n"
+            f"  s = {kind}[{a},{b}] negate(x)\n  u = {kind}[{b},{a}] reshape(s)\n"
+            f"  ROOT r = {kind}[{b},{a}] add(t, u)"
+        )
+        fusions.append((f"{kind}[{a},{b}]", f"{kind}[{b},{a}]", body))
+    fusions.append(
+        (
+            f"{kind}[4,36,68]",
+            f"{kind}[4,68,36]",
+            f"  ROOT r = {kind}[4,68,36] transpose(x), dimensions={{0,2,1}}",
+        )
+    )
+    arguments = [_argument(kind, dims, seed) for seed, dims in enumerate([*units, (4, 36, 68)])]
+    text = _module(fusions)
+    assert _check(text, arguments, monkeypatch) == ["tiles of a transposition"] * len(fusions)
+    found = [
+        int(n)
+        for k in emulator().compile(parse_module(text)).kernels
+        for n in re.findall(r"turn_tile<\w+, (\d)>", k.source)
+    ]
+    assert found == [*units.values(), unit]
+
+
+@pytest.mark.parametrize(("unit", "size"), [(1, 4), (1, 8), (2, 2), (2, 4), (4, 1)])
+def test_tiles_meet_all_banks(unit: int, size: int) -> None:
+    """Threads of a warp that access shared memory together, 128 bytes at a time, meet no bank twice."""
+
+    def turned(row: int, column: int) -> int:  # as in prelude/tiles.h
+        return (row % unit * 32 + row // unit) * 33 * unit + column
+
+    def conflicts(places: Sequence[int]) -> int:
+        at_once = 128 // (unit * size)
+        parts = [places[n : n + at_once] for n in range(0, 32, at_once)]
+        banks = [[(p * size + b) // 4 % 32 for p in part for b in range(0, unit * size, 4)] for part in parts]
+        return sum(len(part) - len(set(part)) for part in banks)
+
+    assert conflicts([turned(unit * lane, 0) for lane in range(32)]) == 0
+    assert conflicts([turned(unit * lane + unit - 1, 5 * unit) for lane in range(32)]) == 0
+    assert conflicts([turned(3, unit * lane) for lane in range(32)]) == 0
 
 
 def test_a_transposition_inside_of_a_fusion(monkeypatch: pytest.MonkeyPatch) -> None:

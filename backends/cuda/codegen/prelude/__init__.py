@@ -8,8 +8,10 @@ from importlib.resources import files
 #: Later ones use what earlier ones define.
 HEADERS = (
     "phases.h",
-    "tiles.h",
+    "choices.h",
+    "scatters.h",
     "elements.h",
+    "tiles.h",
     "complex.h",
     "arithmetic.h",
     "functions.h",

@@ -50,11 +50,32 @@ template <int E, int M, int B, int F, class Bits> FN float unpack(Narrow<E, M, B
   if (F == FNUZ) found = where<u32>(sign && !size, nan, found);
   return bits_as<float>(sign | found);
 }
+// What a GPU converts by itself has the bits of the code here, but for NaN, which it makes 0x7fff: where a NaN may have
+// another payload, that of the code here is selected.
+#if defined(__CUDA_ARCH__)
+FN u32 hardware_f16(float value) { u16 bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits; }
+FN float hardware_f32(u16 bits) { float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value; }
+template <> FN float unpack(f16 packed) {
+  const u32 size = packed.bits & 0x7fffu, nan = 0x7f800000u | size << 13 | (u32)(packed.bits & 0x8000u) << 16;
+  return size > 0x7c00u ? bits_as<float>(nan) : hardware_f32(packed.bits);
+}
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+// Two results of 16 bits, of which the lower one is zero: the upper one as an f32.
+FN float hardware_bf16(float value) {
+  u32 bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(value), "f"(0.f));
+  return bits_as<float>(bits);
+}
+#endif
 template <class T> struct Pack;
 template <int E, int M, int B, int F, class Bits> struct Pack<Narrow<E, M, B, F, Bits> > {
   typedef Narrow<E, M, B, F, Bits> T;
   static FN T of(float value) { T packed = {(Bits)code(bits_as<u32>(value))}; return packed; }
   static FN u32 code(u32 pattern) {
+#if defined(__CUDA_ARCH__)
+    if (E == 5 && M == 10 && (pattern & 0x7fffffffu) <= 0x7f800000u) return hardware_f16(bits_as<float>(pattern));
+#endif
     const u32 size = pattern & 0x7fffffffu, sign = pattern >> 31 ? T::sign : 0;
     u32 found = round_off(size, 23 - M);
     if (E != 8) {
@@ -91,18 +112,45 @@ template <class T> FN float rounded(float value) { return unpack(Pack<T>::of(val
 template <> FN float rounded<bf16>(float value) {
   const u32 bits = bits_as<u32>(value), upper = bits & 0xffff0000u;
   const u32 nan = upper & 0x7f0000u ? upper : upper | 0x400000u;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return value != value ? bits_as<float>(nan) : hardware_bf16(value);
+#else
   const u32 near = (bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u;
   const bool is_nan = value != value;
   return bits_as<float>(is_nan ? nan : near);
+#endif
 }
-// The same of what is computed from values of T: NaN is then one of them, or has the low bits that a machine gives it.
+// The same of what is computed from values of T. NaN is then one of them, or what a machine makes: its low bits are
+// 0 on a CPU, and rounding leaves it as it is; a GPU's is 0x7fffffff, which becomes the 0x7fff of its conversions.
 template <class T> FN float rounded_result(float value) { return rounded<T>(value); }
-#ifndef __CUDACC__  // where they are 0, and rounding leaves NaN as it is; a GPU's NaN is 0x7fffffff
+#if !defined(__CUDACC__)
 template <> FN float rounded_result<bf16>(float value) {
   const u32 bits = bits_as<u32>(value);
   return bits_as<float>((bits + 0x7fffu + ((bits >> 16) & 1)) & 0xffff0000u);
 }
+#elif defined(__CUDA_ARCH__)
+template <> FN float rounded_result<f16>(float value) { return hardware_f32((u16)hardware_f16(value)); }
+#if __CUDA_ARCH__ >= 800
+template <> FN float rounded_result<bf16>(float value) { return hardware_bf16(value); }
 #endif
+#endif
+// Sums and products of values of bf16. Rounding what f32 gives rounds once: a product of two has 16 bits, which f32
+// holds wherever bf16 has to round it, and of a sum f32 keeps more than twice the bits of bf16. So hardware that adds
+// pairs of bf16 gives the same; an f32 that holds one is such a pair, whose lower half stays zero.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define ON_BF16(name, instruction, software) \
+  FN float name(float a, float b) { \
+    u32 bits; \
+    asm(instruction ".rn.bf16x2 %0, %1, %2;" : "=r"(bits) : "r"(bits_as<u32>(a)), "r"(bits_as<u32>(b))); \
+    return bits_as<float>(bits); \
+  }
+#else
+#define ON_BF16(name, instruction, software) \
+  FN float name(float a, float b) { return rounded_result<bf16>(software); }
+#endif
+ON_BF16(bf16_sum, "add", a + b)
+ON_BF16(bf16_difference, "sub", a - b)
+ON_BF16(bf16_product, "mul", multiplied(a, b))
 FN float round_to_odd(double value) {  // the f32 that rounds to narrower types as `value` itself does
   const float near = (float)value;
   if ((double)near == value || value != value || value - value != 0) return near;

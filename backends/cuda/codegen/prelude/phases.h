@@ -26,7 +26,7 @@ template <> struct Unsigned<8> { typedef u64 type; };
 #define INLINE
 #define RESTRICT __restrict__
 #define KERNEL(name, ...) extern "C" __global__ __launch_bounds__(NT) void name(__VA_ARGS__)
-#define SHARED(T, name, count) __shared__ T name[count]
+#define SHARED(T, name, count) __shared__ alignas(16) T name[count]
 #define EACH_LANE _Pragma("unroll") for (int lane = 0; lane < lanes.count; ++lane)
 FN i64 block_id() { return blockIdx.x; }
 FN i64 grid_size() { return gridDim.x; }
@@ -48,6 +48,27 @@ template <class T, int V> struct Lanes : Vector<T, V> {
   FN Lanes(const T* base, i64 place) { this->elements = *(const typename Vector<T, V>::Elements*)(base + place); }
   FN const T& operator[](int lane) const { return this->elements.at[lane]; }
 };
+// V neighbours at any place of memory that is a multiple of V long: the two vectors that hold them, shifted.
+template <class T, int V> struct Shifted {
+  static const int bytes = sizeof(T) * V, words = bytes / 4;
+  union Elements { T at[V]; u32 word[words]; FN Elements() {} } elements;
+  FN Shifted(const T* base, i64 place) {
+    union Both { typename Vector<T, V>::Elements half[2]; u32 word[2 * words]; FN Both() {} } both;
+    const int shift = (int)(place % V), bits = shift * (int)sizeof(T) * 8;
+    const typename Vector<T, V>::Elements* const from = (const typename Vector<T, V>::Elements*)(base + (place - shift));
+    both.half[0] = from[0];
+    both.half[1] = from[shift != 0];
+#pragma unroll
+    for (int step = words / 2; step; step /= 2)
+#pragma unroll
+      for (int i = 0; i + step < 2 * words; ++i)
+        if (bits / 32 & step) both.word[i] = both.word[i + step];
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+      elements.word[i] = (u32)(((u64)both.word[i + 1] << 32 | both.word[i]) >> (bits % 32));
+  }
+  FN const T& operator[](int lane) const { return elements.at[lane]; }
+};
 template <class T, int V> struct Stores : Vector<T, V> {
   T* to;
   FN Stores(T* base, i64 place) : to(base + place) {}
@@ -59,12 +80,21 @@ template <class F> FN void each_thread(F f, int active = NT) {
   if (threadIdx.x < active) f((int)threadIdx.x);
 }
 FN void barrier() { __syncthreads(); }
-// f(row, first, run) for runs of V columns that together are all elements of ROWS x COLUMNS.
-template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+// f(row, first, run) for runs of V columns that together are all elements of ROWS x COLUMNS; a thread takes up to AHEAD
+// of them at once.
+template <class Index, i64 ROWS, i64 COLUMNS, int V, int AHEAD, class F> FN void each_run(F f) {
   typedef UNSIGNED(Index) Number;
   const Number columns = (Number)(COLUMNS / V), total = (Number)(ROWS * (COLUMNS / V));
-  for (Number i = (Number)block_id() * NT + threadIdx.x; i < total; i += (Number)grid_size() * NT)
+  const Number step = (Number)grid_size() * NT;
+  const auto at = [&](Number i) INLINE {
     f((Index)(ROWS == 1 ? 0 : i / columns), (Index)((ROWS == 1 ? i : i % columns) * V), Run<V>());
+  };
+  Number i = (Number)block_id() * NT + threadIdx.x;
+  if (AHEAD > 1)
+    for (; i + (AHEAD - 1) * step < total; i += AHEAD * step)
+#pragma unroll
+      for (int ahead = 0; ahead < AHEAD; ++ahead) at(i + ahead * step);
+  for (; i < total; i += step) at(i);
 }
 // Teams of TEAM threads: thread t runs f(t, first, run) for each TEAM-th run from its place in the team on.
 template <int TEAM, int V, class Index, class F> FN void each_in_team(int teams, Index begin, Index end, F f) {
@@ -86,10 +116,10 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
   const Index first = left + threadIdx.x * V;
   if (threadIdx.x < 32 && first < right) f((int)threadIdx.x, first, Run<V>());
 }
-// The elements of a tile of 32 x 32 with `rows` and `count` at its edges: f(row, first, run) from `left` on.
-template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
-  if (threadIdx.x % 32 < count)
-    for (int row = threadIdx.x / 32; row < rows; row += NT / 32) f(row, (Index)(left + threadIdx.x % 32), Run<1>());
+// The elements of a tile of 32 runs in a row, with `rows` and `count` at its edges: f(row, first, run) from `left` on.
+template <int V, class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+  if (threadIdx.x % 32 * V < count)
+    for (int row = threadIdx.x / 32; row < rows; row += NT / 32) f(row, (Index)(left + threadIdx.x % 32 * V), Run<V>());
 }
 template <class T> FN T from_lane(T value, int distance) {  // of the thread so many lanes on
   const int words = (sizeof(T) + 3) / 4;
@@ -143,6 +173,11 @@ template <class T, int V> struct Lanes {
   FN Lanes(const T* base, i64 place) : from(vector_at<const T, V>(base, place)) {}
   FN const T& operator[](int lane) const { return from[lane]; }
 };
+template <class T, int V> struct Shifted {
+  const T* from;
+  FN Shifted(const T* base, i64 place) : from(base + place) {}
+  FN const T& operator[](int lane) const { return from[lane]; }
+};
 template <class T, int V> struct Stores {
   T* to;
   FN Stores(T* base, i64 place) : to(vector_at<T, V>(base, place)) {}
@@ -162,7 +197,7 @@ template <int V, class F> FN void each_part(i64 left, i64 right, F f) {
   f(left, Run<V>{(int)(right - left)});
 #endif
 }
-template <class Index, i64 ROWS, i64 COLUMNS, int V, class F> FN void each_run(F f) {
+template <class Index, i64 ROWS, i64 COLUMNS, int V, int AHEAD, class F> FN void each_run(F f) {
   const i64 part = ((ROWS * COLUMNS / V + grid_size() - 1) / grid_size()) * V;
   const i64 begin = block_id() * part, end = begin + part < ROWS * COLUMNS ? begin + part : ROWS * COLUMNS;
   if (begin >= end) return;
@@ -195,9 +230,9 @@ template <int V, class Index, class F> FN void each_column(Index left, Index rig
     f((int)((first - left) / V), (Index)first, run);
   });
 }
-template <class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
+template <int V, class Index, class F> FN void each_in_tile(int rows, Index left, int count, F f) {
   EACH(int, row, 0, rows)
-    each_part<1>(left, left + count, [&](i64 first, Run<1> run) INLINE { f(row, (Index)first, run); });
+    each_part<V>(left, left + count, [&](i64 first, Run<V> run) INLINE { f(row, (Index)first, run); });
 }
 template <int COUNT, class T, class F> FN void halves(T* values, F f) {
 #pragma GCC unroll 8

@@ -1,0 +1,245 @@
+"""Reductions that choose between elements, such as an argmax: trees that keep the order of the elements.
+
+The reference combines neighbours, then neighbours of what that gives, and so on (`fold_pairs` in the numpy
+backend); so do these kernels, whatever the computation makes of NaN, of zeros and of ties. Threads load a few
+neighbours each, warps tiles of them; rows longer than the tiles of one block are reduced in further passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hlotool.backends.cuda.codegen.emit import Emitter, Run
+from hlotool.backends.cuda.codegen.indices import Expr, variable
+from hlotool.backends.cuda.codegen.schedules import (
+    THREADS,
+    WARP,
+    Buffer,
+    Kernel,
+    Part,
+    assemble,
+    pointers_of,
+    run_along,
+    run_body,
+    run_length,
+    vector_width,
+    write_outputs,
+)
+from hlotool.backends.cuda.codegen.trees import State, reads_rows
+from hlotool.ir.module import Instruction
+from hlotool.passes.reduction_geometry import Geometry
+
+#: Vectors that a thread loads at once, neighbours of each other, and elements where they are not aligned.
+_VECTORS, _UNALIGNED = 4, 8
+#: Tiles of a block: so many totals lie in shared memory, and fewer rows get a block for several of them.
+_MOST_TILES, _TILES = 512, 16
+#: Bytes of the totals.
+_SHARED = 32 << 10
+#: Blocks that the first of two passes should have, and the shortest chunk.
+_BLOCKS, _SHORTEST_CHUNK = 1024, 1 << 13
+#: In reductions of columns: elements of a thread, rows of threads, and 4-byte words that a thread holds.
+_DEPTH, _DEEP, _MOST_WORDS = 16, THREADS // WARP, 128
+
+
+@dataclass
+class Choices:
+    """The kernels of one reduction that chooses.
+
+    Attributes:
+        shape: of the reduction.
+        state: its accumulator.
+        inputs: memory that it may read.
+        outputs: what it writes, of one element for each result.
+    """
+
+    shape: Geometry
+    state: State
+    inputs: Sequence[Instruction]
+    outputs: Sequence[Instruction]
+    _emitters: list[Emitter] = field(default_factory=list)
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels in the order of execution.
+
+        Raises:
+            NotGenerated: something cannot be written.
+        """
+        write = self._rows if reads_rows(self.shape, [self.state], self.inputs) else self._columns
+        made: list[Kernel] = []
+        parts: list[Part] = []
+        length = self.shape.length
+        while not made or length > 1:
+            self._emitters = []
+            kernel, parts, length = write(parts, length)
+            made.append(kernel)
+        return made
+
+    def _rows(self, parts: list[Part], length: int) -> tuple[Kernel, list[Part], int]:
+        """Neighbours in memory go into the same result.
+
+        Args:
+            parts: what the pass before has left; nothing for the first one.
+            length: elements of a row.
+
+        Returns:
+            the kernel, what it leaves, and how much of each row; 1 if it writes the outputs.
+        """
+        rows = self.shape.results
+        inputs: list[Buffer] = [*parts, *self.inputs]
+        run = length if parts else self._run("element", length)
+        width = vector_width(parts or self.inputs, run, rows * length)
+        size = min(_neighbours(length, width if run == length else 1), self._most(1))
+        chunk = self._chunk(length, WARP * size)
+        chunks, tiles = -(-length // chunk), -(-min(chunk, length) // (WARP * size))
+        per_block = max(1, min(rows, _TILES // tiles)) if chunks == 1 else 1
+        along = None
+        if run == length:
+            along = run_along("column", length, size if length % size == 0 else 1)
+        loading = self._emitter(inputs, along)
+        row, column = variable("row", rows), variable("column", length)
+        value = self._element(loading, parts, row * length + column, row, column)
+        kept, body = self._results(inputs, chunks, row * chunks + variable("chunk", chunks), row)
+        lines = [
+            f"const Index group = block_id() / {chunks} * {per_block}, chunk = block_id() % {chunks};",
+            f"const int rows = {rows} - group < {per_block} ? {rows} - group : {per_block};",
+            f"const Index begin = chunk * {chunk};",
+            f"const Index length = {length} - begin < {chunk} ? {length} - begin : {chunk};",
+            *self.state.accumulator.definitions(),
+            f"SHARED({self.state.ctype}, totals, {per_block * tiles});",
+            f"tiles_reduce<{size}, {tiles}, Index>(totals, rows, length, "
+            f"[&](int place, Index ahead, int count, {self.state.ctype}* values, auto lanes) INLINE {{",
+            "const Index row = group + place, first = begin + ahead;",
+            *loading.head,
+            # Rows may end in the middle of what a thread takes.
+            "EACH_LANE if (lane < count) {" if length % size else "EACH_LANE {",
+            "const Index column = first + lane;",
+            *loading.statements,
+            f"values[lane] = {value};",
+            f"}} }}, {self.state.accumulator.joins});",
+            f"totals_reduce<{tiles}>(totals, rows, (int)((length - 1) / {WARP * size}) + 1, "
+            f"{self.state.accumulator.joins});",
+            "each_thread([&](int t) INLINE {",
+            f"const Index row = group + t; const {self.state.ctype} total = totals[t * {tiles}];",
+            *body,
+            "}, rows);",
+        ]
+        grid = -(-rows // per_block) * chunks
+        schedule = "choices of rows" + (", further pass" if parts else "")
+        made = assemble(inputs, kept or self.outputs, lines, grid, self._emitters, rows * length, schedule)
+        return made, kept, chunks
+
+    def _columns(self, parts: list[Part], length: int) -> tuple[Kernel, list[Part], int]:
+        """Results are neighbours in memory; arguments and result are those of `_rows`."""
+        results = self.shape.results
+        inputs: list[Buffer] = [*parts, *self.inputs]
+        run = results if parts else self._run("result", results)
+        width = min(vector_width(parts or self.inputs, run, results * length), self._most(_DEPTH))
+        tiles, outer = -(-run // (WARP * width)), results // run
+        depth = min(_DEPTH, _power_above(-(-length // _DEEP)))
+        chunk = depth * _DEEP
+        chunks, deep = -(-length // chunk), -(-min(chunk, length) // depth)
+        loading = self._emitter(inputs, run_along("column", run, width))
+        result, element = variable("row", outer) * run + variable("column", run), variable("element", length)
+        value = self._element(loading, parts, element * results + result, result, element)
+        writing = run_along("column", run, width)
+        kept, body = self._results(
+            inputs, chunks, variable("chunk", chunks) * results + result, result, writing
+        )
+        ctype, joins = self.state.ctype, self.state.accumulator.joins
+        lines = [
+            f"const Index tile = block_id() % {tiles}, other = block_id() / {tiles};",
+            f"const Index chunk = other % {chunks}, row = other / {chunks};",
+            f"const Index left = tile * {WARP * width}, begin = chunk * {chunk};",
+            f"const int length = {length} - begin < {chunk} ? {length} - begin : {chunk};",
+            *self.state.accumulator.definitions(),
+            f"SHARED({ctype}, totals, {THREADS * width});",
+            f"columns_reduce<{depth}, {width}, {deep}, Index>(totals, length, left, (Index){run}, "
+            f"[&](int ahead, int count, Index first, {ctype}* values, auto lanes) INLINE {{",
+            f"EACH_OF({depth}, count) {{",
+            "const Index element = begin + ahead + term;",
+            *run_body(loading)[:-1],
+            f"values[term * {width} + lane] = {value};",
+            f"}} }} }}, {joins});",
+            f"each_column<{width}, Index>(left, {run}, [&](int t, Index first, auto lanes) INLINE {{",
+            *body,
+            "});",
+        ]
+        schedule = "choices of columns" + (", further pass" if parts else "")
+        made = assemble(
+            inputs,
+            kept or self.outputs,
+            lines,
+            outer * tiles * chunks,
+            self._emitters,
+            results * length,
+            schedule,
+        )
+        return made, kept, chunks
+
+    def _emitter(self, inputs: Sequence[Buffer], along: Run | None) -> Emitter:
+        self._emitters.append(Emitter(pointers_of(inputs), along))
+        return self._emitters[-1]
+
+    def _run(self, name: str, size: int) -> int:
+        """How many elements of a row, or how many results, are neighbours in all arrays."""
+        trial = Emitter(pointers_of(self.inputs))
+        sizes = {"result": self.shape.results, "element": self.shape.length}
+        result, element = (variable(n, s) for n, s in sizes.items())
+        self.state.element(trial, result, element, self.shape)
+        return max(1, run_length(trial.positions, name, size))
+
+    def _chunk(self, length: int, tile: int) -> int:
+        """How many elements of a row a block reduces: a power of two, as trees of neighbours are cut."""
+        held = sum(max(8, kind.bits) // 8 for kind in self.state.combine.held)
+        most = min(_MOST_TILES, _power_above(_SHARED // held + 1) // 2) * tile
+        rows = self.shape.results
+        if self.shape.has_few_long_rows:
+            wanted = max(_SHORTEST_CHUNK, -(-length * rows // _BLOCKS))
+            most = min(most, _power_above(wanted))
+        return max(tile, min(most, _power_above(length)))
+
+    def _most(self, each: int) -> int:
+        """How many times `each` elements a thread can hold, a power of two."""
+        words = sum(-(-kind.bits // 32) for kind in self.state.combine.held)
+        return max(1, _power_above(_MOST_WORDS // (each * words) + 1) // 2)
+
+    def _element(
+        self, emitter: Emitter, parts: Sequence[Part], place: Expr, result: Expr, element: Expr
+    ) -> str:
+        """One element as an accumulator: of the operands, or at a place of what an earlier pass has left."""
+        if not parts:
+            return self.state.element(emitter, result, element, self.shape)
+        return self.state.packed([emitter.load(f"p{n}", place, part.kind) for n, part in enumerate(parts)])
+
+    def _results(
+        self, inputs: Sequence[Buffer], chunks: int, place: Expr, result: Expr, along: Run | None = None
+    ) -> tuple[list[Part], list[str]]:
+        """What the kernel leaves for another pass, if anything, and the statements that write what it has."""
+        emitter = self._emitter(inputs, along)
+        total = "total" if along is None else f"totals[t * {along.width} + lane]"
+        if chunks == 1:
+            self.state.finish(emitter, total, result)
+            write_outputs(dict(enumerate(self.outputs)), emitter, result)
+            kept = []
+        else:
+            kinds = self.state.combine.held
+            for number, (value, kind) in enumerate(zip(self.state.unpacked(total), kinds)):
+                emitter.store(f"out{number}", place, value, kind)
+            kept = [Part(kind, self.shape.results * chunks) for kind in kinds]
+        return kept, run_body(emitter) if along is not None else [*emitter.head, *emitter.statements]
+
+
+def _power_above(number: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+def _neighbours(length: int, width: int) -> int:
+    """How many neighbours of a row a thread takes: whole vectors, if rows begin and end with one."""
+    wanted = _power_above(-(-length // WARP))
+    size = min(wanted, _VECTORS * width)
+    while size > width and length % size:
+        size //= 2
+    aligned = width > 1 and length % size == 0
+    return size if aligned else min(wanted, _UNALIGNED)
