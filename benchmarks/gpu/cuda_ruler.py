@@ -49,7 +49,8 @@ class CudaRuler:
         self._device = open_device()
         self.device = f"{self._device.name}, {found.version}"
         self.is_hardware = self._device.name != STAND_IN
-        self._compiler = find_compiler(parse_spec(backend).options.get("compiler", ""))
+        name = parse_spec(backend).options.get("compiler", "")
+        self._compiler = find_compiler(name, self._device.architecture, self._device.cuda)
 
     def compile(self, text: str) -> KernelExecutable:
         return compiled(self._backend, text)

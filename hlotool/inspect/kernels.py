@@ -106,7 +106,7 @@ def _never(*values: object) -> Value:
 def _compiled(kernels: Sequence[Kernel], architecture: str) -> tuple[dict[str, ResourceInfo], str, str]:
     """Resources of kernels by name, and what compiled them; or why nothing did."""
     try:
-        compiler = find_compiler()
+        compiler = find_compiler(architecture=architecture)
         found = compile_kernels(kernels, architecture, compiler)
     except (BackendUnavailable, BackendFailed) as error:
         return {}, "", f"not compiled: {error_record(error).message}"
