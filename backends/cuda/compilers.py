@@ -104,10 +104,10 @@ def objection(compiler: Compiler, architecture: str = "", driver: tuple[int, int
     """
     major = compiler.toolkit[0]
     if driver is not None and major > driver[0]:
-        older = f", or pip install {EXTRAS[driver[0]]}, which brings one" if driver[0] in EXTRAS else ""
+        older = f", or pip install {EXTRAS[driver[0]]} for NVRTC {driver[0]}" if driver[0] in EXTRAS else ""
         return (
             f"{compiler.version} compiles for drivers of CUDA {major} (version {DRIVERS[major]}) and newer, "
-            f"and the driver here is for CUDA {driver[0]}.{driver[1]}: it takes a newer driver{older}"
+            f"not for this one of CUDA {driver[0]}.{driver[1]}: update the driver{older}"
         )
     if architecture and architecture not in compiler.architectures:
         known = sorted(compiler.architectures, key=_number)

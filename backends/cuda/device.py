@@ -74,8 +74,8 @@ _TOO_NEW = ("image is invalid", "PTX JIT compilation failed", "unsupported toolc
 def _remedy(refusal: str) -> str:
     """What helps where the driver refuses kernels."""
     if any(text in refusal for text in _TOO_NEW):
-        return "a driver for the CUDA version of the compiler reads them, or a compiler of the driver's version makes others"
-    return "they are for another architecture"
+        return "a driver for the compiler's version of CUDA takes them, and this one takes those of an older compiler"
+    return "they are made for another architecture"
 
 
 class Device:
