@@ -74,7 +74,7 @@ _TOO_NEW = ("image is invalid", "PTX JIT compilation failed", "unsupported toolc
 def _remedy(refusal: str) -> str:
     """What helps where the driver refuses kernels."""
     if any(text in refusal for text in _TOO_NEW):
-        return "a driver for the compiler's version of CUDA takes them, and this one takes those of an older compiler"
+        return "a driver of the compiler's version of CUDA takes them; this one takes an older compiler's"
     return "they are made for another architecture"
 
 

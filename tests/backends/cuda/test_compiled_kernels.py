@@ -101,9 +101,7 @@ def _measured_kernels() -> list[Kernel]:
 
 
 @pytest.mark.parametrize(("family", "architecture"), _each_compiler(("NVRTC 13", "sm_90"), ("nvcc", "sm_90")))
-def test_the_measured_programs_and_those_of_the_tests(
-    family: str, architecture: str, tmp_path: Path
-) -> None:
+def test_the_measured_programs_and_those_of_the_tests(family: str, architecture: str, tmp_path: Path) -> None:
     compiler = _compiler(family)
     kernels = _measured_kernels()
     compiled = _compiled(kernels, architecture, compiler, tmp_path)

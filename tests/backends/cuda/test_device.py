@@ -146,14 +146,17 @@ def test_kernels_that_are_not_for_this_device(case: Any) -> None:
     kind, message = case("refused", FAKE_CUDA_FAIL="load:1:209")
     assert kind == "BackendUnavailable"
     assert message.startswith("stand-in (sm_90, pycuda ")
-    assert "driver for CUDA 13.0) refuses kernels compiled by nvcc 13.0: cuModuleLoadDataEx failed: " in message
+    assert (
+        "driver for CUDA 13.0) refuses kernels compiled by nvcc 13.0: cuModuleLoadDataEx failed: " in message
+    )
     assert "no kernel image is available for execution on the device" in message
     assert message.endswith("; they are made for another architecture")
     assert case("refused", FAKE_CUDA_FAIL="load:1:700")[0] == "BackendCrashed"
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(200, "device kernel image is invalid"), (222, "compiled with an unsupported toolchain")]
+    ("status", "said"),
+    [(200, "device kernel image is invalid"), (222, "compiled with an unsupported toolchain")],
 )
 def test_kernels_that_are_too_new_for_the_driver(case: Any, status: int, said: str) -> None:
     kind, message = case("refused", FAKE_CUDA_FAIL=f"load:1:{status}")
