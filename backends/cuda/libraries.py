@@ -18,7 +18,7 @@ def open_libraries(name: str, newest: int = MAJORS[0]) -> Iterator[ctypes.CDLL]:
 
     Args:
         name: such as `cublas`.
-        newest: major version of CUDA; newer ones are left out, since a driver runs none that are newer than itself.
+        newest: major version of CUDA; a driver runs none that is newer than itself.
     """
     seen = set()
     for file in (f"lib{name}.so.{major}" for major in MAJORS if major <= newest):

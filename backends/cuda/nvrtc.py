@@ -1,4 +1,4 @@
-"""NVRTC, the compiler as a library, through ctypes: versions 12 and 13, from a toolkit or from NVIDIA's wheels.
+"""NVRTC, the compiler as a library, through ctypes: version 12 or 13, of a toolkit or of NVIDIA's wheels.
 
 NVRTC user guide; it needs neither a GPU nor a driver.
 """

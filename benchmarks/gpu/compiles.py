@@ -1,4 +1,6 @@
-"""Whether every kernel compiles: by each NVRTC and nvcc that is installed, for several GPUs; no GPU is needed.
+"""Whether every kernel compiles: by each NVRTC and nvcc that is installed, for several GPUs.
+
+No GPU is needed.
 
     python -m benchmarks.gpu.compiles --seed 7 --json compiles.json
     python -m benchmarks.gpu.compiles --fusions 0 --compiler nvcc --architectures sm_90

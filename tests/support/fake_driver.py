@@ -1,4 +1,4 @@
-"""A folder with a stand-in for a GPU: `libcuda.so.1`, `libcublas.so.13`, `libnvrtc.so.13`, and an `nvcc` that is g++.
+"""A folder with a stand-in for a GPU: the driver, cuBLAS, NVRTC, and an `nvcc` that is g++.
 
 The real pycuda runs on it, and so everything of the backend `cuda` but the hardware: with the folder's `lib`
 in LD_LIBRARY_PATH and its `bin` first in PATH, in a process of its own, since the loader reads the former

@@ -181,8 +181,8 @@ def test_the_newest_compiler_that_serves_driver_and_device(installed: list[Compi
     with pytest.raises(BackendUnavailable) as caught:
         find_compiler("", "sm_103", (12, 8))
     assert str(caught.value) == (
-        "backend cuda: recorder 13.0 compiles for drivers of CUDA 13 (version 580) and newer, not for this one "
-        "of CUDA 12.8: update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12; "
+        "backend cuda: recorder 13.0 compiles for drivers of CUDA 13 (version 580) and newer, not for "
+        "this one of CUDA 12.8: update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12; "
         "recorder 12.0 compiles for sm_70, sm_75, sm_90, not for sm_103: a newer version does"
     )
 

@@ -163,7 +163,7 @@ def test_kernels_that_are_too_new_for_the_driver(case: Any, status: int, said: s
     assert kind == "BackendUnavailable"
     assert said in message
     assert message.endswith(
-        "a driver for the compiler's version of CUDA takes them, and this one takes those of an older compiler"
+        "a driver of the compiler's version of CUDA takes them; this one takes an older compiler's"
     )
 
 
@@ -173,14 +173,14 @@ def test_kernels_that_are_too_new_for_the_driver(case: Any, status: int, said: s
         (
             "12040",
             "90",
-            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, not for this one of CUDA 12.4: "
-            "update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12",
+            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, "
+            "not for this one of CUDA 12.4: update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12",
         ),
         (
             "11080",
             "90",
-            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, not for this one of CUDA 11.8: "
-            "update the driver",
+            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, "
+            "not for this one of CUDA 11.8: update the driver",
         ),
         (
             "13000",
