@@ -19,7 +19,7 @@ from benchmarks.gpu.xla_side import count_kernels
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import of_fusion
 from hlotool.backends.cuda.codegen.schedules import Kernel, Part
-from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.errors import HlotoolError

@@ -15,7 +15,7 @@ from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
 from hlotool.backends.cuda.compilers import find_compiler
-from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda.products import product_of

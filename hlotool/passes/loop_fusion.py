@@ -16,6 +16,7 @@ from hlotool.passes.fusion_facts import (
     is_always_duplicable,
     is_fusible,
     is_loop_fusible,
+    is_reduction,
     is_scalar_constant,
 )
 from hlotool.passes.fusion_legality import Part, Setting, may_fuse
@@ -85,7 +86,7 @@ class LoopFusion:
             or root.opcode == "fusion"
         ):
             return None
-        if root.opcode in ("reduce", "scatter"):
+        if root.opcode == "scatter" or is_reduction(root):
             return "input" if self.target == "gpu" else "loop"
         return "loop" if is_loop_fusible(root) else None
 
@@ -127,7 +128,7 @@ class LoopFusion:
         """Large constants and fusions stay outside; on a GPU reductions get kernels of their own."""
         if producer.opcode == "constant":
             return not is_scalar_constant(producer)
-        return producer.opcode == "fusion" or (producer.opcode == "reduce" and self.target == "gpu")
+        return producer.opcode == "fusion" or (is_reduction(producer) and self.target == "gpu")
 
     def _make(self, group: Group, kind: str) -> None:
         members = self._with_copies(group)
