@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from hlotool.analysis.custom_calls import ANNOTATIONS
+from hlotool.backends.registry import evaluate_constant
 from hlotool.ir.edit import editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 from hlotool.passes.algebra.simplify import Simplify
 from hlotool.passes.base import Context
 from hlotool.passes.cse import Cse
 from hlotool.passes.dce import Dce
+from hlotool.passes.fold import Fold
 from hlotool.passes.fuse import Fuse
 from hlotool.passes.inline import Inline
 from hlotool.passes.simplify_tuples import SimplifyTuples
@@ -33,15 +36,18 @@ def fused(module: Module) -> Module:
     fused = clone_module(module).module
     Inline().run(fused, Context("inline"))
     _drop_annotations(fused)
-    for tidy in (SimplifyTuples(), Simplify(), Cse(), Dce()):
-        tidy.run(fused, Context(tidy.name))
+    for tidy in (SimplifyTuples(), Simplify(), Fold(max_elements=1), Cse(), Dce()):
+        tidy.run(fused, Context(tidy.name, evaluate=evaluate_constant))
     for kind in _KINDS:
         Fuse(kind=kind, max_instructions=LARGEST).run(fused, Context("fuse"))
     return fused
 
 
 def _drop_annotations(module: Module) -> None:
-    """Custom calls that only say something about their operand go."""
+    """Custom calls that only say something about their operand go, but where other custom calls ask for that."""
+    everything = [i for computation in module.computations for i in computation.instructions]
+    if any(i.attributes.get("custom_call_target") in ENTERS_REGION | LEAVES_REGION for i in everything):
+        return
     for computation in module.computations:
         with editing(computation) as edit:
             for instruction in edit:

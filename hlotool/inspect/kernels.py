@@ -46,8 +46,7 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
     try:
         verify_or_raise(module)
         program = fused(module)
-        lowering = _Listing(program, _Nothing())
-        lowering.plan(program.entry)
+        lowering = listed(program)
     except HlotoolError as error:
         return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
     homes = CallGraph(program).home
@@ -64,8 +63,24 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
     )
 
 
-class _Listing(KernelLowering):
-    """Keeps what becomes of each instruction."""
+def listed(program: Module) -> Listing:
+    """The kernels of a program as it is, without running any.
+
+    Raises:
+        HlotoolError: neither a kernel nor the host executes it.
+    """
+    lowering = Listing(program, _Nothing())
+    lowering.plan(program.entry)
+    return lowering
+
+
+class Listing(KernelLowering):
+    """Keeps what becomes of each instruction.
+
+    Attributes:
+        launched: instructions with their kernels, where no library is called.
+        on_host: instructions that the host executes.
+    """
 
     def __init__(self, module: Module, loading: _Nothing) -> None:
         super().__init__(module, loading, grid=DeviceGrid(module.replica_count, module.num_partitions))
