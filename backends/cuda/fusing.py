@@ -32,7 +32,11 @@ _KINDS: Final[tuple[Literal["all", "rows", "joint"], ...]] = ("all", "rows", "jo
 
 
 def fused(module: Module) -> Module:
-    """A copy in which operations are fused, reductions with the rest of their rows; the bits are the same."""
+    """A copy in which operations are fused, reductions with the rest of their rows.
+
+    No value is computed otherwise, but for the order of sums: that follows from how what is reduced lies in
+    memory, and a reduction that takes in a transposition reads what it transposes.
+    """
     fused = clone_module(module).module
     Inline().run(fused, Context("inline"))
     _drop_annotations(fused)
@@ -44,7 +48,7 @@ def fused(module: Module) -> Module:
 
 
 def _drop_annotations(module: Module) -> None:
-    """Custom calls that only say something about their operand go, but where other custom calls ask for that."""
+    """Custom calls that only say something about their operand go, but where other calls ask for that."""
     everything = [i for computation in module.computations for i in computation.instructions]
     if any(i.attributes.get("custom_call_target") in ENTERS_REGION | LEAVES_REGION for i in everything):
         return
