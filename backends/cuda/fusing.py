@@ -27,7 +27,8 @@ from hlotool.passes.simplify_tuples import SimplifyTuples
 #: no longer than it is needed; random bits alone are 150 instructions each.
 LARGEST = 1000
 
-#: In this order: what is computed along rows takes loops with it, and what is left of these joins.
+#: In this order: what is computed along rows takes loops with it, and what is left of these joins; but where
+#: there are fusions already, loops that XLA has left apart stay so.
 _KINDS: Final[tuple[Literal["all", "rows", "joint"], ...]] = ("all", "rows", "joint")
 
 
@@ -38,11 +39,12 @@ def fused(module: Module) -> Module:
     memory, and a reduction that takes in a transposition reads what it transposes.
     """
     fused = clone_module(module).module
+    was_fused = any(i.opcode == "fusion" for c in fused.computations for i in c.instructions)
     Inline().run(fused, Context("inline"))
     _drop_annotations(fused)
     for tidy in (SimplifyTuples(), Simplify(), Fold(max_elements=1), Cse(), Dce()):
         tidy.run(fused, Context(tidy.name, evaluate=evaluate_constant))
-    for kind in _KINDS:
+    for kind in _KINDS[:2] if was_fused else _KINDS:
         Fuse(kind=kind, max_instructions=LARGEST).run(fused, Context("fuse"))
     return fused
 

@@ -56,7 +56,7 @@ def test_values_move_when_they_are_read_and_not_before(case: Any) -> None:
     # The sorted array comes down, goes up again, and the result comes down.
     assert found["sort"] == [2 * 1000 * size, 2 * 1000 * size, 0]
     # The branch's number and the predicate come down.
-    assert found["branches"] == [8 * size, 2 * 8 * size + 4 + 1, 0]
+    assert found["branches"] == [8 * size + 4, 2 * 8 * size + 4 + 1, 0]
     assert found["constants"] == [8 * size, 8 * size, 0]
 
 
