@@ -25,7 +25,7 @@ from hlotool.passes.simplify_tuples import SimplifyTuples
 
 #: Instructions of one fusion. A kernel of many takes no more registers than one of few, since a value is kept
 #: no longer than it is needed; random bits alone are 150 instructions each.
-LARGEST = 1000
+LARGEST = 400
 
 #: In this order: what is computed along rows takes loops with it, and what is left of these joins; but where
 #: there are fusions already, loops that XLA has left apart stay so.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, TupleShape
+from hlotool.passes.fusion_emissions import is_multiplied
 from hlotool.passes.fusion_facts import (
     is_expensive,
     is_loop_fusible_as_producer,
@@ -63,6 +64,9 @@ class JointFusion(MultiOutputFusion):
                 continue
             is_one_loop = self._loop_size(consumer) == size
             if not is_one_loop and (others or not self._may_be_repeated(producer, consumer)):
+                continue
+            outputs = [producer, *self.edit.users(producer)]
+            if is_multiplied(Part.of(producer), Part.of(consumer), outputs):
                 continue
             if self._goes_with(producer, consumer) and self.context.spend("producer and consumer"):
                 return self.merge(producer, consumer)
