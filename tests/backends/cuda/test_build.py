@@ -16,7 +16,7 @@ from hlotool.backends.cuda import OPTIONS as BACKEND_OPTIONS
 from hlotool.backends.cuda import compilers, nvrtc
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import of_instruction
+from hlotool.backends.cuda.codegen.partition import of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
@@ -268,3 +268,14 @@ ENTRY main {
     loading = CudaLoading(SimpleNamespace(memory=None, precision=Precision.HLO, waits=False))  # type: ignore[arg-type]
     with pytest.raises(NotGenerated, match="more blocks than a grid can have"):
         loading.launch(root, program, [0, 1])
+
+
+def test_long_chains_of_integers_compile_in_no_time(compiler: Compiler, tmp_path: Path) -> None:
+    """Where locals are const, the front end's time doubles with every few of them: an hour for these."""
+    lines = ["  v0 = u32[40] parameter(0)", "  w0 = u32[40] parameter(1)"]
+    for n in range(100):
+        lines += [f"  v{n + 1} = u32[40] xor(v{n}, w{n})", f"  w{n + 1} = u32[40] add(v{n + 1}, w{n})"]
+    text = "\n".join(["HloModule m", "f {", *lines, "  ROOT r = u32[40] or(v100, w100)", "}"])
+    text += "\nENTRY main {\n  x = u32[40] parameter(0)\n  ROOT y = u32[40] fusion(x, x), kind=kLoop, calls=f\n}\n"
+    kernels = of_fusion(parse_module(text).entry.root.computation("calls")).kernels
+    assert len(compile_kernels(kernels, "sm_90", compiler, tmp_path)) == 1
