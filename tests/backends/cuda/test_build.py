@@ -276,6 +276,7 @@ def test_long_chains_of_integers_compile_in_no_time(compiler: Compiler, tmp_path
     for n in range(100):
         lines += [f"  v{n + 1} = u32[40] xor(v{n}, w{n})", f"  w{n + 1} = u32[40] add(v{n + 1}, w{n})"]
     text = "\n".join(["HloModule m", "f {", *lines, "  ROOT r = u32[40] or(v100, w100)", "}"])
-    text += "\nENTRY main {\n  x = u32[40] parameter(0)\n  ROOT y = u32[40] fusion(x, x), kind=kLoop, calls=f\n}\n"
+    text += "\nENTRY main {\n  x = u32[40] parameter(0)\n"
+    text += "  ROOT y = u32[40] fusion(x, x), kind=kLoop, calls=f\n}\n"
     kernels = of_fusion(parse_module(text).entry.root.computation("calls")).kernels
     assert len(compile_kernels(kernels, "sm_90", compiler, tmp_path)) == 1
