@@ -1,34 +1,43 @@
-"""Kernels that a program launches beside those that XLA launches for it, on programs optimised for GPUs.
+"""Kernels that a program launches beside those that XLA launches for it.
 
     python -m benchmarks.kernel_counts FOLDER …
+    python -m benchmarks.kernel_counts --dumps FOLDER …
 
 Folders are searched for HLO text with fusions as XLA forms them for GPUs, and for the inputs of the tests of
-XLA's emitters, each of which is one kernel. XLA launches one kernel for a fusion and one, or a call of a
-library, for every other instruction that computes. Two passes of one reduction count as one.
+XLA's emitters, each of which is one kernel. With --dumps they are dumps of XLA:GPU
+(`benchmarks.gpu.dump_programs` makes some): programs are fused here from what XLA was given, and its count
+is its own listing (`benchmarks.gpu.thunks`).
+
+Ours are all kernels, second passes of reductions included, calls of cuBLAS with the transpositions that they
+need, and instructions that the host executes. What control flow leads to counts once on either side.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.gpu.thunks import read_thunks
 from benchmarks.gpu.xla_side import count_kernels
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import of_fusion
+from hlotool.backends.cuda.codegen.partition import KernelProgram, of_fusion
 from hlotool.backends.cuda.codegen.schedules import Kernel, Part
-from hlotool.backends.cuda.executable import fused
-from hlotool.backends.cuda.lowering import KernelLowering
-from hlotool.backends.cuda_emu.backend import EmulatorBackend
+from hlotool.backends.cuda.fusing import fused
+from hlotool.backends.cuda.products import product_of
 from hlotool.errors import HlotoolError
-from hlotool.ir.module import Module
+from hlotool.inspect.kernels import listed
+from hlotool.ir.module import Instruction, Module
 from hlotool.parse.reader import parse_module
 
 #: Where every file is one kernel.
 _EMITTERS = "emitters/tests"
 _FUSION = re.compile(r"\bfusion\(.*kind=k(Input|Custom|Loop)")
+#: Of programs in a dump, by name: fusion was looked at on the others, every third is summed by itself.
+_APART = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +45,12 @@ class Row:
     """One program.
 
     Attributes:
-        name: of its file.
-        ours: kernels that are launched.
-        passes: second passes, not counted.
+        name: of its file, or module.
+        ours: kernels and library calls that are launched.
+        passes: those among them that are second passes.
         host: instructions that the host executes.
-        xla: kernels and library calls of XLA.
+        xla: launches of XLA.
+        copies: those among them that are copies or memsets; unknown outside of dumps.
     """
 
     name: str
@@ -48,6 +58,7 @@ class Row:
     passes: int
     host: int
     xla: int
+    copies: int = 0
 
     @property
     def exceeds(self) -> bool:
@@ -56,7 +67,7 @@ class Row:
 
     def __str__(self) -> str:
         mark = "  MORE" if self.exceeds else ""
-        return f"{self.name:70}{self.ours:6}{self.passes:6}{self.host:6}{self.xla:6}{mark}"
+        return f"{self.name:70}{self.ours:6}{self.passes:6}{self.host:6}{self.xla:6}{self.copies:7}{mark}"
 
 
 def programs(folders: Sequence[Path]) -> Iterator[tuple[str, Module, bool]]:
@@ -84,41 +95,94 @@ def count(name: str, module: Module, is_emitter: bool) -> Row:
     """
     xla = count_kernels(module)
     if is_emitter and not xla.fusions:  # the test has the whole program emitted as one fusion
-        kernels: Sequence[Kernel] = of_fusion(module.entry).kernels
-        return _row(name, kernels, 0, 1)
-    lowering = KernelLowering(fused(module), EmulatorBackend().loading())
-    lowering.plan(lowering.module.entry)
-    return _row(name, lowering.kernels, sum(lowering.fallbacks.values()), xla.launches)
+        kernels = of_fusion(module.entry).kernels
+        return Row(name, len(kernels), _second_passes(kernels), 0, 1)
+    return Row(name, *_ours(module), xla.launches)
 
 
-def _row(name: str, kernels: Sequence[Kernel], host: int, xla: int) -> Row:
-    passes = sum(1 for kernel in kernels if is_second_pass(kernel))
-    return Row(name, len(kernels) - passes, passes, host, xla)
+def count_dump(listing: Path) -> Row:
+    """One program of a dump of XLA:GPU.
+
+    Args:
+        listing: its `….thunk_sequence.txt`.
+
+    Raises:
+        HlotoolError: neither a kernel nor the host executes it.
+    """
+    stem = listing.name.removesuffix("thunk_sequence.txt")
+    before = listing.with_name(f"{stem}before_optimizations.txt")
+    module = parse_module(before.read_text(encoding="utf-8"), path=str(before))
+    theirs = read_thunks(listing.read_text(encoding="utf-8"))
+    return Row(module.name, *_ours(module), theirs.total, theirs.copies)
 
 
-def is_second_pass(kernel: Kernel) -> bool:
-    """Whether it goes on with what another kernel began."""
-    return any(isinstance(buffer, Part) for buffer in kernel.inputs)
+def _ours(module: Module) -> tuple[int, int, int]:
+    """Launches, second passes among them, and what the host executes."""
+    found = listed(fused(module))
+    launches = sum(_launches(*launched) for launched in found.launched)
+    passes = sum(_second_passes(made.kernels) for _, made in found.launched)
+    return launches, passes, sum(found.fallbacks.values())
+
+
+def _launches(instruction: Instruction, made: KernelProgram) -> int:
+    """The kernels of one instruction; or cuBLAS, and kernels for operands that it cannot take as they lie."""
+    product = product_of(instruction)
+    if product is None:
+        return len(made.kernels)
+    return 1 + sum(stack.order is not None for stack in (product.left, product.right))
+
+
+def _second_passes(kernels: Sequence[Kernel]) -> int:
+    """How many go on with what another kernel began."""
+    return sum(any(isinstance(buffer, Part) for buffer in kernel.inputs) for kernel in kernels)
+
+
+def _listings(folders: Sequence[Path]) -> list[Path]:
+    found = (path for folder in folders for path in folder.rglob("*thunk_sequence.txt"))
+    return sorted(found, key=lambda path: path.name.partition(".")[2])
+
+
+def _subjects(folders: Sequence[Path], are_dumps: bool) -> Iterator[tuple[str, Callable[[], Row]]]:
+    if are_dumps:
+        for path in _listings(folders):
+            yield path.name, partial(count_dump, path)
+    else:
+        for name, module, is_emitter in programs(folders):
+            yield name, partial(count, name, module, is_emitter)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--dumps", action="store_true", help="the folders are dumps of XLA:GPU")
+    options = parser.parse_args()
     rows, refused = [], []
-    print(f"{'program':70}{'ours':>6}{'pass2':>6}{'host':>6}{'xla':>6}")
-    for name, module, is_emitter in programs(parser.parse_args().folders):
+    print(f"{'program':70}{'ours':>6}{'pass2':>6}{'host':>6}{'xla':>6}{'copies':>7}")
+    for name, counted in _subjects(options.folders, options.dumps):
         try:
-            rows.append(count(name, module, is_emitter))
+            rows.append(counted())
         except (HlotoolError, NotGenerated) as error:
             refused.append(f"{name}: {str(error).splitlines()[0]}")
             continue
         print(rows[-1], flush=True)
-    more = [row for row in rows if row.exceeds]
-    total, theirs = sum(r.ours + r.host for r in rows), sum(r.xla for r in rows)
-    print(f"{len(rows)} programs, {len(more)} with more launches than XLA; in all {total} against {theirs}")
+    if options.dumps:
+        _print_sum("looked at", [row for n, row in enumerate(rows) if n % _APART != _APART - 1])
+        _print_sum("apart", rows[_APART - 1 :: _APART])
+    _print_sum("all", rows)
     for line in refused:
         print("not executed:", line)
+
+
+def _print_sum(title: str, rows: Sequence[Row]) -> None:
+    more = sum(row.exceeds for row in rows)
+    total, theirs = sum(r.ours + r.host for r in rows), sum(r.xla for r in rows)
+    copies = sum(r.copies for r in rows)
+    without = f"; {theirs - copies} without copies and memsets" if copies else ""
+    print(
+        f"{title}: {len(rows)} programs, {more} with more launches than XLA; "
+        f"in all {total} against {theirs}{without}"
+    )
 
 
 if __name__ == "__main__":

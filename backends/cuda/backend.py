@@ -78,7 +78,8 @@ class CudaBackend(KernelBackend):
         memory: of the device.
 
     Raises:
-        BackendUnavailable: pycuda, the driver, the device or a compiler is missing.
+        BackendUnavailable: pycuda, the driver, the device or a compiler is missing, or too old for
+            the others.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class CudaBackend(KernelBackend):
         super().__init__(name, fuses, precision, calls_libraries)
         self.waits = waits
         self._device: Device = open_device(number)
-        self._compiler = find_compiler(compiler)
+        self._compiler = find_compiler(compiler, self._device.architecture, self._device.cuda)
         self.memory = Memory(self._device)
 
     @property
@@ -112,12 +113,12 @@ class CudaBackend(KernelBackend):
     @property
     def has_library(self) -> bool:
         """Whether cuBLAS multiplies large matrices."""
-        return self._calls_libraries and find_library() is not None
+        return self._calls_libraries and find_library(self._device.cuda[0]) is not None
 
     @cached_property
     def library(self) -> Cublas:
         """cuBLAS on the device."""
-        found = find_library()
+        found = find_library(self._device.cuda[0])
         assert found is not None
         return Cublas(found, self._device)
 
@@ -131,7 +132,7 @@ class CudaBackend(KernelBackend):
         functions: dict[str, Function] = {}
         for cubin in {c.cubin for c in compiled.values()}:
             names = [name for name, c in compiled.items() if c.cubin == cubin]
-            functions |= self._device.load(cubin.read_bytes(), names)
+            functions |= self._device.load(cubin.read_bytes(), names, self._compiler.version)
         return functions
 
     def _executable(self, module: Module) -> CudaExecutable:

@@ -17,7 +17,7 @@ from pathlib import Path
 from hlotool.backends.cuda.cache import Entry, KernelCache
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import OPTIONS, Compiler, find_compiler
+from hlotool.backends.cuda.compilers import Compiler, find_compiler, objection
 from hlotool.errors import BackendUnavailable
 
 
@@ -75,14 +75,10 @@ def compile_kernels(
     by_name = {kernel.name: kernel for kernel in kernels}
     if not by_name:
         return {}
-    compiler = compiler or find_compiler()
-    if architecture not in compiler.architectures:
-        known = ", ".join(sorted(compiler.architectures, key=lambda a: int(re.sub(r"\D", "", a))))
-        raise BackendUnavailable(
-            f"backend cuda: {compiler.version} compiles for {known}, not for {architecture}: "
-            "another version of it does"
-        )
-    made_from = [compiler.version, architecture, prelude(), *OPTIONS]
+    compiler = compiler or find_compiler(architecture=architecture)
+    if said := objection(compiler, architecture):
+        raise BackendUnavailable(f"backend cuda: {said}")
+    made_from = [compiler.version, architecture, prelude(), *compiler.options]
     cache = KernelCache(hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20], folder)
     found = {name: cache.find(name) for name in by_name}
     entries = {name: entry for name, entry in found.items() if entry is not None}

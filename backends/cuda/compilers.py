@@ -7,21 +7,24 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from functools import cache, cached_property
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
+from hlotool.backends.cuda.libraries import MAJORS, toolkits
+from hlotool.backends.cuda.nvrtc import find_nvrtcs
+from hlotool.backends.cuda.options import OPTIONS, refusal
+from hlotool.errors import BackendTimeout, BackendUnavailable, UsageError
 
-#: No contraction of a * b + c, denormals kept, division and roots rounded: as HLO says, and as on the CPU.
-OPTIONS: Final = ("-std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true")
+#: What pip installs with NVRTC, by the major version of CUDA.
+EXTRAS: Final = {13: "'hlotool[cuda]'", 12: "'hlotool[cuda12]'"}
+
+#: The first driver of each. CUDA toolkit release notes, "Minimum Required Driver Version".
+DRIVERS: Final = {13: "580", 12: "525"}
 
 #: Seconds for one compilation.
 _LIMIT = 600
-
-#: Of the compiler's messages, how many characters an error keeps.
-_KEPT = 4000
 
 
 class Compiler(Protocol):
@@ -29,11 +32,19 @@ class Compiler(Protocol):
 
     Attributes:
         version: name and version, such as `NVRTC 13.0`.
+        toolkit: the version as numbers.
+        options: that it is given.
         architectures: that it knows, such as `sm_90`.
     """
 
     @property
     def version(self) -> str: ...
+
+    @property
+    def toolkit(self) -> tuple[int, int]: ...
+
+    @property
+    def options(self) -> tuple[str, ...]: ...
 
     @property
     def architectures(self) -> frozenset[str]: ...
@@ -48,36 +59,67 @@ class Compiler(Protocol):
 
 
 @cache
-def find_compiler(name: str = "") -> Compiler:
-    """A compiler by its name, `nvrtc` or `nvcc`; the first of them that is here if none is given.
+def find_compiler(name: str = "", architecture: str = "", driver: tuple[int, int] | None = None) -> Compiler:
+    """A compiler that serves, NVRTC before nvcc and newer ones before older ones.
+
+    Args:
+        name: `nvrtc` or `nvcc`; either if empty.
+        architecture: that it has to know, such as `sm_90`; any if empty.
+        driver: the CUDA version of the driver that is to run the kernels; any if None.
 
     Raises:
-        BackendUnavailable: it is not here.
-        UsageError: there is none of that name.
+        BackendUnavailable: there is none.
+        UsageError: no compiler is called so.
     """
     if name not in ("", "nvrtc", "nvcc"):
         raise UsageError(f"backend cuda: there is no compiler {name!r}; there are nvrtc and nvcc")
-    if name != "nvcc" and (nvrtc := find_nvrtc()) is not None:
-        return nvrtc
-    path = find_nvcc() if name != "nvrtc" else None
-    if path is None:
-        wanted = {"": "NVRTC or nvcc", "nvrtc": "NVRTC", "nvcc": "nvcc"}[name]
-        raise BackendUnavailable(
-            f"backend cuda compiles kernels with {wanted}, which is not here: "
-            "pip install 'hlotool[cuda]' brings NVRTC; nvcc is looked for on the PATH and in CUDA_HOME"
+    objections = []
+    for compiler in installed_compilers(name):
+        said = objection(compiler, architecture, driver)
+        if not said:
+            return compiler
+        objections.append(said)
+    if objections:
+        raise BackendUnavailable("backend cuda: " + "; ".join(dict.fromkeys(objections)))
+    wanted = {"": "NVRTC or nvcc", "nvrtc": "NVRTC", "nvcc": "nvcc"}[name]
+    raise BackendUnavailable(
+        f"backend cuda compiles kernels with {wanted}, which is not here: "
+        f"pip install {EXTRAS[MAJORS[0]]} brings NVRTC; nvcc is looked for on the PATH and in CUDA_HOME"
+    )
+
+
+def installed_compilers(name: str = "") -> Iterator[Compiler]:
+    """All that are here, or all of one name, in the order in which they are preferred."""
+    if name != "nvcc":
+        yield from find_nvrtcs()
+    if name != "nvrtc" and (path := find_nvcc()) is not None:
+        yield Nvcc(path)
+
+
+def objection(compiler: Compiler, architecture: str = "", driver: tuple[int, int] | None = None) -> str:
+    """Why a compiler makes no kernels for an architecture or a driver, and what does; empty if it makes them.
+
+    A driver runs what any minor version of its own major version made, and all older ones (CUDA compatibility
+    guide). That a kernel is for a newer architecture than the driver knows cannot be: it has told it.
+    """
+    major = compiler.toolkit[0]
+    if driver is not None and major > driver[0]:
+        older = f", or pip install {EXTRAS[driver[0]]} for NVRTC {driver[0]}" if driver[0] in EXTRAS else ""
+        return (
+            f"{compiler.version} compiles for drivers of CUDA {major} (version {DRIVERS[major]}) and newer, "
+            f"not for this one of CUDA {driver[0]}.{driver[1]}: update the driver{older}"
         )
-    return Nvcc(path)
+    if architecture and architecture not in compiler.architectures:
+        known = sorted(compiler.architectures, key=_number)
+        is_old = bool(known) and _number(architecture) < _number(known[0])
+        older = f"an older version does (pip install {EXTRAS[12]})" if major > 12 else "an older version does"
+        which = older if is_old else "a newer version does"
+        return f"{compiler.version} compiles for {', '.join(known)}, not for {architecture}: {which}"
+    return ""
 
 
-def find_nvrtc() -> Nvrtc | None:
-    """NVRTC, if its bindings are installed and find it."""
-    if find_spec("cuda") is None or find_spec("cuda.bindings") is None:
-        return None
-    try:
-        return Nvrtc()
-    except (ImportError, OSError, RuntimeError):
-        # The bindings can be imported without the library; then the first call fails.
-        return None
+def _number(architecture: str) -> int:
+    return int(re.sub(r"\D", "", architecture))
 
 
 def find_nvcc() -> str | None:
@@ -88,62 +130,6 @@ def find_nvcc() -> str | None:
     return next((str(place) for place in places if os.access(place, os.X_OK)), None)
 
 
-def toolkits() -> list[Path]:
-    """Where CUDA toolkits may be: as the environment says, and in the usual place."""
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
-    return [Path(home) for home in (*homes, "/usr/local/cuda") if home]
-
-
-class Nvrtc:
-    """The compiler as a library: packages cuda-bindings and nvidia-cuda-nvrtc."""
-
-    def __init__(self) -> None:
-        from cuda.bindings import nvrtc
-
-        self._nvrtc: Any = nvrtc
-        major, minor = self._call("nvrtcVersion")
-        self.version = f"NVRTC {major}.{minor}"
-
-    @cached_property
-    def architectures(self) -> frozenset[str]:
-        """See `Compiler`."""
-        count = self._call("nvrtcGetNumSupportedArchs")[0]
-        return frozenset(f"sm_{number}" for number in self._call("nvrtcGetSupportedArchs")[0][:count])
-
-    def compile(self, source: str, architecture: str) -> tuple[bytes, str]:
-        """See `Compiler`."""
-        options = [f"-arch={architecture}", "--ptxas-options=-v", *OPTIONS]
-        encoded = [option.encode() for option in options]
-        program = self._call("nvrtcCreateProgram", source.encode(), b"kernels.cu", 0, [], [])[0]
-        try:
-            (status,) = self._nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-            log = self._text(program, "ProgramLog")
-            if status.value:
-                raise _refusal(self.version, log)
-            return self._bytes(program, "CUBIN"), log
-        finally:
-            self._call("nvrtcDestroyProgram", program)
-
-    def _text(self, program: Any, what: str) -> str:
-        return self._bytes(program, what).rstrip(b"\0").decode(errors="replace")
-
-    def _bytes(self, program: Any, what: str) -> bytes:
-        found = bytearray(self._call(f"nvrtcGet{what}Size", program)[0])
-        self._call(f"nvrtcGet{what}", program, found)
-        return bytes(found)
-
-    def _call(self, name: str, *arguments: object) -> tuple[Any, ...]:
-        status, *results = getattr(self._nvrtc, name)(*arguments)
-        if status.value:
-            raise BackendCrashed("cuda", f"{name} failed: {status}")
-        return tuple(results)
-
-
-def _refusal(version: str, log: str) -> BackendCrashed:
-    said = next((line for line in log.splitlines() if "error" in line), "no reason given")
-    return BackendCrashed("cuda", f"{version} refused a generated kernel: {said}", log[:_KEPT])
-
-
 class Nvcc:
     """The compiler as a program.
 
@@ -151,14 +137,22 @@ class Nvcc:
         path: of nvcc.
     """
 
+    options = OPTIONS
+
     def __init__(self, path: str) -> None:
         self._path = path
 
     @cached_property
+    def toolkit(self) -> tuple[int, int]:
+        """See `Compiler`; zeros where it does not tell."""
+        found = re.search(r"release (\d+)\.(\d+)", self._run(["--version"]).stdout)
+        return (int(found[1]), int(found[2])) if found else (0, 0)
+
+    @cached_property
     def version(self) -> str:
         """See `Compiler`."""
-        found = re.search(r"release ([\d.]+)", self._run(["--version"]).stdout)
-        return f"nvcc {found[1]}" if found else "nvcc"
+        major, minor = self.toolkit
+        return f"nvcc {major}.{minor}" if major else "nvcc"
 
     @cached_property
     def architectures(self) -> frozenset[str]:
@@ -170,11 +164,11 @@ class Nvcc:
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder) / "kernels.cu", Path(folder) / "kernels.cubin"
             given.write_text(source, encoding="utf-8")
-            flags = [f"-arch={architecture}", "--cubin", "-Xptxas", "-v", *OPTIONS]
+            flags = [f"-arch={architecture}", "--cubin", "-Xptxas", "-v", *self.options]
             done = self._run([*flags, "-o", str(made), str(given)])
             log = done.stdout + done.stderr
             if done.returncode:
-                raise _refusal(self.version, log)
+                raise refusal(self.version, log)
             return made.read_bytes(), log
 
     def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:

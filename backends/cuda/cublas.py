@@ -7,22 +7,17 @@ are computed in f32 (f64 where the operands are); TF32 and sums in less than f32
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import threading
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from hlotool.backends.cuda.compilers import toolkits
 from hlotool.backends.cuda.device import Allocation, Device
+from hlotool.backends.cuda.libraries import open_libraries
 from hlotool.backends.cuda.products import Product
 from hlotool.errors import BackendCrashed
 from hlotool.ir.types import ElementType
-
-#: What the loader is asked for first.
-_NAMES = ("libcublas.so.13", "libcublas.so.12")
 
 #: Bytes of scratch memory: what cuBLAS itself takes on Hopper.
 _WORKSPACE: Final = 32 << 20
@@ -45,23 +40,9 @@ _MATH_MODE, _ALGORITHM = 16, -1
 
 
 @cache
-def find_library() -> ctypes.CDLL | None:
-    """cuBLAS 12 or newer, if it is installed: where the loader finds it, in a toolkit, or as a wheel."""
-    for name in (*_NAMES, *_places()):
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
-
-
-def _places() -> list[str]:
-    spec = importlib.util.find_spec("nvidia")
-    wheels = [Path(place) for place in spec.submodule_search_locations or ()] if spec is not None else []
-    folders = [toolkit / "lib64" for toolkit in toolkits()]
-    folders += [folder for wheel in wheels for folder in wheel.glob("*/lib")]
-    found = [path for folder in folders for path in folder.glob("libcublas.so.1[23]")]
-    return [str(path) for path in sorted(found, key=lambda path: path.name, reverse=True)]
+def find_library(newest: int) -> ctypes.CDLL | None:
+    """cuBLAS 12 or newer, if it is installed, but none of a newer major version of CUDA than `newest`."""
+    return next(open_libraries("cublas", newest), None)
 
 
 class Cublas:

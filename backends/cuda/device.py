@@ -66,6 +66,18 @@ def _pycuda() -> Any:
     return pycuda
 
 
+#: What the driver says of kernels that a newer compiler made. CUDA driver API: the texts of
+#: CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX and CUDA_ERROR_UNSUPPORTED_PTX_VERSION.
+_TOO_NEW = ("image is invalid", "PTX JIT compilation failed", "unsupported toolchain")
+
+
+def _remedy(refusal: str) -> str:
+    """What helps where the driver refuses kernels."""
+    if any(text in refusal for text in _TOO_NEW):
+        return "a driver of the compiler's version of CUDA takes them; this one takes an older compiler's"
+    return "they are made for another architecture"
+
+
 class Device:
     """One CUDA device, through pycuda.
 
@@ -77,7 +89,8 @@ class Device:
         name: as the driver says it.
         architecture: what kernels are compiled for, such as `sm_90`.
         memory: bytes that it has.
-        versions: of pycuda and of the driver's CUDA.
+        cuda: the version of CUDA that the driver is for.
+        versions: of pycuda and of the driver's CUDA, in words.
 
     Raises:
         BackendUnavailable: there is no such device, or it cannot be used.
@@ -101,6 +114,7 @@ class Device:
         self.architecture = "sm_{}{}".format(*device.compute_capability())
         self.memory: int = device.total_memory()
         major, minor = divmod(self._cuda.get_driver_version() // 10, 100)
+        self.cuda = (major, minor)
         self.versions = f"pycuda {'.'.join(map(str, pycuda.VERSION))}, driver for CUDA {major}.{minor}"
 
     def _find(self, number: int) -> Any:
@@ -159,11 +173,16 @@ class Device:
         """Set every byte."""
         self._do("filling memory", self._cuda.memset_d8, int(target), byte, size)
 
-    def load(self, cubin: bytes, names: Sequence[str]) -> dict[str, Function]:
+    def load(self, cubin: bytes, names: Sequence[str], compiler: str) -> dict[str, Function]:
         """Kernels of a compiled module, for as long as the process lasts.
 
+        Args:
+            cubin: the module.
+            names: of the kernels.
+            compiler: what made it, for the error.
+
         Raises:
-            BackendUnavailable: the device cannot run it.
+            BackendUnavailable: the device, or its driver, cannot run it.
         """
         try:
             module = self._cuda.module_from_buffer(cubin)
@@ -174,7 +193,8 @@ class Device:
             if self.is_broken():
                 raise BackendCrashed("cuda", f"loading kernels: {error}", here=True) from error
             raise BackendUnavailable(
-                f"{self.name} ({self.architecture}, {self.versions}) refuses compiled kernels: {error}"
+                f"{self.name} ({self.architecture}, {self.versions}) refuses kernels compiled by {compiler}: "
+                f"{error}; {_remedy(str(error))}"
             ) from error
 
     def launch(self, function: Function, blocks: int, threads: int, pointers: Sequence[Allocation]) -> None:

@@ -9,16 +9,14 @@ import numpy as np
 
 from hlotool.amounts import size_text
 from hlotool.backends.base import Probe, Value
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.machine import Loading, Machine
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
-from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
-from hlotool.passes.base import Context
-from hlotool.passes.fuse import Fuse
 
 
 class KernelExecutable:
@@ -76,14 +74,6 @@ def fallback_note(lowering: KernelLowering, loading: Loading) -> tuple[str, ...]
     counts = ", ".join(f"{opcode} x{count}" for opcode, count in sorted(lowering.fallbacks.items()))
     moved = lowering.fallback_bytes if loading.moved is None else loading.moved
     return (f"host fallbacks: {counts}, {size_text(moved)} moved",)
-
-
-def fused(module: Module) -> Module:
-    """A copy in which operations are fused as XLA does for GPUs, reductions with the rest of their rows."""
-    fused = clone_module(module).module
-    Fuse().run(fused, Context("fuse"))
-    Fuse(kind="rows").run(fused, Context("fuse"))
-    return fused
 
 
 def compiled(

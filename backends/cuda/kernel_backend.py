@@ -11,7 +11,8 @@ from functools import cached_property, partial
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.codegen.precision import Precision
-from hlotool.backends.cuda.executable import KernelExecutable, compiled, fallback_note, fused
+from hlotool.backends.cuda.executable import KernelExecutable, compiled, fallback_note
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.machine import Loading, Machine
 from hlotool.backends.numpy.executables import DevicesExecutable
 from hlotool.ir.devices import DeviceGrid

@@ -54,7 +54,8 @@ class CudaRuler:
         self.device = f"{self._device.name}, {found.version}"
         self.is_hardware = self._device.name != STAND_IN
         self.cache = _cache_size()
-        self._compiler = find_compiler(parse_spec(backend).options.get("compiler", ""))
+        name = parse_spec(backend).options.get("compiler", "")
+        self._compiler = find_compiler(name, self._device.architecture, self._device.cuda)
 
     def compile(self, text: str) -> KernelExecutable:
         return compiled(self._backend, text)

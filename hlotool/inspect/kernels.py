@@ -15,7 +15,7 @@ from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
 from hlotool.backends.cuda.compilers import find_compiler
-from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda.products import product_of
@@ -46,8 +46,7 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
     try:
         verify_or_raise(module)
         program = fused(module)
-        lowering = _Listing(program, _Nothing())
-        lowering.plan(program.entry)
+        lowering = listed(program)
     except HlotoolError as error:
         return KernelsInfo(label=label, file=file, architecture=architecture, error=error_record(error))
     homes = CallGraph(program).home
@@ -64,8 +63,24 @@ def kernels_of(module: Module, label: str, file: str, architecture: str) -> Kern
     )
 
 
-class _Listing(KernelLowering):
-    """Keeps what becomes of each instruction."""
+def listed(program: Module) -> Listing:
+    """The kernels of a program as it is, without running any.
+
+    Raises:
+        HlotoolError: neither a kernel nor the host executes it.
+    """
+    lowering = Listing(program, _Nothing())
+    lowering.plan(program.entry)
+    return lowering
+
+
+class Listing(KernelLowering):
+    """Keeps what becomes of each instruction.
+
+    Attributes:
+        launched: instructions with their kernels, where no library is called.
+        on_host: instructions that the host executes.
+    """
 
     def __init__(self, module: Module, loading: _Nothing) -> None:
         super().__init__(module, loading, grid=DeviceGrid(module.replica_count, module.num_partitions))
@@ -106,7 +121,7 @@ def _never(*values: object) -> Value:
 def _compiled(kernels: Sequence[Kernel], architecture: str) -> tuple[dict[str, ResourceInfo], str, str]:
     """Resources of kernels by name, and what compiled them; or why nothing did."""
     try:
-        compiler = find_compiler()
+        compiler = find_compiler(architecture=architecture)
         found = compile_kernels(kernels, architecture, compiler)
     except (BackendUnavailable, BackendFailed) as error:
         return {}, "", f"not compiled: {error_record(error).message}"

@@ -5,6 +5,7 @@ XLA: instruction_fusion.cc (producers into consumers, last consumers first), mul
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,9 +15,13 @@ from hlotool.ir.module import Computation, Module
 from hlotool.ir.walk import Context as CallContext
 from hlotool.ir.walk import contexts
 from hlotool.passes.base import Context
+from hlotool.passes.joint_fusion import JointFusion
 from hlotool.passes.loop_fusion import LoopFusion
 from hlotool.passes.multi_output_fusion import MultiOutputFusion
 from hlotool.passes.row_fusion import RowFusion
+
+#: What XLA has other means for.
+_OUR_OWN: Mapping[str, type[RowFusion | JointFusion]] = {"rows": RowFusion, "joint": JointFusion}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,14 @@ class Fuse:
     """Form fusions, by the rules that XLA has for them.
 
     Attributes:
-        kind: loops; reductions and scatters with what they read (input); several outputs; all of these; or
-            reductions with all that is computed along their rows.
+        kind: loops; reductions and scatters with what they read (input); several outputs; all of these;
+            reductions with all that is computed along their rows; or what one loop can do jointly.
         target: on the CPU reductions are loops.
         max_instructions: no fusion becomes larger.
     """
 
     name: ClassVar[str] = "fuse"
-    kind: Literal["all", "loop", "input", "multi-output", "rows"] = "all"
+    kind: Literal["all", "loop", "input", "multi-output", "rows", "joint"] = "all"
     target: Literal["gpu", "cpu"] = "gpu"
     max_instructions: int = 128
 
@@ -44,9 +49,9 @@ class Fuse:
         remove_dead_computations(module)
 
     def _fuse(self, module: Module, computation: Computation, names: Names, context: Context) -> None:
-        if self.kind == "rows":
+        if self.kind in _OUR_OWN:
             with editing(computation) as edit:
-                RowFusion(module, edit, names, context, self.max_instructions).form()
+                _OUR_OWN[self.kind](module, edit, names, context, self.max_instructions).form()
             return
         with editing(computation) as edit:
             if self.kind != "multi-output":

@@ -19,8 +19,8 @@ _ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
 #: Data movement that a loop over the result can express by where it reads.
 _LOOP_MOVEMENT = frozenset(
     {
-        "bitcast", "broadcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "gather",
-        "pad", "reduce-window", "reshape", "reverse", "slice", "transpose",
+        "bitcast", "bitcast-convert", "broadcast", "concatenate", "copy", "dynamic-slice",
+        "dynamic-update-slice", "gather", "pad", "reduce-window", "reshape", "reverse", "slice", "transpose",
     }
 )  # fmt: skip
 #: Elementwise opcodes that take little time for every type, as XLA judges.
@@ -39,6 +39,8 @@ _CHEAP = frozenset(
 _CHEAP_REAL = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
 #: Worth neither a kernel nor an output of their own: they show what is there already, or make much of little.
 TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
+#: What takes nothing but an index to compute.
+_FREE = frozenset({"bitcast", "broadcast", "iota", "reshape"})
 #: Consumers that read elements of an operand more than once.
 _REUSING = frozenset({"broadcast", "convolution", "dot", "gather", "reduce-window"})
 
@@ -61,7 +63,21 @@ def is_loop_fusible(instruction: Instruction) -> bool:
         return False
     if instruction.opcode == "fusion":
         return instruction.attributes.get("kind") == "kLoop"
-    return is_elementwise(instruction) or instruction.opcode in _LOOP_MOVEMENT
+    is_loop = is_elementwise(instruction) or instruction.opcode in _LOOP_MOVEMENT
+    return is_loop or (instruction.opcode == "reduce" and not is_reduction(instruction))
+
+
+def is_reduction(instruction: Instruction) -> bool:
+    """Whether it combines elements with each other: over dimensions of size 1 it does not, and is a loop.
+
+    XLA: algebraic_simplifier.cc, HandleReduce, has a reshape there.
+    """
+    if instruction.opcode != "reduce":
+        return False
+    shape = instruction.operands[0].shape
+    if not isinstance(shape, ArrayShape) or shape.is_dynamic:
+        return True
+    return any(shape.dims[d] != 1 for d in instruction.integers("dimensions"))
 
 
 def is_loop_fusible_as_producer(instruction: Instruction) -> bool:
@@ -78,6 +94,8 @@ def is_expensive(instruction: Instruction) -> bool:
     opcode, shape = instruction.opcode, instruction.shape
     if opcode in _CHEAP_REAL:
         return isinstance(shape, ArrayShape) and shape.element_type.is_complex
+    if opcode == "reduce":
+        return is_reduction(instruction)
     if opcode in ("divide", "remainder"):
         whole = isinstance(shape, ArrayShape) and shape.element_type.is_integer
         return not whole or uniform(instruction.operands[1]) is None
@@ -85,10 +103,10 @@ def is_expensive(instruction: Instruction) -> bool:
 
 
 def is_always_duplicable(instruction: Instruction) -> bool:
-    """Whether every consumer may have a copy of its own: it makes much of little."""
+    """Whether every consumer may have a copy of its own: it makes much of little, or shows what is there."""
     if instruction.opcode == "convert":
         return instruction.operands[0].array_shape.byte_size < instruction.array_shape.byte_size
-    return instruction.opcode in ("broadcast", "iota") or is_scalar_constant(instruction)
+    return instruction.opcode in _FREE or is_scalar_constant(instruction)
 
 
 def is_scalar_constant(instruction: Instruction) -> bool:
@@ -111,5 +129,5 @@ def in_place_operand(instruction: Instruction) -> Instruction | None:
 
 def loop_shape(instruction: Instruction) -> tuple[int, ...]:
     """The dimensions that a kernel for this root would iterate over: those of what a reduction reads."""
-    shape = instruction.operands[0].shape if instruction.opcode == "reduce" else instruction.shape
+    shape = instruction.operands[0].shape if is_reduction(instruction) else instruction.shape
     return shape.dims if isinstance(shape, ArrayShape) else ()

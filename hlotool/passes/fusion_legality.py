@@ -21,6 +21,7 @@ from hlotool.passes.fusion_facts import (
     is_expensive,
     is_fusible,
     is_loop_fusible_as_producer,
+    is_reduction,
     loop_shape,
     reuses_operands,
 )
@@ -108,7 +109,7 @@ class Part:
     @property
     def reductions(self) -> tuple[Instruction, ...]:
         """Roots that reduce."""
-        return tuple(r for r in self.roots if r.opcode == "reduce")
+        return tuple(r for r in self.roots if is_reduction(r))
 
 
 def _nobody(_: Instruction) -> Iterable[Instruction]:
@@ -280,7 +281,7 @@ def no_in_place_outputs(producer: Part, consumer: Part, setting: Setting) -> Fus
 def loops_have_one_shape(producer: Part, consumer: Part, setting: Setting) -> FusionDecision:
     """All outputs come from iterations over the same elements; reductions also reduce the same dimensions."""
     roots = (*producer.roots, *consumer.roots)
-    reductions = [r for r in roots if r.opcode == "reduce"]
+    reductions = [*producer.reductions, *consumer.reductions]
     if len({(loop_shape(r), r.integers("dimensions")) for r in reductions}) > 1:
         return forbid("tiled reductions with different shapes")
     if len({loop_shape(r) for r in roots}) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,7 +43,7 @@ class Merging:
     def merge(self, first: Instruction, second: Instruction) -> Instruction:
         """One fusion of both; neither may need the other through a third."""
         kinds = {i.attributes.get("kind") for i in (first, second)}
-        has_reduction = any(r.opcode == "reduce" for i in (first, second) for r in Part.of(i).roots)
+        has_reduction = any(Part.of(i).reductions for i in (first, second))
         members = [*self._members(first), *self._members(second)]
         kind = "kInput" if "kInput" in kinds or has_reduction else "kLoop"
         fusion = outline(
@@ -59,6 +59,14 @@ class Merging:
         several = Part.of(fusion).is_multi_output
         self.ancestors.merge(first, second, [fusion, *(self.edit.users(fusion) if several else ())])
         return fusion
+
+    def consumers(self, producer: Instruction) -> Iterator[Instruction]:
+        """Who reads its results, each once."""
+        readers = dict.fromkeys(self.edit.users(producer))
+        if not Part.of(producer).is_multi_output:
+            yield from readers
+            return
+        yield from dict.fromkeys(user for part in readers for user in self.edit.users(part))
 
     def _scalars(self, instruction: Instruction) -> list[Instruction]:
         """Constants of one element that it reads, as copies of its own."""

@@ -6,19 +6,27 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import outline
 from hlotool.ir.module import Instruction, Module
 from hlotool.passes.base import Context
+from hlotool.passes.fusion_emissions import MOST_EMISSIONS, Emissions
 from hlotool.passes.fusion_facts import (
     TRIVIAL,
     is_always_duplicable,
     is_fusible,
     is_loop_fusible,
+    is_reduction,
     is_scalar_constant,
+    loop_shape,
 )
 from hlotool.passes.fusion_legality import Part, Setting, may_fuse
+
+#: Operations on less than what the loop runs over, that it does again for every element: a few are nothing
+#: beside a read of memory, the key of a random generator, which takes hundreds, is another kernel's work.
+_MOST_SMALLER = 32
 
 
 @dataclass(slots=True)
@@ -36,6 +44,13 @@ class Group:
     def part(self) -> Part:
         """The group as the rules of fusion see it: one producer or consumer with the root as its result."""
         return Part.planned(self.members[::-1], self.members[:1])
+
+
+def _is_smaller(producer: Instruction, root: Instruction) -> bool:
+    """Whether a loop that ends in `root` computes each element of the producer many times."""
+    if producer.opcode in TRIVIAL or producer.opcode in ("constant", "iota"):
+        return False
+    return prod(loop_shape(producer)) < prod(loop_shape(root))
 
 
 def _is_worthwhile(group: Group) -> bool:
@@ -85,7 +100,7 @@ class LoopFusion:
             or root.opcode == "fusion"
         ):
             return None
-        if root.opcode in ("reduce", "scatter"):
+        if root.opcode == "scatter" or is_reduction(root):
             return "input" if self.target == "gpu" else "loop"
         return "loop" if is_loop_fusible(root) else None
 
@@ -94,14 +109,24 @@ class LoopFusion:
         edit, group = self.edit, Group([root])
         setting = Setting(edit.users, edit.computation.root, edit.successors)
         inside = {root}
+        smaller = 0
+        emissions = Emissions([root])
+        emissions.add(root)
         for producer in self._producers(group):
             copy = any(u not in inside or u in group.copies for u in edit.users(producer))
             if copy and not is_always_duplicable(producer):
+                continue
+            if emissions.of(producer) > MOST_EMISSIONS and producer.opcode not in ("broadcast", "constant"):
+                continue
+            is_smaller = _is_smaller(producer, root)
+            if is_smaller and smaller >= _MOST_SMALLER:
                 continue
             if self._refuses(producer) or not may_fuse(Part.of(producer), group.part(), setting):
                 continue
             group.members.append(producer)
             inside.add(producer)
+            emissions.add(producer)
+            smaller += is_smaller
             if copy:
                 group.copies.add(producer)
             if len(group.members) >= self.max_instructions:
@@ -127,7 +152,7 @@ class LoopFusion:
         """Large constants and fusions stay outside; on a GPU reductions get kernels of their own."""
         if producer.opcode == "constant":
             return not is_scalar_constant(producer)
-        return producer.opcode == "fusion" or (producer.opcode == "reduce" and self.target == "gpu")
+        return producer.opcode == "fusion" or (is_reduction(producer) and self.target == "gpu")
 
     def _make(self, group: Group, kind: str) -> None:
         members = self._with_copies(group)

@@ -5,12 +5,11 @@ A kernel that has a row at hand can do all that. XLA: softmax_rewriter_triton.cc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible
+from hlotool.passes.fusion_facts import is_fusible, is_loop_fusible, is_reduction
 from hlotool.passes.fusion_legality import Part
 from hlotool.passes.fusion_merging import Merging
 from hlotool.passes.reduction_geometry import Geometry
@@ -33,7 +32,7 @@ class RowFusion(Merging):
         rows = rows_of(producer) if self._is_eligible(producer) else None
         if rows is None or not _fits(producer, rows):
             return None
-        consumers = list(self._consumers(producer))
+        consumers = list(self.consumers(producer))
         for consumer in consumers:
             if not self._goes_with(consumer, rows) or self._size(producer, consumer) > self.max_instructions:
                 continue
@@ -49,14 +48,6 @@ class RowFusion(Merging):
         if not self._is_eligible(consumer) or not _fits(consumer, rows):
             return False
         return not has_reductions or rows_of(consumer) == rows
-
-    def _consumers(self, producer: Instruction) -> Iterator[Instruction]:
-        """Who reads its results, each once."""
-        readers = dict.fromkeys(self.edit.users(producer))
-        if not Part.of(producer).is_multi_output:
-            yield from readers
-            return
-        yield from dict.fromkeys(user for part in readers for user in self.edit.users(part))
 
     def _is_eligible(self, instruction: Instruction) -> bool:
         """Whether it can be part of such a kernel, and its results are read one by one."""
@@ -77,7 +68,7 @@ class RowFusion(Merging):
 
 
 def _reductions(instruction: Instruction) -> list[Instruction]:
-    return [member for member in Part.of(instruction).members if member.opcode == "reduce"]
+    return [member for member in Part.of(instruction).members if is_reduction(member)]
 
 
 def rows_of(instruction: Instruction) -> Rows | None:

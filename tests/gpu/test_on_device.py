@@ -217,7 +217,7 @@ def test_what_does_not_fit_is_one_error_and_the_device_goes_on(gpu: CudaBackend)
         f"  ROOT b = f32[{size}] broadcast(x), dimensions={{}}\n}}\n"
     )
     with pytest.raises(
-        BackendOutOfMemory, match=r"a buffer of .* [MG]iB does not fit .* at broadcast %b"
+        BackendOutOfMemory, match=r"a buffer of .* [MGT]iB does not fit .* at broadcast %b"
     ) as caught:
         gpu.compile(module).run([np.float32(1)])
     assert not caught.value.here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,6 +30,17 @@ def test_every_requirement_is_carried_in_a_version_that_fits() -> None:
         if name not in _NOT_CARRIED:
             versions = [tuple(map(int, v.split("."))) for v in (named[name], least)]
             assert versions[0] >= versions[1], requirement
+
+
+def test_what_the_tests_of_a_gpu_need_to_start_is_carried() -> None:
+    """What conftest imports, and the plug-in whose options the settings of pytest name."""
+    carried = set(re.findall(r"([\w-]+)==", SCRIPT.read_text(encoding="utf-8")))
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:import|from) (\w+)", conftest, re.MULTILINE))
+    assert imported - sys.stdlib_module_names <= carried
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        options = tomllib.load(file)["tool"]["pytest"]["ini_options"]["addopts"]
+    assert ("--dist" not in options) or {"pytest-xdist", "execnet"} <= carried
 
 
 def test_a_toolkit_without_headers_is_refused(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ PIPELINES = (
     "fuse",
     "fuse{kind=input}",
     "fuse{kind=loop}",
+    "fuse{kind=joint}",
     "fuse{kind=multi-output}",
     "fuse{target=cpu}",
     "inline",

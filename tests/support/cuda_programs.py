@@ -161,8 +161,9 @@ second {
 }
 ENTRY main {
   x = f32[8] parameter(0)
+  n = s32[] parameter(1)
   one = s32[] constant(1)
-  which = s32[] add(one, one)
+  which = s32[] add(one, n)
   r = f32[8] conditional(which, x, x), branch_computations={first, second}
   yes = pred[] compare(which, one), direction=EQ
   s = f32[8] conditional(yes, r, r), true_computation=first, false_computation=second

@@ -5,6 +5,8 @@
 // refused as made for another device. What it does is set by variables of the environment:
 //
 //   FAKE_CUDA_DEVICES=0           how many devices there are (1)
+//   FAKE_CUDA_VERSION=12040       of CUDA that the driver is for (13000)
+//   FAKE_CUDA_CAPABILITY=70       of the devices (90)
 //   FAKE_CUDA_MEMORY=1000000      bytes that a device has (8 GiB)
 //   FAKE_CUDA_FAIL=launch:3:700   the third call of launch, load, upload, download or synchronize fails
 //
@@ -23,7 +25,7 @@
 typedef unsigned long long Pointer;
 enum {
   SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
-  INVALID_CONTEXT = 201, WRONG_ARCHITECTURE = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, TIMEOUT = 702,
+  INVALID_CONTEXT = 201, WRONG_ARCHITECTURE = 209, UNSUPPORTED_PTX = 222, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, TIMEOUT = 702,
   LAUNCH_FAILED = 719,
 };
 
@@ -58,7 +60,7 @@ static long long setting(const char* name, long long usual) {
 // ---- device and context ----
 static __thread int depth;
 int cuInit(unsigned flags) { return setting("FAKE_CUDA_DEVICES", 1) ? SUCCESS : NO_DEVICE; }
-int cuDriverGetVersion(int* version) { *version = 13000; return SUCCESS; }
+int cuDriverGetVersion(int* version) { *version = (int)setting("FAKE_CUDA_VERSION", 13000); return SUCCESS; }
 int cuDeviceGetCount(int* count) { *count = (int)setting("FAKE_CUDA_DEVICES", 1); return SUCCESS; }
 int cuDeviceGet(int* device, int number) {
   *device = number;
@@ -66,10 +68,15 @@ int cuDeviceGet(int* device, int number) {
 }
 int cuDeviceGetName(char* name, int size, int device) { snprintf(name, size, "stand-in"); return SUCCESS; }
 int cuDeviceTotalMem_v2(size_t* size, int device) { *size = setting("FAKE_CUDA_MEMORY", 8ll << 30); return SUCCESS; }
-int cuDeviceComputeCapability(int* major, int* minor, int device) { *major = 9; *minor = 0; return SUCCESS; }
+static int capability(void) { return (int)setting("FAKE_CUDA_CAPABILITY", 90); }
+int cuDeviceComputeCapability(int* major, int* minor, int device) {
+  *major = capability() / 10;
+  *minor = capability() % 10;
+  return SUCCESS;
+}
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  // The major number of the architecture, which pycuda asks for, and the bytes of the L2 cache.
-  *value = attribute == 75 ? 9 : attribute == 38 ? 1 << 16 : 0;
+  // The numbers of the architecture, and the bytes of the L2 cache; nothing else is asked for.
+  *value = attribute == 75 ? capability() / 10 : attribute == 76 ? capability() % 10 : attribute == 38 ? 1 << 16 : 0;
   return SUCCESS;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &depth; return SUCCESS; }
@@ -183,6 +190,8 @@ int cuGetErrorString(int error, const char** text) {
   switch (error) {
     case OUT_OF_MEMORY: *text = "out of memory"; break;
     case NO_DEVICE: *text = "no CUDA-capable device is detected"; break;
+    case INVALID_IMAGE: *text = "device kernel image is invalid"; break;
+    case UNSUPPORTED_PTX: *text = "the provided PTX was compiled with an unsupported toolchain."; break;
     case WRONG_ARCHITECTURE: *text = "no kernel image is available for execution on the device"; break;
     case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; break;
     case TIMEOUT: *text = "the launch timed out and was terminated"; break;

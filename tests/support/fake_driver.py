@@ -1,4 +1,4 @@
-"""A folder with a stand-in for a GPU: `libcuda.so.1`, `libcublas.so.13`, and an `nvcc` that is g++.
+"""A folder with a stand-in for a GPU: the driver, cuBLAS, NVRTC, and an `nvcc` that is g++.
 
 The real pycuda runs on it, and so everything of the backend `cuda` but the hardware: with the folder's `lib`
 in LD_LIBRARY_PATH and its `bin` first in PATH, in a process of its own, since the loader reads the former
@@ -19,7 +19,10 @@ from typing import Any
 
 from hlotool.backends.cuda_emu.build import FLAGS
 
-_SOURCE, _PRODUCTS = (Path(__file__).with_name(name) for name in ("fake_driver.c", "fake_cublas.c"))
+_SOURCE = Path(__file__).with_name("fake_driver.c")
+
+#: Further libraries, by what they are made of.
+_LIBRARIES = {"fake_cublas.c": "libcublas.so.13", "fake_nvrtc.c": "libnvrtc.so.13"}
 
 #: Of a call that the stand-in does not know. CUDA driver API: CUDA_ERROR_NOT_SUPPORTED.
 _NOT_SUPPORTED = 801
@@ -56,7 +59,7 @@ def _extension() -> Path | None:
 
 
 def build(folder: Path) -> None:
-    """Make `lib/libcuda.so.1`, `lib/libcublas.so.13` and `bin/nvcc` in a folder."""
+    """Make `lib/lib….so.…` and `bin/nvcc` in a folder."""
     extension = _extension()
     assert extension is not None
     library, tools = folder / "lib", folder / "bin"
@@ -72,7 +75,9 @@ def build(folder: Path) -> None:
     )
     soname = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
     _run("gcc", "-w", *soname, str(compiled), str(rest), "-ldl", "-o", str(library / "libcuda.so.1"))
-    _run("gcc", "-w", "-O2", "-shared", "-fPIC", str(_PRODUCTS), "-o", str(library / "libcublas.so.13"))
+    for source, name in _LIBRARIES.items():
+        made = ["-o", str(library / name), f"-Wl,-soname,{name}"]
+        _run("gcc", "-w", "-O2", "-shared", "-fPIC", str(_SOURCE.with_name(source)), *made)
     (tools / "nvcc").write_text(_NVCC.format(flags=" ".join(FLAGS)), encoding="utf-8")
     (tools / "nvcc").chmod(0o755)
 

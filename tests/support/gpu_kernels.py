@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.ir.module import Module
 from support.kernels import emulator

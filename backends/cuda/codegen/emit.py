@@ -191,7 +191,9 @@ class Emitter:
     def define(self, ctype: str, text: str) -> str:
         """A new constant."""
         name = self.name("v")
-        statement = f"const {ctype} {name} = {text};"
+        # Not const: NVIDIA's front end looks for the value of a const integer in those it is made of, and in
+        # theirs, again and again: minutes for the 150 operations of a random generator.
+        statement = f"{ctype} {name} = {text};"
         if (
             self._run is not None
             and len(self._scopes) == 1

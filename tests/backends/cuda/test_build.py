@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from hlotool.backends.cuda import OPTIONS, compilers
+from hlotool.backends.cuda import OPTIONS as BACKEND_OPTIONS
+from hlotool.backends.cuda import compilers, nvrtc
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import of_instruction
+from hlotool.backends.cuda.codegen.partition import of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
 from hlotool.backends.cuda.device import MAX_BLOCKS, open_device
 from hlotool.backends.cuda.loading import CudaLoading
+from hlotool.backends.cuda.nvrtc import find_nvrtcs
+from hlotool.backends.cuda.options import OPTIONS
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
 from hlotool.parse.reader import parse_module
@@ -52,10 +59,12 @@ def _kernels(*opcodes: str) -> list[Kernel]:
 class _Recorder:
     """A compiler that notes what it is given."""
 
-    version = "recorder 1"
-    architectures = frozenset({"sm_90"})
+    options = ()
 
-    def __init__(self) -> None:
+    def __init__(self, major: int = 13, *architectures: str) -> None:
+        self.version = f"recorder {major}.0"
+        self.toolkit = (major, 0)
+        self.architectures = frozenset(architectures or ("sm_90",))
         self.sources: list[str] = []
 
     def compile(self, source: str, architecture: str) -> tuple[bytes, str]:
@@ -93,7 +102,7 @@ def test_a_kernel_is_compiled_again_when_its_file_is_gone(tmp_path: Path) -> Non
 
 
 def test_an_architecture_that_the_compiler_does_not_know(tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match="recorder 1 compiles for sm_90, not for sm_50"):
+    with pytest.raises(BackendUnavailable, match=r"recorder 13.0 compiles for sm_90, not for sm_50"):
         compile_kernels(_kernels("negate"), "sm_50", _Recorder(), tmp_path)
 
 
@@ -142,17 +151,62 @@ def test_a_compiler_that_cannot_be_run(tmp_path: Path) -> None:
         Nvcc(str(tmp_path / "nvcc")).compile("", "sm_90")
 
 
-def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    find_compiler.cache_clear()
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Compiler]]:
+    """The only compilers that are found, once a test has put them there."""
+    found: list[Compiler] = []
+    monkeypatch.setattr(compilers, "find_nvrtcs", lambda: iter(found))
     monkeypatch.setattr(compilers, "find_nvcc", lambda: None)
-    monkeypatch.setattr(compilers, "find_nvrtc", lambda: None)
+    find_compiler.cache_clear()
+    yield found
+    find_compiler.cache_clear()
+
+
+def test_no_compiler(installed: list[Compiler]) -> None:
     with pytest.raises(
         BackendUnavailable, match=r"NVRTC or nvcc.*pip install 'hlotool\[cuda\]' brings NVRTC"
     ):
         find_compiler()
     with pytest.raises(UsageError, match="there is no compiler 'clang'"):
         find_compiler("clang")
-    find_compiler.cache_clear()
+
+
+def test_the_newest_compiler_that_serves_driver_and_device(installed: list[Compiler]) -> None:
+    new, old = _Recorder(13, "sm_75", "sm_90"), _Recorder(12, "sm_70", "sm_75", "sm_90")
+    installed += [new, old]
+    assert find_compiler() is find_compiler("nvrtc", "sm_90", (13, 0)) is new
+    assert find_compiler("", "sm_90", (14, 0)) is new
+    assert find_compiler("", "sm_90", (12, 2)) is old
+    assert find_compiler("", "sm_70", (13, 0)) is old
+    with pytest.raises(BackendUnavailable) as caught:
+        find_compiler("", "sm_103", (12, 8))
+    assert str(caught.value) == (
+        "backend cuda: recorder 13.0 compiles for drivers of CUDA 13 (version 580) and newer, not for "
+        "this one of CUDA 12.8: update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12; "
+        "recorder 12.0 compiles for sm_70, sm_75, sm_90, not for sm_103: a newer version does"
+    )
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_a_library_that_is_no_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"other": "int f(void) { return 0; }", "broken": "int nvrtcVersion(void) { return 7; }"}
+    texts["broken"] += 'const char* nvrtcGetErrorString(int error) { return "broken"; }'
+    for name, text in texts.items():
+        command = ["gcc", "-w", "-shared", "-fPIC", "-x", "c", "-", "-o", str(tmp_path / name)]
+        subprocess.run(command, input=text.encode(), check=True)
+    opened = [ctypes.CDLL(str(tmp_path / name)) for name in texts]
+    monkeypatch.setattr(nvrtc, "open_libraries", lambda name: iter(opened))
+    assert list(find_nvrtcs()) == []
+
+
+def test_nvrtc_needs_to_be_told_that_lambdas_are_for_the_device(tmp_path: Path) -> None:
+    found = next((n for n in find_nvrtcs() if n.toolkit < (13, 1)), None)
+    if found is None:
+        pytest.skip("there is no NVRTC here that minds")
+    compile_kernels(_kernels("negate"), "sm_90", found, tmp_path / "told")
+    found.options = OPTIONS
+    with pytest.raises(BackendCrashed, match="without execution space annotations"):
+        compile_kernels(_kernels("negate"), "sm_90", found, tmp_path / "not told")
 
 
 def test_nvcc_is_found_on_the_path_and_in_the_toolkit(
@@ -176,7 +230,7 @@ def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(UsageError, match="it knows: " + ", ".join(OPTIONS)):
+    with pytest.raises(UsageError, match="it knows: " + ", ".join(BACKEND_OPTIONS)):
         get_backend("cuda:fast")
     with pytest.raises(UsageError, match="device=first is no number"):
         get_backend("cuda:device=first")
@@ -214,3 +268,15 @@ ENTRY main {
     loading = CudaLoading(SimpleNamespace(memory=None, precision=Precision.HLO, waits=False))  # type: ignore[arg-type]
     with pytest.raises(NotGenerated, match="more blocks than a grid can have"):
         loading.launch(root, program, [0, 1])
+
+
+def test_long_chains_of_integers_compile_in_no_time(compiler: Compiler, tmp_path: Path) -> None:
+    """Where locals are const, the front end's time doubles with every few of them: an hour for these."""
+    lines = ["  v0 = u32[40] parameter(0)", "  w0 = u32[40] parameter(1)"]
+    for n in range(100):
+        lines += [f"  v{n + 1} = u32[40] xor(v{n}, w{n})", f"  w{n + 1} = u32[40] add(v{n + 1}, w{n})"]
+    text = "\n".join(["HloModule m", "f {", *lines, "  ROOT r = u32[40] or(v100, w100)", "}"])
+    text += "\nENTRY main {\n  x = u32[40] parameter(0)\n"
+    text += "  ROOT y = u32[40] fusion(x, x), kind=kLoop, calls=f\n}\n"
+    kernels = of_fusion(parse_module(text).entry.root.computation("calls")).kernels
+    assert len(compile_kernels(kernels, "sm_90", compiler, tmp_path)) == 1

@@ -56,7 +56,7 @@ def test_values_move_when_they_are_read_and_not_before(case: Any) -> None:
     # The sorted array comes down, goes up again, and the result comes down.
     assert found["sort"] == [2 * 1000 * size, 2 * 1000 * size, 0]
     # The branch's number and the predicate come down.
-    assert found["branches"] == [8 * size, 2 * 8 * size + 4 + 1, 0]
+    assert found["branches"] == [8 * size + 4, 2 * 8 * size + 4 + 1, 0]
     assert found["constants"] == [8 * size, 8 * size, 0]
 
 
@@ -146,9 +146,69 @@ def test_kernels_that_are_not_for_this_device(case: Any) -> None:
     kind, message = case("refused", FAKE_CUDA_FAIL="load:1:209")
     assert kind == "BackendUnavailable"
     assert message.startswith("stand-in (sm_90, pycuda ")
-    assert "refuses compiled kernels: " in message
+    assert (
+        "driver for CUDA 13.0) refuses kernels compiled by nvcc 13.0: cuModuleLoadDataEx failed: " in message
+    )
     assert "no kernel image is available for execution on the device" in message
+    assert message.endswith("; they are made for another architecture")
     assert case("refused", FAKE_CUDA_FAIL="load:1:700")[0] == "BackendCrashed"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(200, "device kernel image is invalid"), (222, "compiled with an unsupported toolchain")],
+)
+def test_kernels_that_are_too_new_for_the_driver(case: Any, status: int, said: str) -> None:
+    kind, message = case("refused", FAKE_CUDA_FAIL=f"load:1:{status}")
+    assert kind == "BackendUnavailable"
+    assert said in message
+    assert message.endswith(
+        "a driver of the compiler's version of CUDA takes them; this one takes an older compiler's"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "capability", "said"),
+    [
+        (
+            "12040",
+            "90",
+            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, "
+            "not for this one of CUDA 12.4: update the driver, or pip install 'hlotool[cuda12]' for NVRTC 12",
+        ),
+        (
+            "11080",
+            "90",
+            "nvcc 13.0 compiles for drivers of CUDA 13 (version 580) and newer, "
+            "not for this one of CUDA 11.8: update the driver",
+        ),
+        (
+            "13000",
+            "70",
+            "nvcc 13.0 compiles for sm_75, sm_90, sm_100, not for sm_70: an older version does "
+            "(pip install 'hlotool[cuda12]')",
+        ),
+        ("13000", "103", "nvcc 13.0 compiles for sm_75, sm_90, sm_100, not for sm_103: a newer version does"),
+    ],
+)
+def test_a_driver_or_device_that_the_compiler_does_not_serve(
+    case: Any, version: str, capability: str, said: str
+) -> None:
+    found = case("unavailable", FAKE_CUDA_VERSION=version, FAKE_CUDA_CAPABILITY=capability)
+    assert found == ["BackendUnavailable", f"backend cuda: {said}"]
+
+
+def test_a_newer_driver_takes_what_older_compilers_make(case: Any) -> None:
+    version, _ = case("unavailable", FAKE_CUDA_VERSION="14010")
+    assert version.endswith("driver for CUDA 14.1, nvcc 13.0)")
+
+
+def test_nvrtc_comes_before_nvcc(stand_in: Path) -> None:
+    listed = {backend["name"]: backend for backend in _command(stand_in, "backends")["backends"]}
+    assert listed["cuda"]["version"].endswith("NVRTC 13.0)")
+    module = str(Path(__file__).resolve().parents[3] / "corpus" / "modules" / "while.nested.hlo")
+    [row] = _command(stand_in, "run", module, "--test", "cuda")["modules"]
+    assert row["verdict"] in ("identical", "agree", "rounding")
 
 
 def test_what_is_missing(case: Any) -> None:

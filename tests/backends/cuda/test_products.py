@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from support.kernels import on_numpy
 
-from hlotool.backends.cuda import cublas
+from hlotool.backends.cuda import libraries
+from hlotool.backends.cuda.libraries import open_libraries
 from hlotool.backends.cuda.products import LARGE, Product, Stack, product_of
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
@@ -110,13 +111,13 @@ def test_the_library_is_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.M
     place.parent.mkdir()
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(place)]
     subprocess.run(command, input=b"int cublasCreate_v2(void) { return 7; }", check=True)
+    monkeypatch.setattr(libraries, "_folders", lambda: iter([tmp_path / "lib64"]))
+    # Where the loader finds one of these, too, it comes first.
+    found = list(open_libraries("cublas", 12))
+    assert found[-1].cublasCreate_v2() == 7
+    assert not list(open_libraries("cublas", 11))
+
+
+def test_libraries_are_looked_for_in_toolkits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    monkeypatch.setattr(cublas, "_NAMES", ())
-    cublas.find_library.cache_clear()
-    library = cublas.find_library()
-    assert library is not None
-    assert library.cublasCreate_v2() == 7
-    monkeypatch.setattr(cublas, "_places", list)
-    cublas.find_library.cache_clear()
-    assert cublas.find_library() is None
-    cublas.find_library.cache_clear()
+    assert tmp_path / "lib64" in list(libraries._folders())
