@@ -13,7 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from hlotool._python import refuse_before
 from hlotool._version import __version__
+
+# What holds XLA for `xla:python=PATH` runs in 3.10, too; all the rest does not.
+refuse_before((3, 10))
 
 if TYPE_CHECKING:
     from hlotool.api.backends import list_backends

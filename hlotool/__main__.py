@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from hlotool._python import refuse_before
 from hlotool.cli.interrupts import INTERRUPTED, end, watch
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
+    refuse_before((3, 11))
     watch()
     try:
         # The imports of the command line are a tenth of a second in which Ctrl-C may come, too.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.oracle import OracleUnable
-from support.xla import XlaError, oracle
+from support.xla import JAXLIB, NEWER_TEXT, XlaError, oracle
 
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.types import ElementType
@@ -152,6 +152,8 @@ def test_xla_runs_each_module_that_does_not_say_otherwise(path: Path) -> None:
 @pytest.mark.xla
 @pytest.mark.parametrize("path", stems(REFUSED))
 def test_xla_refuses_each_malformed_text(path: Path) -> None:
+    if path.stem == "layout_empty_with_tiles" and JAXLIB >= NEWER_TEXT:
+        pytest.skip("this XLA takes a layout without an order for none")
     with pytest.raises(XlaError):
         oracle().canonical(path.read_bytes().decode("latin-1"))
 

@@ -27,7 +27,7 @@ from hlotool.backends.xla.programs import (
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
 from hlotool.backends.xla.routes import is_optimised, refuse_the_outside, route_for
 from hlotool.backends.xla.signature import flat_signature
-from hlotool.errors import BackendCrashed, HlotoolError, Location, Unsupported
+from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, is_per_device
@@ -85,9 +85,13 @@ class XlaBackend:
         """What it computes with.
 
         Raises:
-            BackendUnavailable: jaxlib or the device is missing.
+            BackendUnavailable: jaxlib or the device is missing, or jaxlib is older than OLDEST.
         """
-        return self._process(1).setup()
+        setup = self._process(1).setup()
+        if _numbers(setup.jaxlib) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            raise BackendUnavailable(f"backend xla needs jaxlib {oldest} or newer; this is {setup.jaxlib}")
+        return setup
 
     def warm_up(self) -> None:
         """Start the process that holds XLA, without waiting for it."""
@@ -102,7 +106,7 @@ class XlaBackend:
     @property
     def version_number(self) -> tuple[int, ...]:
         """The version of jaxlib as numbers that can be compared, such as (0, 10, 2)."""
-        return tuple(int(part) for part in re.findall(r"\d+", self.setup.jaxlib)[:3])
+        return _numbers(self.setup.jaxlib)
 
     @property
     def device(self) -> str:
@@ -192,6 +196,11 @@ class XlaBackend:
     def _process(self, devices: int) -> XlaProcess:
         options = self.options
         return shared_process(key_for(options.platform, options.python, devices, options.timeout))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The first three numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def _located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:

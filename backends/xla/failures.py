@@ -29,6 +29,9 @@ _DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
 #: A custom call of another version of jaxlib; some only notice when they run it, as an internal error.
 _UNKNOWN_CALL = re.compile(r"No registered implementation for")
 
+#: What hlotool says in an interpreter that it does not run in.
+_TOO_OLD = re.compile(r"hlotool needs Python .*")
+
 #: What JAX says of platforms that have no device here.
 _NO_DEVICE = re.compile(
     r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
@@ -61,6 +64,8 @@ def typed_error(error: BackendFailed) -> HlotoolError:
     kind, _, reason = error.message.partition(": ")
     if kind in _OWN:
         return _OWN[kind](" ".join(reason.split()))
+    if found := _TOO_OLD.search(error.message + error.log):
+        return BackendUnavailable(f"backend xla: {found[0]}")
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"

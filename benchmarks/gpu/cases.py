@@ -1,15 +1,16 @@
 """The programs that are measured, as HLO text, and what is asked of them.
 
-At scale 1 those with a target move 0.25 to 4 GB, so that the caches of a large GPU make no difference. Other
-scales change the dimension that does not decide how a kernel is laid out.
+At scale 1 those with a target move 0.25 to 4 GB. Other scales change the dimension that does not decide how a
+kernel is laid out; `sized_cases` picks the scale at which a case moves so many bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from math import prod, sqrt
+from functools import partial
+from math import ceil, prod, sqrt
 from pathlib import Path
 
 from hlotool.ir.printer import PrintOptions, print_module
@@ -82,6 +83,7 @@ class Case:
         inputs: its arguments.
         traffic: bytes that cannot be avoided: what is read once and what is written once.
         operations: floating-point operations of a matrix product, else 0.
+        build: the same case at another scale; None where it has one size only.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Case:
     inputs: tuple[Input, ...]
     traffic: int
     operations: int = 0
+    build: Callable[[float], Case] | None = None
 
 
 def all_cases(scale: float) -> Iterator[Case]:
@@ -100,8 +103,22 @@ def all_cases(scale: float) -> Iterator[Case]:
     """
     for build in _BUILDERS:
         for kind in KINDS:
-            yield build(kind, scale)
+            yield replace(build(kind, scale), build=partial(build, kind))
     yield _training_step()
+
+
+def sized_cases(size: int) -> Iterator[Case]:
+    """Every case, such that it moves about `size` bytes, and not less.
+
+    What a library or the host computes is never larger than at scale 1: its time grows faster than its bytes,
+    and no target of it depends on caches. The training step has the size that it has.
+    """
+    for case in all_cases(1):
+        if case.build is None:
+            yield case
+            continue
+        scale = size / case.traffic
+        yield case.build(min(scale, 1.0) if case.group is Group.LIBRARY else scale)
 
 
 def _bytes(kind: str, *dims: int) -> int:
@@ -113,8 +130,8 @@ def _shape(kind: str, *dims: int) -> str:
 
 
 def _scaled(size: int, scale: float, unit: int = 8) -> int:
-    """A multiple of `unit`."""
-    return max(unit, round(size * scale / unit) * unit)
+    """A multiple of `unit`, not less than asked for but by what floats round away."""
+    return max(unit, ceil(size * scale / unit - 1e-6) * unit)
 
 
 def _combiner(name: str, kind: str, opcode: str) -> str:
@@ -351,7 +368,7 @@ def _sort(kind: str, scale: float) -> Case:
 
 
 def _matmul(kind: str, scale: float) -> Case:
-    size = _scaled(1 << 12, scale ** (1 / 3), 32)
+    size = _scaled(1 << 12, sqrt(scale), 32)
     square = _shape(kind, size, size)
     body = f"  ROOT r = {square} dot(p0, p1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
     inputs = [Input(kind, (size, size))] * 2

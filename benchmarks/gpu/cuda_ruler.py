@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -24,8 +24,12 @@ from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.ir.dtypes import Array
 
-#: Bytes of a large transfer, at scale 1.
-_LARGE = 1 << 30
+#: So many bytes are set, so often, while the host queues what is to be timed: a large GPU takes a
+#: millisecond, the host for 20 programs of a launch or two about as long. So the clock sees the device work,
+#: not wait for the host.
+_LEAD, _LEADS = 1 << 30, 4
+#: Bytes that are drawn for a copy; the rest repeats them.
+_DRAWN = 1 << 24
 #: Launches that are averaged.
 _LAUNCHES = 1000
 #: A program that does next to nothing.
@@ -49,6 +53,7 @@ class CudaRuler:
         self._device = open_device()
         self.device = f"{self._device.name}, {found.version}"
         self.is_hardware = self._device.name != STAND_IN
+        self.cache = _cache_size()
         self._compiler = find_compiler(parse_spec(backend).options.get("compiler", ""))
 
     def compile(self, text: str) -> KernelExecutable:
@@ -67,7 +72,17 @@ class CudaRuler:
             for _ in range(count):
                 work()
 
+        if self.is_hardware:
+            lead, size = self._lead
+            for _ in range(_LEADS):
+                self._device.fill(lead, 0, size)
         return self._device.time(all_of_it) / 1e3 / count
+
+    @cached_property
+    def _lead(self) -> tuple[Allocation, int]:
+        """Memory to set, and its bytes: less on a small device."""
+        size = min(_LEAD, self._device.memory // 16)
+        return self._device.allocate(size), size
 
     def wait(self) -> None:
         self._device.synchronize()
@@ -91,19 +106,25 @@ class CudaRuler:
             return None
         return Resources(max(u.registers for u in used), max(u.spill_stores + u.spill_loads for u in used))
 
-    def basics(self, scale: float) -> Iterator[Basic]:
-        size = max(1 << 20, round(scale * _LARGE))
+    def ceiling(self, size: int, count: int = 1) -> Basic:
         device = self._device
         source, target = device.allocate(size), device.allocate(size)
-        # Not zeros: they may be copied faster.
-        pageable = np.random.default_rng(0).integers(0, 256, size, np.uint8)
-        device.upload(source, pageable)
-        yield Basic(COPY, median(lambda: device.copy(target, source, size), self), 2 * size)
-        yield from self._transfers("pageable", pageable, source, target)
+        # Not zeros: they may be copied faster. What is there already is copied behind itself.
+        drawn = np.random.default_rng(0).integers(0, 256, min(size, _DRAWN), np.uint8)
+        device.upload(source, drawn)
+        for start in range(_DRAWN, size, _DRAWN):
+            device.copy(int(source) + start, source, min(_DRAWN, size - start))
+        return Basic(COPY, median(lambda: device.copy(target, source, size), self, count=count), 2 * size)
+
+    def basics(self, size: int) -> Iterator[Basic]:
+        device = self._device
+        source, target = device.allocate(size), device.allocate(size)
+        device.fill(source, 1, size)
         executable = self.compile(_SMALL)
         run = self.bind(executable, [np.ones(1, np.float32)])
         yield Basic("one launch, on the host", self._host_seconds(self._launch_of(executable)))
         yield Basic("one program of one launch, on the host", self._host_seconds(run))
+        yield from self._transfers("pageable", np.ones(size, np.uint8), source, target)
         yield from self._transfers("page-locked", _page_locked(size), source, target)
 
     def _transfers(self, kind: str, host: Array, source: Allocation, target: Allocation) -> Iterator[Basic]:
@@ -130,6 +151,13 @@ class CudaRuler:
         seconds = (time.perf_counter() - start) / _LAUNCHES
         self.wait()
         return seconds
+
+
+def _cache_size() -> int:
+    """Bytes of the L2 cache; hlotool has no use for it, so its `Device` does not know."""
+    from pycuda import driver
+
+    return int(driver.Context.get_device().get_attribute(driver.device_attribute.L2_CACHE_SIZE))
 
 
 def _page_locked(size: int) -> Array:

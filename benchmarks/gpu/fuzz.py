@@ -18,8 +18,8 @@ from typing import Any
 from support.kernels import differing
 from support.random_fusions import arguments_of, module_of, random_fusion
 
+from benchmarks.gpu.accuracy import leaves
 from benchmarks.gpu.lines import Reporter
-from benchmarks.gpu.measure import leaves
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.ir.dtypes import Array
@@ -81,7 +81,7 @@ def _compare_all(backend: str, emulated: Mapping[int, Future[list[Array]]], repo
             wrong = compare(results(batch, backend), theirs.result())
             report.add(item, fusions=BATCH, differing=wrong)
         except HlotoolError as error:
-            report.add(item, failed=f"{type(error).__name__}: {error}")
+            report.fail(item, f"{type(error).__name__}: {error}")
             if isinstance(error, BackendFailed) and error.here:
                 # The device is of no more use to this process.
                 report.done(item)

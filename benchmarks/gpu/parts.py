@@ -2,228 +2,178 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+import json
+from dataclasses import replace
+from typing import Any
 
-from benchmarks.gpu.cases import ROOT, all_cases
-from benchmarks.gpu.lines import LATE, Findings, Limits, collect, end, main_command
+from benchmarks.gpu.lines import LATE, Limits, Stopped, lines_of, main_command
 from benchmarks.gpu.targets import targets
+from benchmarks.gpu.work import TESTS, Work
 from hlotool.backends.spec import parse_spec
 
-#: The state of a part and all that it found, as it goes into the results.
-Part: TypeAlias = dict[str, Any]
-
-#: Seconds without news after which a process is given up.
-_SILENCE = 90.0
-#: Scale of the cases that sanitizers watch: they are 10 to 100 times slower then.
-_WATCHED = 1 / 4096
-#: What needs a device.
-_TESTS = ROOT / "tests" / "gpu"
-#: Tools of compute-sanitizer.
-_CHECKS = ("memcheck", "racecheck")
-#: Of compute-sanitizer, where it has found something.
-_FOUND = 86
-#: Batches of random fusions, if time allows.
-BATCHES = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What to run.
-
-    Attributes:
-        backend: that is measured.
-        scale: of the cases.
-        repeats: readings of the clock for each case.
-        xla: platform of XLA to compare with; None to leave it out.
-        cases: names of cases to run; all if there are none.
-        batches: of random fusions.
-        environment: of all processes.
-    """
-
-    backend: str
-    scale: float
-    repeats: int
-    xla: str | None
-    cases: tuple[str, ...] = ()
-    batches: int = BATCHES
-    environment: Mapping[str, str] = field(default_factory=dict)
+#: What the smoke tries, in order: what says how large the cases have to be comes early, and XLA last, since
+#: it may abort.
+ROWS = ("context", "nvrtc", "nvcc", "g++", "copy", "cublas", "transfers", "xla")
+#: One of them has to work.
+COMPILERS = ("nvrtc", "nvcc", "g++")
+#: Seconds without news after which a row is given up: XLA takes 5 to 10 to start, and more where its
+#: libraries, gigabytes, come from a disk.
+_ROW = 25.0
+#: Seconds without news after which XLA is given up: for a product, it compiles and times dozens of kernels.
+_XLA = 45.0
+#: Bytes of cases where no device says how many it takes: what an H200 needs.
+_USUAL_SIZE = 400_000_000
+#: Seconds of a test after which it is given up. The longest replay 50 programs, each compiled for the first
+#: time.
+_TEST = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a part is given.
-
-    Attributes:
-        settings: of the run.
-        part: where it leaves what it finds.
-        until: when it has to be over, on the clock `time.monotonic`.
-        save: writes the results as they are.
-    """
-
-    settings: Settings
-    part: Part
-    until: float
-    save: Callable[[], None]
-
-    @property
-    def left(self) -> float:
-        """Seconds."""
-        return max(1.0, self.until - time.monotonic())
+def with_compiler(backend: str, compiler: str) -> str:
+    """A backend's spec with its compiler named, where it is of the backend's choice."""
+    spec = parse_spec(backend)
+    if spec.name != "cuda":
+        return backend
+    return str(replace(spec, options={**spec.options, "compiler": compiler}))
 
 
-def measure(work: Work) -> None:
-    """Times, errors and XLA, case by case."""
+def smoke(work: Work) -> None:
+    """What everything else needs, each on its own; says in `blocked` why nothing else is to be run."""
     settings = work.settings
-    findings = Findings(about={"xla_platform": settings.xla})
-    work.part.update(about=findings.about, cases=findings.items)
-    options: list[object] = ["--backend", settings.backend, "--scale", settings.scale]
-    options += ["--repeats", settings.repeats, *(["--xla", settings.xla] if settings.xla else [])]
+    rows: dict[str, dict[str, Any]] = {}
+    work.part.update(rows=rows, done=[], spent={})
+    options: list[object] = ["--backend", settings.backend]
+    options += ["--xla", settings.xla] if settings.xla else []
+    options += ["--copied", settings.copied]
 
     def command(pending: list[str]) -> list[str]:
-        basics = [] if "basics" in findings.about else ["--basics"]
-        return main_command("measure", *options, *basics, *pending)
+        return main_command("smoke", *options, *pending)
 
-    names = [case.name for case in all_cases(settings.scale)]
-    wanted = [name for name in names if not settings.cases or name in settings.cases]
-    reason = _collect(work, command, wanted, findings)
-    missed = [target.name for target in targets(findings.items, findings.about) if target.met is False]
-    _judge(work.part, reason, f"missed: {'; '.join(missed)}" if missed else None)
+    late = work.collect(command, ROWS, work.findings(rows), silence=_ROW)
+    for row in rows.values():
+        if "failed" in row:  # its process died, or fell silent
+            row.update(state="failed", said=row.pop("failed"))
+    states = {name: rows.get(name, {}).get("state") for name in ROWS}
+    settles = states["nvrtc"] == "failed" and states["nvcc"] == "passed"
+    work.about["backend"] = with_compiler(settings.backend, "nvcc") if settles else settings.backend
+    work.about["no_xla"] = rows["xla"]["said"] if states["xla"] == "skipped" else None
+    compiled = [name for name in COMPILERS if states[name] == "passed"]
+    needed = [] if states["context"] == "passed" and compiled else ["context", *COMPILERS]
+    work.part["blocked"] = "; ".join(_said(rows, needed, "failed") or _said(rows, needed, "skipped"))[:600]
+    if needed and not work.part["blocked"]:
+        work.part["blocked"] = late or "no compiler was tried"
+    wrong = [name for name, state in states.items() if state == "failed"]
+    work.judge(late, "; ".join(_said(rows, wrong, "failed")) if wrong else None)
+
+
+def _said(rows: dict[str, dict[str, Any]], names: list[str], state: str) -> list[str]:
+    found = {name: rows[name] for name in names if rows.get(name, {}).get("state") == state}
+    return [f"{name}: {row['said']}" for name, row in found.items()]
+
+
+def speed(work: Work) -> None:
+    """Times by the device's clock, registers, the same bits again."""
+    project = work.settings.project
+    reason = _measure(work, "speed", ["--project", project] if project else [])
+    _judge(work, "speed", reason)
+
+
+def xla(work: Work) -> None:
+    """XLA on the same cases."""
+    if work.settings.xla is None:
+        return work.skip("it is left out")
+    if work.about.get("no_xla"):
+        return work.skip(work.about["no_xla"])
+    reason = _measure(work, "xla", ["--xla", work.settings.xla], silence=_XLA)
+    return _judge(work, "xla", reason)
+
+
+def accuracy(work: Work) -> None:
+    """Results beside the numpy reference's, of some cases at the same time: most of it is the host's."""
+    reason = _measure(work, "accuracy", [], processes=work.settings.processes)
+    _judge(work, "accuracy", reason)
+
+
+def _measure(work: Work, what: str, options: list[str], **how: Any) -> str | None:
+    """Run `measure` on the cases that have run at all; returns why not all were finished.
+
+    Args:
+        work: of the part.
+        what: of `measure`.
+        options: of `measure`.
+        how: of `Work.collect`.
+    """
+    settings = work.settings
+    size = settings.size or work.about.get("size", _USUAL_SIZE)
+    findings = work.findings(work.cases, what)
+    given = ["--backend", work.backend, "--size", size, "--repeats", settings.repeats, *options, what]
+    # What crashed or hung would do so again. That XLA did says nothing.
+    good = [n for n in work.wanted() if not work.cases.get(n, {}).get("failed", "").startswith("speed: ")]
+
+    def command(pending: list[str]) -> list[str]:
+        return main_command("measure", *given, *pending)
+
+    return work.collect(command, good, findings, **how)
+
+
+def _judge(work: Work, what: str, reason: str | None) -> None:
+    """By the targets that this part decides, and the cases that failed in it."""
+    missed = [t.name for t in targets(work.cases, work.about) if t.part == what and t.met is False]
+    failed = [n for n, found in work.cases.items() if f"{what}: " in found.get("failed", "")]
+    wrong = [f"missed: {'; '.join(missed)}"] if missed else []
+    wrong += [f"failed: {', '.join(failed)}"] if failed else []
+    work.judge(reason, "; ".join(wrong))
+
+
+def tests(work: Work) -> None:
+    """The tests that need a device: some at a time, those that must have it alone one after the other."""
+    if not TESTS.is_dir():
+        return work.skip("there is no tests/gpu")
+    results = work.part.setdefault("tests", {})
+    findings = work.findings(results)
+    limits = Limits(work.until, _TEST * work.settings.patience)
+    try:
+        listed = list(lines_of(main_command("testing", "--list", TESTS), limits, work.settings.environment))
+    except Stopped as stop:
+        return work.judge(LATE) if stop.is_late else work.judge(None, str(stop))
+    alone: dict[str, bool] = json.loads(listed[0])["about"]["tests"]
+
+    def command(pending: list[str]) -> list[str]:
+        return main_command("testing", TESTS, *pending)
+
+    reasons = [
+        work.collect(command, [n for n, a in alone.items() if a is is_alone], findings, processes, _TEST)
+        for is_alone, processes in ((False, work.settings.processes), (True, 1))
+    ]
+    failed = [name for name, found in results.items() if "failed" in found]
+    counts = {
+        state: sum(r.get("outcome") == state for r in results.values()) for state in ("passed", "skipped")
+    }
+    said = ", ".join(
+        f"{count} {state}" for state, count in {**counts, "failed": len(failed)}.items() if count
+    )
+    work.judge(next(filter(None, reasons), None), f"{said}: {', '.join(failed)}" if failed else None)
+    if work.part["state"] == "passed":
+        work.part.update(state="passed" if counts["passed"] else "skipped", reason=said or "there is none")
+    return None
 
 
 def fuzz(work: Work) -> None:
     """Random fusions, as many as time allows."""
-    findings = Findings()
-    batches = findings.items
+    batches = work.part.setdefault("batches", {})
+    findings = work.findings(batches)
     numbers = [str(n) for n in range(work.settings.batches)]
 
     def command(pending: list[str]) -> list[str]:
-        return main_command("fuzz", "--backend", work.settings.backend, *pending)
+        return main_command("fuzz", "--backend", work.backend, *pending)
 
-    work.part.update(batches=batches)
-    reason = _collect(work, command, numbers, findings)
-    # Being out of time is how this part ends: the last batch was just not finished.
-    failed = {n: b["failed"] for n, b in batches.items() if not b.get("failed", LATE).startswith(LATE)}
+    reason = work.collect(command, numbers, findings)
+    failed = {n: b["failed"] for n, b in batches.items() if "failed" in b}
     fusions = sum(batch.get("fusions", 0) for batch in batches.values())
     differing = {n: b["differing"] for n, b in batches.items() if b.get("differing")}
     work.part.update(fusions=fusions, differing=differing)
     wrong = f"of {fusions} fusions results in {len(differing)} batches differ; {len(failed)} batches failed"
     wrong += "".join(f"; {n}: {why}" for n, why in list(failed.items())[:1])
-    _judge(work.part, None if fusions else reason, wrong if differing or failed else None)
+    # Being out of time is how this part ends.
+    work.judge(None if fusions else reason, wrong if differing or failed else None)
     if work.part["state"] == "passed":
         work.part["reason"] = f"{fusions} fusions, equal to the bit"
-
-
-def tests(work: Work) -> None:
-    """The tests that need a device."""
-    if not _TESTS.is_dir():
-        return _skip(work.part, "there is no tests/gpu")
-    code, output = run(_pytest(), work)
-    found = re.findall(r"^.*\b\d+ (?:passed|failed|skipped|errors?|deselected)\b.*$", output, re.MULTILINE)
-    summary = found[-1].strip("= ") if found else f"pytest ended with status {code}"
-    work.part.update(output=output[-6000:])
-    if code is None:
-        return _judge(work.part, LATE)
-    if code:
-        return _judge(work.part, None, summary)
-    if "passed" not in summary:
-        return _skip(work.part, summary)
-    work.part.update(state="passed", reason=summary)
-    return None
-
-
-def _pytest() -> list[str]:
-    # Plug-ins of the machine's Python may be of other versions of pytest than the one brought along.
-    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", str(_TESTS)]
-
-
-def sanitizers(work: Work) -> None:
-    """compute-sanitizer on small cases and, if no case is named, on small tests: bad addresses, races."""
-    path = os.pathsep.join([work.settings.environment["PATH"], "/usr/local/cuda/bin"])
-    tool = shutil.which("compute-sanitizer", path=path)
-    if tool is None:
-        return _skip(work.part, "there is no compute-sanitizer on the PATH")
-    if parse_spec(work.settings.backend).name != "cuda":
-        return _skip(work.part, f"compute-sanitizer watches kernels of a GPU, not {work.settings.backend}")
-    options = ["--backend", work.settings.backend, "--scale", _WATCHED, "--repeats", 1]
-    watched = {"cases": main_command("measure", *options, *work.settings.cases)}
-    if _TESTS.is_dir() and not work.settings.cases:
-        watched["tests"] = [*_pytest(), "-k", "small"]
-    named = [(f"{check} on {title}", check, c) for title, c in watched.items() for check in _CHECKS]
-    for name, check, command in named:
-        work.part[name] = _watch([tool, "--tool", check], command, work)
-        work.save()
-        if work.part[name]["unsupported"]:
-            return _skip(work.part, "compute-sanitizer does not support this device, or what virtualises it")
-    late = [name for name, _, _ in named if work.part[name]["status"] is None]
-    wrong = [name for name, _, _ in named if work.part[name]["wrong"]]
-    unfinished = f"no time left for {', '.join(late)}" if late else None
-    _judge(work.part, unfinished, f"see {', '.join(wrong)}" if wrong else None)
-    return None
-
-
-def _watch(tool: list[str], command: list[str], work: Work) -> dict[str, Any]:
-    """What one tool says of one command."""
-    flags = ["--error-exitcode", str(_FOUND), "--target-processes", "all"]
-    code, output = run([*tool, *flags, *command], work)
-    summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", output)
-    return {
-        "status": code,
-        "summary": summary[-1] if summary else output[-500:],
-        # A case that failed has said so in a line of JSON.
-        "wrong": bool(code) or '"failed"' in output,
-        "unsupported": "Device not supported" in output,
-    }
-
-
-def run(command: Sequence[str], work: Work) -> tuple[int | None, str]:
-    """Status and output of a command in the checkout; no status where time was up."""
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=dict(work.settings.environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    )
-    code: int | None = None
-    try:
-        output, _ = process.communicate(timeout=work.left)
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        end(process)
-        output, _ = process.communicate()
-    finally:
-        end(process)
-    return code, output
-
-
-def _collect(
-    work: Work, command: Callable[[list[str]], list[str]], items: list[str], findings: Findings
-) -> str | None:
-    limits = Limits(work.until, _SILENCE)
-    return collect(command, items, findings, limits, work.settings.environment, work.save)
-
-
-def _skip(part: Part, reason: str) -> None:
-    """Say why a part cannot run here."""
-    part.update(state="skipped", reason=reason)
-
-
-def _judge(part: Part, unfinished: str | None, wrong: str | None = None) -> None:
-    """Set state and reason: what is wrong counts more than what was not finished."""
-    if wrong:
-        part.update(state="failed", reason=wrong)
-    elif unfinished:
-        part.update(state="unfinished", reason=unfinished)
-    else:
-        part.update(state="passed", reason=None)

@@ -25,6 +25,12 @@ Work: TypeAlias = Callable[[], object]
 
 #: The name of what bounds everything that moves memory.
 COPY = "copy on the device"
+#: A case is to keep the device busy for so many seconds, far longer than it takes the host to launch a
+#: kernel.
+LONG_ENOUGH = 100e-6
+#: A case is to move so many times the bytes of the largest cache, which then holds next to nothing that it
+#: reads.
+_CACHES = 4
 #: Of `mallopt`: fill new memory with the complement of a byte.
 _M_PERTURB = -6
 #: A byte that is zero but not the number 0, which switches this off.
@@ -66,11 +72,13 @@ class Ruler(Protocol):
         backend: its spec.
         device: that it computes on.
         is_hardware: times say something about a GPU.
+        cache: bytes of its largest cache; 0 where that is unknown.
     """
 
     backend: str
     device: str
     is_hardware: bool
+    cache: int
 
     def compile(self, text: str) -> KernelExecutable:
         """The program on this backend."""
@@ -93,15 +101,23 @@ class Ruler(Protocol):
     def resources(self, executable: KernelExecutable) -> Resources | None:
         """Of its kernels; None where there are none."""
 
-    def basics(self, scale: float) -> Iterator[Basic]:
-        """Properties of the machine; the first one is how fast memory can be copied."""
+    def ceiling(self, size: int, count: int = 1) -> Basic:
+        """How fast memory of so many bytes can be copied, so often in a row."""
+
+    def basics(self, size: int) -> Iterator[Basic]:
+        """Other properties of the machine; transfers are of so many bytes."""
 
 
-def median(work: Work, ruler: Ruler, repeats: int = 30, warm: int = 3) -> float:
-    """Seconds of one execution."""
-    for _ in range(warm):
+def median(work: Work, ruler: Ruler, repeats: int = 30, count: int = 1) -> float:
+    """Seconds of one execution, of `count` in a row."""
+    for _ in range(3):
         work()
-    return statistics.median(ruler.seconds(work, 1) for _ in range(repeats))
+    return statistics.median(ruler.seconds(work, count) for _ in range(repeats))
+
+
+def case_size(ceiling: Basic, cache: int) -> int:
+    """Bytes that a case has to move for its time to be that of a device's memory; more only costs time."""
+    return max(_CACHES * cache, round(LONG_ENOUGH * ceiling.moved / ceiling.seconds))
 
 
 class EmulatorRuler:
@@ -109,6 +125,7 @@ class EmulatorRuler:
 
     backend = "cuda-emu"
     is_hardware = False
+    cache = 0
 
     def __init__(self) -> None:
         self._backend: Any = get_backend(self.backend)
@@ -145,10 +162,13 @@ class EmulatorRuler:
     def resources(self, executable: KernelExecutable) -> Resources | None:
         return None
 
-    def basics(self, scale: float) -> Iterator[Basic]:
-        source = np.ones(max(1 << 20, round(scale * (1 << 30))), np.uint8)
+    def ceiling(self, size: int, count: int = 1) -> Basic:
+        source = np.ones(size, np.uint8)
         target = np.empty_like(source)
-        yield Basic(COPY, median(lambda: np.copyto(target, source), self), 2 * source.nbytes)
+        return Basic(COPY, median(lambda: np.copyto(target, source), self, count=count), 2 * size)
+
+    def basics(self, size: int) -> Iterator[Basic]:
+        return iter(())
 
 
 def compiled(backend: Any, text: str) -> KernelExecutable:

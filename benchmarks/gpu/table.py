@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.gpu.projection import KINDS, Projected, projected
 from benchmarks.gpu.targets import Found, share, speedup, targets
 
 _HEADER = (
     "case", "ms", "least–most", "GB/s", "copy", "launches", "registers", "compile s, cached", "error", "ulp",
-    "XLA ms", "XLA kernels", "XLA / ours",
+    "XLA ms", "XLA kernels", "XLA / ours", "beside XLA",
 )  # fmt: skip
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """All of it: the machine, the targets, the cases, the parts."""
+    """All of it: the machine, the smoke, the targets, the cases, the parts, and what a dry run foresees."""
     return "\n".join(_lines(results)) + "\n"
 
 
 def _lines(results: Mapping[str, Any]) -> Iterator[str]:
-    measured = results["parts"].get("measure", {})
-    about, cases = measured.get("about", {}), measured.get("cases", {})
+    about, cases, parts = results["about"], results["cases"], results["parts"]
     yield f"## {results['title']}"
     yield ""
     yield from (f"* {line}" for line in _machine(results, about))
     yield ""
+    if rows := parts.get("smoke", {}).get("rows"):
+        yield from _table(("smoke", "state", "what it says"), _smoke(rows))
+        yield ""
     if cases:
         yield from _table(("target", "found", "verdict"), _targets(cases, about))
         yield ""
@@ -32,7 +35,10 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield from _notes(cases)
         yield ""
-    yield from _table(("part", "state", "seconds"), [_part(n, p) for n, p in results["parts"].items()])
+    yield from _table(("part", "state", "seconds"), [_part(n, p) for n, p in parts.items()])
+    if results["options"].get("project"):
+        yield ""
+        yield from _projection(parts, results["budgets"])
 
 
 def _machine(results: Mapping[str, Any], about: Found) -> Iterator[str]:
@@ -42,8 +48,34 @@ def _machine(results: Mapping[str, Any], about: Found) -> Iterator[str]:
     for name, basic in about.get("basics", {}).items():
         speed = f", {basic['moved'] / basic['seconds'] / 1e9:.1f} GB/s" if basic["moved"] else ""
         yield f"{name}: {_time(basic['seconds'])}{speed}"
-    if "basics_failed" in about:
-        yield f"the machine could not be measured any further: {one_line(about['basics_failed'])}"
+    if size := results["options"].get("size") or about.get("size"):
+        yield f"cases move {size / 1e6:.1f} MB at least, but for products, sorts and the training step"
+
+
+def _smoke(rows: Mapping[str, Found]) -> Iterator[tuple[str, ...]]:
+    for name, row in rows.items():
+        yield name, str(row.get("state", "unfinished")), one_line(row.get("said", ""))
+
+
+def _projection(parts: Mapping[str, Any], budgets: Mapping[str, float]) -> Iterator[str]:
+    """Seconds of processors by part, and what the first call will take."""
+    rows = list(projected(parts, budgets))
+    header = ("seconds of processors", *KINDS, "rest", "sum", "on a GPU", "budget")
+    yield from _table(header, [_projected(row) for row in rows])
+    seconds, most = sum(row.seconds for row in rows), sum(budgets.values())
+    missing = [name for name in budgets if name not in parts]
+    verdict = "fits" if seconds <= most else "DOES NOT FIT"
+    yield ""
+    yield (
+        f"The first call on a GPU is expected to take {seconds:.0f} s of {most:.0f} s: {verdict}"
+        + (f", without {', '.join(missing)}" if missing else "")
+        + "."
+    )
+
+
+def _projected(row: Projected) -> tuple[str, ...]:
+    numbers = [*row.kinds.values(), sum(row.kinds.values()), row.seconds, row.budget]
+    return row.name, *(f"{number:.1f}" for number in numbers)
 
 
 def _targets(cases: Mapping[str, Found], about: Found) -> Iterator[tuple[str, ...]]:
@@ -73,6 +105,7 @@ def _row(name: str, found: Found, about: Found) -> tuple[str, ...]:
         f"{xla['median'] * 1e3:.4f}" if "median" in xla else "-",
         _number(xla.get("launches")),
         "-" if ratio is None else f"{ratio:.2f}",
+        _error(xla),
     )
 
 
@@ -80,7 +113,7 @@ def _error(found: Found) -> str:
     if "relative" not in found:
         return "-"
     misfits = f", {found['misfits']} not finite" if found["misfits"] else ""
-    again = "" if found.get("repeats_bits") else ", BITS DIFFER"
+    again = ", BITS DIFFER" if found.get("repeats_bits") is False else ""
     return f"{found['relative']:.1e}{misfits}{again}"
 
 

@@ -119,7 +119,7 @@ def fault_table(fault: Fault | None) -> dict[str, Any]:
     if fault is None:
         return {}
     found = {"level": fault.level, "pass": fault.pass_name, "opcodes": list(fault.opcodes)}
-    known = {"wrong": fault.wrong, "report": fault.report}
+    known = {"wrong": fault.wrong, "report": fault.report, "right_on": fault.right_on}
     return {"fault": {key: value for key, value in {**found, **known}.items() if value}}
 
 

@@ -16,6 +16,7 @@ from programs import Call, Fault, program
         pass_name="algsimp",
         report="https://github.com/openxla/xla/pull/48024",
         wrong="the start index of the inner slice is clamped by the size of the outer one",
+        right_on="0.12.0.1",
     ),
 )
 def nested_dynamic_slice() -> Iterator[Call]:
@@ -57,6 +58,7 @@ def shifted_update_in_place() -> Iterator[Call]:
         opcodes=("dot", "multiply", "reduce"),
         report="https://github.com/jax-ml/jax/issues/39103",
         wrong="the library that runs the fusion loses the last row of 32,769",
+        right_on="0.12.0.1",
     ),
 )
 def norms_of_many_rows() -> Iterator[Call]:
@@ -79,6 +81,7 @@ def norms_of_many_rows() -> Iterator[Call]:
         opcodes=("atan2",),
         report="https://github.com/openxla/xla/pull/46594",
         wrong="atan2(0, 0), which is 0, becomes NaN when the kernel's compiler folds xor(a, a) to 0",
+        right_on="0.12.0.1",
     ),
 )
 def atan2_of_zeros() -> Iterator[Call]:
@@ -98,6 +101,7 @@ def atan2_of_zeros() -> Iterator[Call]:
         pass_name="simplify-while-loops",
         report="https://github.com/openxla/xla/pull/48454",
         wrong="a loop from -1 to 1 in steps of 3, which runs once, is taken for one that never runs",
+        right_on="0.12.0.1",
     ),
 )
 def loop_of_one_wide_step() -> Iterator[Call]:
@@ -117,6 +121,7 @@ def loop_of_one_wide_step() -> Iterator[Call]:
         pass_name="constant_folding",
         report="",
         wrong="the leading zeros of a negative constant, of which there are none, become -32",
+        right_on="0.12.0.1",
     ),
 )
 def leading_zeros_of_constants() -> Iterator[Call]:
@@ -136,6 +141,7 @@ def leading_zeros_of_constants() -> Iterator[Call]:
         pass_name="constant_folding",
         report="",
         wrong="the eight nibbles of a constant become every second one, and zeros",
+        right_on="0.12.0.1",
     ),
 )
 def nibbles_of_a_constant() -> Iterator[Call]:
@@ -175,6 +181,7 @@ def bits_of_narrow_numbers() -> Iterator[Call]:
         pass_name="algsimp",
         report="https://github.com/tensorflow/tensorflow/issues/118178",
         wrong="the absolute value of a square of integers is taken for the square, which has wrapped",
+        right_on="0.12.0.1",
     ),
 )
 def size_of_a_square() -> Iterator[Call]:
@@ -234,6 +241,7 @@ def largest_squares_of_bytes() -> Iterator[Call]:
         opcodes=("dynamic-update-slice",),
         report="",
         wrong="the last start that fits, 272, is cut to the 8 bits of the start, and the update begins at 16",
+        right_on="0.12.0.1",
     ),
 )
 def update_at_a_byte() -> Iterator[Call]:
@@ -253,6 +261,7 @@ def update_at_a_byte() -> Iterator[Call]:
         pass_name="algsimp",
         report="https://github.com/openxla/xla/issues/48715",
         wrong="a padding that cuts off is added to that of windows, which then cover what was cut off",
+        right_on="0.12.0.1",
     ),
 )
 def windows_on_what_was_cut_off() -> Iterator[Call]:
@@ -273,6 +282,7 @@ def windows_on_what_was_cut_off() -> Iterator[Call]:
         pass_name="algsimp",
         report="https://github.com/openxla/xla/pull/46628",
         wrong="the absolute value of the smallest integer, which is itself, is taken for no negative number",
+        right_on="0.12.0.1",
     ),
 )
 def size_below_zero() -> Iterator[Call]:
@@ -292,6 +302,7 @@ def size_below_zero() -> Iterator[Call]:
         pass_name="algsimp",
         report="https://github.com/openxla/xla/pull/46628",
         wrong="an iota that has wrapped is divided by a power of two with a logical shift",
+        right_on="0.12.0.1",
     ),
 )
 def quotients_of_wrapped_indices() -> Iterator[Call]:

@@ -43,6 +43,7 @@ class Fault:
         wrong: what happens, in one clause.
         pass_name: the pass that breaks the program.
         opcodes: what the instructions that are executed wrongly do, one of which has to be named.
+        right_on: the first version of jaxlib that was found to compute it rightly; empty: none was.
     """
 
     level: str
@@ -50,6 +51,7 @@ class Fault:
     wrong: str
     pass_name: str = ""
     opcodes: tuple[str, ...] = ()
+    right_on: str = ""
 
 
 @dataclass(frozen=True)

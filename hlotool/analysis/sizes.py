@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from hlotool.ir.types import (
+    COMBINE,
     ArrayShape,
     BufferShape,
+    Layout,
     OpaqueShape,
     Shape,
     ShapeIndex,
@@ -12,16 +17,35 @@ from hlotool.ir.types import (
     leaves,
 )
 
-_POINTER = 8
+#: Bytes of a pointer in a tuple's table: as executables take them. What jaxlib 0.12 counts as costs has four.
+POINTER = 8
 #: Of a dynamic dimension's size, kept behind the elements for each dimension.
 _DIMENSION = 4
 
 
 def array_bytes(shape: ArrayShape) -> int:
-    """Bytes of one array: packed where its layout says so, at the bound of its dynamic dimensions."""
-    if shape.layout is not None and shape.layout.element_bits:
-        return -(-shape.size * shape.layout.element_bits // 8)
-    return shape.byte_size
+    """Bytes of one array, in whole tiles and packed where its layout says so; at the bound of its dimensions.
+
+    XLA counts tiles since jaxlib 0.12, and not those that combine dimensions (`T(*,8)`).
+    """
+    layout = shape.layout
+    if layout is None or not (layout.tiles or layout.element_bits):
+        return shape.byte_size
+    count = _tiled_size(shape.dims, layout) if layout.tiles else shape.size
+    bits = layout.element_bits or 8 * max(1, shape.element_type.bits // 8)
+    return -(-count * bits // 8)
+
+
+def _tiled_size(dims: Sequence[int], layout: Layout) -> int:
+    """Elements of whole tiles; the tiles after the first one divide it."""
+    first = layout.tiles[0]
+    if COMBINE in first or 0 in dims:
+        return prod(dims)
+    physical = [dims[d] for d in reversed(layout.minor_to_major)]
+    physical = [1] * (len(first) - len(physical)) + physical
+    outer = len(physical) - len(first)
+    whole = (-(-size // tile) * tile for size, tile in zip(physical[outer:], first, strict=True))
+    return prod(physical[:outer]) * prod(whole)
 
 
 def table_bytes(shape: Shape) -> int:
@@ -29,10 +53,10 @@ def table_bytes(shape: Shape) -> int:
     if isinstance(shape, ArrayShape):
         return array_bytes(shape) + (_DIMENSION * shape.rank if shape.is_dynamic else 0)
     if isinstance(shape, TupleShape):
-        return _POINTER * len(shape.elements)
+        return POINTER * len(shape.elements)
     if isinstance(shape, BufferShape):
         return array_bytes(shape.array)
-    return _POINTER if isinstance(shape, OpaqueShape) else 0
+    return POINTER if isinstance(shape, OpaqueShape) else 0
 
 
 def total_bytes(shape: Shape) -> int:

@@ -33,7 +33,7 @@ _STARTED: Mapping[str, ShapeIndex] = {
     "send": (0,),
 }
 #: What hands on anything at all.
-_HANDING_ON = frozenset({*_SAME, *_FINISHED, *_STARTED, "get-tuple-element", "tuple"})
+_HANDING_ON = frozenset({*_SAME, *_FINISHED, *_STARTED, "call", "get-tuple-element", "tuple"})
 
 
 def handed_on(
@@ -54,6 +54,8 @@ def _handed_on(
     opcode, operands = instruction.opcode, instruction.operands
     if opcode in _SAME:
         yield from _leaves(operands[0], values)
+    elif opcode == "call":
+        yield from _through(instruction, values)
     elif opcode == "tuple":
         for number, operand in enumerate(operands):
             yield from _within(operand, values, (number,))
@@ -69,6 +71,23 @@ def _handed_on(
             yield from _within(
                 operand, values, (*_STARTED[opcode], number) if is_listed else _STARTED[opcode]
             )
+
+
+def _through(
+    call: Instruction, values: Mapping[Instruction, Sequence[_Value]]
+) -> Iterator[tuple[ShapeIndex, _Value]]:
+    """What a computation hands on of its arguments: XLA's CPU compiler puts a loop into one of its own."""
+    callee = call.computation("to_apply")
+    inner: dict[Instruction, Sequence[_Value | None]] = {
+        parameter: values[operand] for parameter, operand in zip(callee.parameters, call.operands)
+    }
+    for instruction in callee.instructions:
+        if instruction not in inner:
+            handed = handed_on(instruction, inner)
+            inner[instruction] = [handed.get(index) for index, _ in leaves(instruction.shape)]
+    for index, value in _leaves(callee.root, inner):
+        if value is not None:
+            yield index, value
 
 
 def _leaves(

@@ -212,7 +212,7 @@ class _Search:
         from hlotool.check.in_place import unsafe_updates
         from hlotool.fleet.executors import executor_of
         from hlotool.replay.options import PRELOAD
-        from hlotool.replay.task import find_tasks
+        from hlotool.replay.task import find_tasks, unusable_row
         from hlotool.search.bisection.compiling import Compiler
         from hlotool.search.bisection.directory import bisect_directory
         from hlotool.search.bisection.stage_oracle import StageOracle
@@ -227,7 +227,9 @@ class _Search:
         with executor_of(self._cluster, limits, PRELOAD, options.reference) as pool:
             pool.start()
             oracle = StageOracle(pool, steps)
-            tasks = find_tasks(self.paths, options, notes)
+            tasks = find_tasks(
+                self.paths, options, notes, lambda *path: findings.pass_over(unusable_row(*path))
+            )
             try:
                 if self._backend:
                     dumps = journal.path.with_suffix(".dumps")

@@ -105,9 +105,10 @@ def check(
         if severity not in SEVERITIES:
             raise UsageError(f"{name}={severity!r}: it is one of {', '.join(SEVERITIES)}")
     from hlotool.check.config import accepted, choose_rules, ignored
+    from hlotool.check.findings import unreadable
     from hlotool.check.run import PRELOAD
     from hlotool.check.run import check as check_dumps
-    from hlotool.dump.directory import open_dumps
+    from hlotool.dump.directory import open_usable
     from hlotool.fleet.executors import executor_of
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
@@ -120,7 +121,10 @@ def check(
     rules = choose_rules(several(only), several(skip))
     with executor_of(cluster, Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
-        report = check_dumps(open_dumps(where), pool, rules, several(stages), gpu)
+        failures: list[FailedFile] = []
+        dumps = open_usable(where, lambda *path: failures.append(unreadable(*path)))
+        report = check_dumps(dumps, pool, rules, several(stages), gpu)
+        report.failures += failures
     report.findings, report.ignored = accepted(report.findings, accepting)
     record = _record(where, report, show, fail_on)
     return CheckResult(known.judge(record) if known else record)

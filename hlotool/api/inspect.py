@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hlotool.api.given import checked, several
 from hlotool.api.results import Result
 from hlotool.api.spool import Program, paths_of
-from hlotool.errors import DumpError, ExitCode
+from hlotool.errors import ExitCode
 
 if TYPE_CHECKING:
     from hlotool.check.findings import FailedFile
@@ -78,27 +78,14 @@ def inspect(
     failures: list[FailedFile] = []
     with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
         pool.start()
+        from hlotool.check.findings import unreadable
+        from hlotool.dump.directory import open_usable
         from hlotool.inspect.run import find_tasks, inspect_all
 
-        dumps = _dumps(where, failures)
+        dumps = open_usable(where, lambda *path: failures.append(unreadable(*path)))
         tasks = find_tasks(dumps, only, several(stages), arch if kernels else "")
         modules = inspect_all(tasks, pool)
     return InspectResult(_record(where, dumps, modules, failures, time.perf_counter() - start))
-
-
-def _dumps(paths: Sequence[str], failures: list[FailedFile]) -> list[Dump]:
-    """The dumps under `paths`; one that holds nothing is a failure among others, and an error alone."""
-    from hlotool.check.findings import FailedFile
-    from hlotool.dump.directory import open_dumps
-    from hlotool.findings.errors import error_record
-
-    def unusable(path: str, error: DumpError) -> None:
-        failures.append(FailedFile(file=path, module="", error=error_record(error)))
-
-    found = open_dumps(paths, unusable=unusable if len(paths) > 1 else None)
-    if not found:
-        raise DumpError("; ".join(failure.error.message for failure in failures))
-    return found
 
 
 def _record(

@@ -277,10 +277,14 @@ def replay_on(
     from hlotool.cache.store import index_store, verdict_store
     from hlotool.fleet.contents import Contents, index_of
     from hlotool.fleet.known import Known
-    from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row
+    from hlotool.replay.task import find_tasks, for_each_backend, unavailable_row, unusable_row
 
     missing = check_backends(options)
-    every = for_each_backend(find_tasks(paths, options, found.notes), missing)
+    # Of no program: rows for all parts of a run.
+    further: list[ModuleRecord] = []
+    named = find_tasks(paths, options, found.notes, lambda *path: further.append(unusable_row(*path)))
+    further += [unavailable_row(backend, why) for backend, why in missing.items()]
+    every = for_each_backend(named, missing)
     contents = Contents(index_store() if cache else None, index_of(paths))
     choice = _chosen(every, options, contents)
     tasks = [every[position] for position in choice.positions]
@@ -299,8 +303,8 @@ def replay_on(
         found.notes.append(f"ended after {options.max_failures} failures: {batch.left} modules were not run")
     known.close()
     found.notes += [*executor.notes, *known.problems]
-    found.rows = rows + [unavailable_row(backend, why) for backend, why in missing.items()]
-    found.found = len(every) + len(missing)
+    found.rows = rows + further
+    found.found = len(every) + len(further)
     if options.shard is not None:
         own = [p for p, of_task in zip(choice.positions, batch.rows) for _ in of_task or ()]
         found.positions = own + list(range(len(every), found.found))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from hlotool.errors import DumpError
+from hlotool.findings.errors import error_record
 from hlotool.findings.records import ErrorRecord, Record, SourceRecord
 
 
@@ -65,3 +67,8 @@ class FailedFile(Record, frozen=True, kw_only=True):
     file: str
     module: str
     error: ErrorRecord
+
+
+def unreadable(path: str, error: DumpError) -> FailedFile:
+    """What stands for a path under which there is no program."""
+    return FailedFile(file=path, module="", error=error_record(error))

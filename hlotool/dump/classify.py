@@ -11,7 +11,7 @@ from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
 from hlotool.dump.mended import is_mended
 from hlotool.dump.mlir import is_mlir
-from hlotool.dump.names import DumpName, Format, Kind, parse_name
+from hlotool.dump.names import DumpName, Format, Kind, parse_name, promises_hlo
 from hlotool.dump.profiles import is_profile, programs_in
 from hlotool.dump.records import DumpFile
 from hlotool.dump.sections import looks_like_hlo, split_log, split_modules
@@ -110,7 +110,7 @@ def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
 
     Raises:
         DumpError: a single file that was asked for by name is unreadable. Inside a folder such a file becomes
-            a note of the listing.
+            a module that cannot be read where its name promises HLO, else a note of the listing.
     """
     found: list[DumpFile] = []
     for path, source in listing.files:
@@ -119,8 +119,19 @@ def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
         except DumpError as error:
             if listing.is_single_file:
                 raise
-            listing.notes.append(str(error))
+            if broken := _broken(path, source):
+                found.append(broken)
+            else:
+                listing.notes.append(str(error))
     return found
+
+
+def _broken(path: str, source: Source) -> DumpFile | None:
+    """A file of a folder whose name promises HLO that was not found: reading it says what is wrong."""
+    if not promises_hlo(source.name):
+        return None
+    name = parse_name(source.name)
+    return DumpFile(path, source, replace(name, kind=Kind.PLAIN, module_number=None))
 
 
 def _classify_file(path: str, source: Source, limits: Limits, listing: Listing) -> Iterator[DumpFile]:
@@ -180,7 +191,8 @@ def _by_content(
         return
     parts = split_modules(content)
     if not parts:
-        yield DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
+        broken = None if listing.is_single_file else _broken(path, source)
+        yield broken or DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
     for i, part in enumerate(parts):
         whole = len(parts) == 1
         ends = whole and not content[part.end :].strip()

@@ -95,6 +95,28 @@ def open_dumps(
     return list(found.values())
 
 
+def open_usable(paths: Sequence[str], unusable: Callable[[str, DumpError], None]) -> list[Dump]:
+    """Find the modules under several paths, of which some may hold none.
+
+    Args:
+        paths: as `open_dump` takes them.
+        unusable: is told of each path that cannot be used.
+
+    Raises:
+        DumpError: no path can be used.
+    """
+    problems: list[DumpError] = []
+
+    def note(path: str, error: DumpError) -> None:
+        problems.append(error)
+        unusable(path, error)
+
+    found = open_dumps(paths, unusable=note if len(paths) > 1 else None)
+    if not found and problems:
+        raise problems[0] if len(problems) == 1 else DumpError("; ".join(map(str, problems)))
+    return found
+
+
 def _files_of_dumps(paths: Sequence[str]) -> dict[str, list[str]]:
     """By folder, those of `paths` that are opened together.
 

@@ -192,6 +192,11 @@ def _without_change(name: str) -> tuple[str, int | None]:
     return (name[: found.start()], int(found["change"])) if found else (name, None)
 
 
+def promises_hlo(name: str) -> bool:
+    """Whether a file of that name is expected to hold HLO, so that one without any is broken."""
+    return _COMPRESSION.sub("", name).endswith(tuple(_PLAIN_FORMATS))
+
+
 def _numbered(text: str, prefix: str, number: int, rest: str) -> DumpName:
     kind, fields = _split(rest)
     form = _FORMATS.get(fields.get("extension", ""), Format.OTHER)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import copied
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
+from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION, manual_names, stated_shardings
 from hlotool.ir.types import TupleShape
 
 #: Target of the custom call that stands for a region; its `called_computations` is the region, which returns
@@ -107,19 +107,28 @@ def _region(instructions: list[Instruction], varying: set[Instruction]) -> Regio
     inputs = dict.fromkeys(o for i in instructions for o in i.operands if o not in own)
     outputs = tuple(i for i in instructions if i not in varying)
     borders = (i for i in instructions if i.custom_call_target in ENTERS_REGION or i in outputs)
-    axes = {border.frontend_attribute("xla.sdy.manual_axes") for border in borders}
+    axes = {_manual_axes(border) for border in borders}
     if len(axes) > 1 or any(map(_stays_manual, outputs)):
         raise NotSeparable(f"the region at {instructions[0].name} is left along other axes than entered")
     return Region(tuple(instructions), tuple(inputs), outputs)
 
 
+def _manual_axes(border: Instruction) -> object:
+    """What a border says of the axes along which its region is manual, to be compared with other borders."""
+    if (text := border.frontend_attribute("xla.sdy.manual_axes")) is not None:
+        return text
+    inside = [border] if border.custom_call_target in ENTERS_REGION else border.operands
+    stated = (sharding for value in inside for sharding in stated_shardings(value))
+    return frozenset().union(*(manual_names(sharding) for sharding in stated if sharding is not None))
+
+
 def _stays_manual(border: Instruction) -> bool:
     """Whether what leaves the region is still manual along some axes."""
-    sharding = border.sharding
-    if sharding is None:
-        return False
-    is_named = sharding.named is not None and bool(sharding.named.manual)
-    return is_named or sharding.kind == "manual" or "manual" in sharding.last_tile_dims
+    return any(
+        manual_names(sharding) or sharding.kind == "manual" or "manual" in sharding.last_tile_dims
+        for sharding in stated_shardings(border)
+        if sharding is not None
+    )
 
 
 #: What is executed as one: an instruction outside the regions, or a whole region.
@@ -197,7 +206,8 @@ class _Outliner:
 def _region_computation(name: str, region: Region) -> Computation:
     copies: dict[Instruction, Instruction] = {}
     for number, value in enumerate(region.inputs):
-        sharding = value.sharding
+        stated = None if isinstance(value.shape, TupleShape) else stated_shardings(value)[0]
+        sharding = stated or value.sharding
         attributes: dict[str, AttributeValue] = {} if sharding is None else {"sharding": sharding}
         copies[value] = Instruction(
             value.name, "parameter", value.shape, (), attributes, parameter_number=number, line=value.line

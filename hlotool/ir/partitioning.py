@@ -11,13 +11,43 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hlotool.ir.attributes import Sharding
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
+from hlotool.ir.types import TupleShape
 
 #: Custom calls through which values enter a manual region, and leave it. The partitioner removes them.
 ENTERS_REGION = frozenset({"SPMDFullToShardShape", "xla.sdy.GlobalToLocalShape"})
 LEAVES_REGION = frozenset({"SPMDShardToFullShape", "xla.sdy.LocalToGlobalShape"})
+
+
+def stated_shardings(instruction: Instruction) -> tuple[Sharding | None, ...]:
+    """What is said of an array's sharding, or of each element's of a tuple of arrays; None: nothing.
+
+    An element of a tuple has the sharding that the tuple has there, where it states none itself.
+    """
+    sharding = instruction.sharding
+    if sharding is None and instruction.opcode == "get-tuple-element":
+        of_elements = stated_shardings(instruction.operands[0])
+        index = instruction.integer("index")
+        sharding = of_elements[index] if index < len(of_elements) else None
+    if not isinstance(instruction.shape, TupleShape):
+        return (sharding,)
+    count = len(instruction.shape.elements)
+    if sharding is None or sharding.kind != "tuple":
+        return (sharding,) * count
+    return sharding.elements if len(sharding.elements) == count else (None,) * count
+
+
+def manual_names(sharding: Sharding) -> frozenset[str]:
+    """The axes of its mesh along which a value is manual."""
+    named = sharding.named
+    if named is None:
+        return frozenset()
+    if sharding.kind == "manual":
+        return frozenset(name for name, _ in named.mesh.axes)
+    return frozenset(axis.name for axis in named.manual)
 
 
 def has_manual_regions(module: Module) -> bool:

@@ -19,7 +19,7 @@ from hlotool.ir.partitioning import has_manual_regions, is_per_device
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify_to_execute
 from hlotool.numerics.dataflow import Leaves, leaf_facts
-from hlotool.parse.sdy import module_meshes
+from hlotool.parse.region_borders import meshes_of
 from hlotool.replay.devices.parameter_sharding import parameter_shardings
 from hlotool.replay.devices.result_sharding import result_shardings, stated_sharding
 from hlotool.replay.devices.runners import EachDevice, OneDevice, Partitioned, Runner
@@ -123,10 +123,10 @@ def _compile(
     if reference is None or reference.runner.copies > 1:
         return EachDevice(module, executable, len(grid))
     try:
-        meshes = tuple(module_meshes(reference.module).values())
-        arguments = parameter_shardings(module, reference.module)
+        meshes = meshes_of(reference.module)
+        given = parameter_shardings(module, reference.module)
         shardings = result_shardings(module, sharding, reference.module)
-        return Partitioned(module, executable, reference.runner, arguments, shardings, meshes)
+        return Partitioned(module, executable, reference.runner, given, shardings, meshes)
     except ValueError as error:
         raise Unsupported(f"sharding of the entry: {error}", location=Location(path)) from error
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from hlotool.dump.directory import open_dumps
+from hlotool.dump.directory import open_dumps, open_usable
 from hlotool.dump.flags import SUFFIX
 from hlotool.dump.records import DumpModule, modules_matching
-from hlotool.errors import BackendUnavailable, HlotoolError
+from hlotool.errors import BackendUnavailable, DumpError, HlotoolError
 from hlotool.findings.errors import error_record, verdict_of
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -44,19 +44,25 @@ class Task:
         return frozenset({self.path, *(str(stage.source) for stage in stages)})
 
 
-def find_tasks(paths: Sequence[str], options: ReplayOptions, notes: list[str]) -> list[Task]:
+def find_tasks(
+    paths: Sequence[str],
+    options: ReplayOptions,
+    notes: list[str],
+    unusable: Callable[[str, DumpError], None] | None = None,
+) -> list[Task]:
     """The modules under `paths`, of which `RunOptions` may want only some.
 
     Args:
         paths: of dumps, files, archives or logs.
         options: what to do with them.
         notes: gets what was passed over.
+        unusable: is told of each path that cannot be used, where another one can, instead of an error.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
         UsageError: no module matches.
     """
-    dumps = open_dumps(paths)
+    dumps = open_dumps(paths) if unusable is None else open_usable(paths, unusable)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
     return [task_of(module, options) for _, module in modules_matching(dumps, only)]
@@ -102,6 +108,12 @@ def unavailable_row(backend: str, error: BackendUnavailable) -> ModuleRecord:
         reason=record.message,
         error=record,
     )
+
+
+def unusable_row(path: str, error: DumpError) -> ModuleRecord:
+    """The row of a path under which nothing can be replayed."""
+    record = error_record(error)
+    return ModuleRecord(path=path, name=path, verdict=verdict_of(error), reason=record.message, error=record)
 
 
 def failed_row(task: Task, error: HlotoolError, seconds: float, path: str = "") -> ModuleRecord:

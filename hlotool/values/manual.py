@@ -14,7 +14,6 @@ import numpy as np
 
 from hlotool.ir.attributes import Ints, MeshAxis, NamedSharding, Sharding
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
 from hlotool.values.placement import placement, region
 
 
@@ -102,26 +101,3 @@ def along_axes(sharding: Sharding, names: Sequence[str]) -> Sharding:
 
     dims = tuple(replace(dim, axes=kept(dim.axes)) for dim in named.dims)
     return replace(sharding, named=NamedSharding(named.mesh, dims))
-
-
-def manual_axes(inside: Sharding | None) -> tuple[str, ...]:
-    """The names of the axes that are manual for a value inside of a region, from its sharding.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if inside is None or inside.named is None:
-        raise ValueError("no named axes")
-    if inside.kind == "manual":
-        return tuple(name for name, _ in inside.named.mesh.axes)
-    return tuple(axis.name for axis in inside.named.manual)
-
-
-def sharding_of(value: Instruction) -> Sharding | None:
-    """The sharding of a value, of an element of a tuple that of the tuple."""
-    if value.opcode != "get-tuple-element" or value.sharding is not None:
-        return value.sharding
-    whole = sharding_of(value.operands[0])
-    if whole is None or not whole.elements:
-        return whole
-    return whole.elements[value.integer("index")]

@@ -6,6 +6,7 @@ task it worked on and nothing else: it is replaced and the others go on.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import time
@@ -21,8 +22,14 @@ from hlotool.workers.messages import Answer, Doing, Raised, Ready, Returned, SoF
 from hlotool.workers.process import WorkerProcess, out_of_memory
 from hlotool.workers.worker import WorkerOptions
 
+_logger = logging.getLogger(__name__)
+
 #: Seconds that a worker may take until its imports are done.
 START_LIMIT = 120.0
+
+#: So many workers in a row may be killed before they are ready; then the task that waits for one has failed.
+#: What kills them (most often the system, for want of memory) may be over a moment later, and may also stay.
+START_TRIES = 3
 
 #: Read by the numeric libraries; several workers must not each take all cores.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HLOTOOL_THREADS")
@@ -67,6 +74,8 @@ class Pool(Executor):
         self._options = WorkerOptions(tuple(preload), limits.memory or 0, log_target(), limits.niceness)
         self._events: queue.SimpleQueue[tuple[WorkerProcess, Answer | None]] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
+        self._unready = 0
+        self._has_worked = False
 
     def start(self) -> None:
         """Start the first worker, so that its imports overlap with whatever the caller does next."""
@@ -84,8 +93,11 @@ class Pool(Executor):
     def run(self, function: str, arguments: Iterable[object]) -> Iterator[Event]:
         """Call `function` (`package.module:name`) on every argument; arguments are taken as workers get free.
 
+        A worker that is killed before it is ready is replaced; where START_TRIES in a row were, the task that
+        waits for one has failed, and the next task tries anew.
+
         Raises:
-            BackendCrashed: a worker died before it was ready, which no task can be blamed for.
+            BackendCrashed: no worker has ever started here, and not because something killed them.
         """
         tasks = _Tasks(function, arguments)
         while True:
@@ -93,7 +105,7 @@ class Pool(Executor):
             if tasks.is_empty and not any(w.task is not None for w in self._workers):
                 return
             worker, answer = self._next_answer()
-            if done := self._take(worker, answer):
+            if done := self._take(worker, answer, tasks):
                 yield done
 
     def _hand_out(self, tasks: _Tasks) -> Iterator[Started]:
@@ -132,15 +144,16 @@ class Pool(Executor):
                     if worker.deadline <= time.monotonic() and not worker.put_off():
                         worker.time_out()
 
-    def _take(self, worker: WorkerProcess, answer: Answer | None) -> Done | None:
+    def _take(self, worker: WorkerProcess, answer: Answer | None, tasks: _Tasks) -> Done | None:
         """Act on an answer; the task that it ends, if any."""
         if worker not in self._workers:
             return None
         index = worker.task
         if answer is None:
-            return self._bury(worker)
+            return self._bury(worker, tasks)
         if isinstance(answer, Ready):
-            worker.is_ready = True
+            worker.is_ready = self._has_worked = True
+            self._unready = 0
             worker.finish()
             self.notes += [note for note in answer.notes if note not in self.notes]
             return None
@@ -170,16 +183,29 @@ class Pool(Executor):
             error = out_of_memory(self._backend, worker.memory, answer.message)
         return Done(index, error, answer.seconds, so_far=worker.so_far)
 
-    def _bury(self, worker: WorkerProcess) -> Done | None:
+    def _bury(self, worker: WorkerProcess, tasks: _Tasks) -> Done | None:
         """A worker's process is gone."""
         error = worker.epitaph(self._backend)
         self._workers.remove(worker)
         if not worker.is_ready:
-            message = f"a worker process did not start: {error.message}"
-            raise BackendCrashed(self._backend, message, error.log)
+            return self._stillborn(worker, error, tasks)
         if worker.task is None:
             return None
         return Done(worker.task, error, worker.elapsed, so_far=worker.so_far)
+
+    def _stillborn(self, worker: WorkerProcess, error: BackendFailed, tasks: _Tasks) -> Done | None:
+        """A worker is gone before it was ready: the task that is given up for it, if any."""
+        message = f"a worker process did not start: {error.message}"
+        if not (worker.is_killed or self._has_worked):
+            raise BackendCrashed(self._backend, message, error.log)
+        # What does not start by itself would not do so the next time either.
+        self._unready += 1 if worker.is_killed else START_TRIES
+        _logger.warning("%s (%d in a row)", message, self._unready)
+        if self._unready < START_TRIES or tasks.is_empty:
+            return None
+        self._unready = 0
+        index, _ = tasks.take()
+        return Done(index, type(error)(self._backend, message, error.log), worker.elapsed)
 
     def _add_worker(self) -> None:
         worker = WorkerProcess(self._events, self._options, self._environment, self._interpreter)

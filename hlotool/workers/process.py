@@ -228,6 +228,12 @@ class WorkerProcess:
         with contextlib.suppress(OSError):
             self._pipe(self._process.stdin).close()
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether a signal ended the process, and it was not sent from here because time was up."""
+        code = self._process.poll()
+        return code is not None and code < 0 and not self._is_timed_out
+
     def epitaph(self, backend: str) -> BackendFailed:
         """Why the process ended; its channel is closed, so that its end is near."""
         try:

@@ -112,6 +112,19 @@ def test_a_loop_works_in_the_memory_of_its_values() -> None:
     assert memory(ENTERED, LOOP.replace("y = f32[256] STEP", twice)).peak == 2 * K + 3 * 4 + 2 * K
 
 
+def test_a_loop_in_a_call_works_there_too() -> None:
+    called = (
+        LOOP.replace("STEP", "multiply(x, x)")
+        + """looped {
+  s = (s32[], f32[256]) parameter(0)
+  ROOT w = (s32[], f32[256]) while(s), condition=condition, body=body
+}
+"""
+    )
+    entry = ENTERED.replace("while(t), condition=condition, body=body", "call(t), to_apply=looped")
+    assert memory(entry, called).peak == memory(ENTERED, LOOP.replace("STEP", "multiply(x, x)")).peak
+
+
 BRANCH = """NAME {
   v = f32[256] parameter(0)
   w = f32[512] concatenate(v, v), dimensions={0}

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Rooms in order; those of one rank may import each other only where MAY_ALSO says so.
 RANKS = {
     "errors": 0,
+    "_python": 0,
     "_version": 0,
     "logs": 0,
     "names": 0,

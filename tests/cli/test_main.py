@@ -256,3 +256,16 @@ def test_a_missing_path_is_reported_soon() -> None:
     assert ended.returncode == ExitCode.USAGE
     assert ended.stderr.count("\n") == 1
     assert ended.stderr.startswith("hlotool: error: /no/such/path")
+
+
+def test_a_python_that_is_too_old_gets_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hlotool._python import refuse_before
+
+    refuse_before((3, 11))
+    said = r"hlotool needs Python 3\.11 or newer; \S+ is Python 3\.\d+\.\d+"
+    monkeypatch.setattr("sys.argv", ["-m", "run"])
+    with pytest.raises(SystemExit, match=said):
+        refuse_before((99,))
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    with pytest.raises(ImportError, match=said):
+        refuse_before((99,))

@@ -88,6 +88,7 @@ def test_bundles_trigger_where_xla_is_wrong(
     assert trigger["compiler"] == f"XLA {version}"
     assert trigger["status"] == ("triggers" if is_wrong else "does not trigger")
     assert is_wrong or version != entry.get("versions", {"jaxlib": "0.10.2"})["jaxlib"]
+    assert not (is_wrong and version == entry["fault"].get("right_on"))
     again = ["repro", "verify", culprit["repro"], *(["--backend", backend] if is_wrong else [])]
     assert main(again) == 1
     assert "in the same way" in capsys.readouterr().out

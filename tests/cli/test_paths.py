@@ -97,13 +97,65 @@ def test_elided_constants_are_found_beside_files_of_a_pattern(
     assert rows(capsys, *files(folder, "*.txt")) == rows(capsys, folder)
 
 
-def test_a_file_that_is_no_hlo_is_still_an_error(
-    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def unusable(tmp_path: Path) -> list[str]:
+    """Paths without a program: a text, an empty folder, one without HLO, one that is not there."""
+    (tmp_path / "notes.md").write_text("# Notes\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "notes.md").write_text("# Notes\n")
+    return [str(tmp_path / name) for name in ("notes.md", "empty", "without", "missing")]
+
+
+def test_a_path_without_hlo_is_a_row(
+    dump: Path, unusable: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = tmp_path / "notes.md"
-    notes.write_text("# Notes\n")
-    assert main(["run", *files(dump, "*.txt"), str(notes)]) == ExitCode.USAGE
-    assert "notes.md: not HLO" in capsys.readouterr().err
+    expected = rows(capsys, dump)
+    assert rows(capsys, dump, *unusable) == [*expected, *((path, "bad input", "") for path in unusable)]
+    healthy = files(dump, "*0002*.txt")
+    assert main(["run", *healthy, *unusable]) == ExitCode.USAGE
+    assert "notes.md: not HLO" in capsys.readouterr().out
+    assert main(["run", str(dump), *unusable]) == ExitCode.MISMATCH
+    assert main(["run", *unusable]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert all(path in said for path in unusable)
+
+
+def test_check_and_bisect_go_on_without_it(
+    dump: Path, unusable: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    healthy = files(dump, "*0002*.txt")
+    assert main(["check", *healthy, *unusable, "--json"]) == ExitCode.USAGE
+    record = json.loads(capsys.readouterr().out)
+    assert [failure["file"] for failure in record["failures"]] == unusable
+    assert record["modules"] == 1
+    assert main(["bisect", *healthy, *unusable, "--json"]) == ExitCode.INCONCLUSIVE
+    record = json.loads(capsys.readouterr().out)
+    assert record["healthy"] == ["module_0002.jit_f"]
+    assert [(m["path"], m["verdict"]) for m in record["modules"]] == [
+        (path, "bad input") for path in unusable
+    ]
+
+
+BROKEN = {
+    "cut.hlo": DOUBLE[:60].encode(),
+    "empty.hlo": b"",
+    "bytes.hlo": b"\x89\0\xff not HLO",
+    "packed.hlo.gz": b"no gzip",
+    "module_0005.jit_g.before_optimizations.txt": b"\0",
+    "module_0006.jit_g.hlo.pb": b"\xff" * 9,
+}
+
+
+def test_a_broken_file_in_a_folder_is_a_row(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = rows(capsys, dump)
+    for name, content in BROKEN.items():
+        (dump / name).write_bytes(content)
+    found = rows(capsys, dump)
+    assert [row for row in found if row[1] != "bad input"] == expected
+    assert sorted(name for name, verdict, _ in found if verdict == "bad input") == sorted(
+        name.removesuffix(".before_optimizations.txt") for name in BROKEN
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.disasters import ABORTS, DIVIDES, FOR_EVER, GOOD, LARGE
+from support.disasters import ABORTS, FOR_EVER, GOOD, LARGE, REVERSES
 
 from hlotool.backends.xla import options
 from hlotool.cli.main import main
@@ -101,7 +101,7 @@ def test_a_device_that_is_not_there(file: str, capsys: pytest.CaptureFixture[str
 #: What must be said of each file, by its name.
 DISASTERS = {
     "a_aborts": (ABORTS, "crashed", "xla: the process died of SIGABRT"),
-    "b_divides": (DIVIDES, "crashed", "xla: the process died of SIGFPE"),
+    "b_reverses": (REVERSES, "crashed", "xla: the process died of SIGABRT"),
     "c_good": (GOOD, "identical", ""),
     "d_killed": (FOR_EVER, "out of memory", "killed by SIGKILL from outside"),
     "e_large": (LARGE, "out of memory", "100000000000 bytes"),

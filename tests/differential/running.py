@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from support.differential import Array, leaves
 from support.oracle import OracleUnable
-from support.xla import JAXLIB, XlaError, oracle
+from support.xla import XlaError, fusion_emitters, oracle
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance.agreement import wrong
@@ -25,9 +25,7 @@ from hlotool.ir.types import leaves as shape_leaves
 
 #: Less work for LLVM, and the code generator that compiles many small kernels fastest; every fourth batch
 #: goes through the fusion emitters, which are XLA's default.
-QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}
-if JAXLIB < (0, 12, 0):
-    QUICK["xla_cpu_use_fusion_emitters"] = False  # later versions have no others
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, **fusion_emitters(False)}
 DEFAULT = {"xla_backend_optimization_level": 0}
 
 

@@ -10,6 +10,7 @@ import pytest
 from support.dumps import Write, module_text
 
 from hlotool.dump.directory import open_dump
+from hlotool.dump.loading import load_stage
 from hlotool.dump.names import Format, Kind
 from hlotool.errors import DumpError
 
@@ -295,21 +296,23 @@ def test_permission_denied_is_one_line(write: Write) -> None:
         (root / "closed").chmod(0o700)
 
 
-def test_an_unreadable_file_is_a_note_and_the_rest_is_read(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = write("a.hlo", "b.hlo")
+def test_an_unreadable_file_loses_nothing_of_the_rest(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write("a.hlo", "b.hlo", "b.txt")
     original = open
 
     def refusing(path: object, *arguments: object, **options: object) -> object:
-        if str(path).endswith("b.hlo"):
+        if str(path).endswith(("b.hlo", "b.txt")):
             raise PermissionError(13, "Permission denied")
         return original(path, *arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr("builtins.open", refusing)
     dump = open_dump(root)
-    assert [module.title for module in dump.modules] == ["a.hlo"]
-    assert dump.notes == (f"{root / 'b.hlo'}: cannot be read: permission denied",)
+    # Its name says that it is a program, so that it is missed.
+    assert [module.title for module in dump.modules] == ["a.hlo", "b.hlo"]
+    [stage] = dump.modules[1].stages
+    with pytest.raises(DumpError, match=r"b\.hlo: cannot be read: permission denied"):
+        load_stage(dump.modules[1], stage)
+    assert dump.notes == (f"{root / 'b.txt'}: cannot be read: permission denied",)
 
 
 def test_the_corpus_opens_completely(corpus: Path) -> None:

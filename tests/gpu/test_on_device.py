@@ -35,8 +35,10 @@ pytestmark = pytest.mark.gpu
 #: Random fusions of one compilation, and compilations.
 _BATCH, _BATCHES = 12, 10
 
-#: Modules of the corpus that one command runs.
+#: Modules of the corpus that one command runs, in so many processes: most of the time is the compiler's. The
+#: suite runs several commands at the same time.
 _MODULES = 50
+_JOBS = max(2, (os.cpu_count() or 1) // 4)
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus" / "modules"
@@ -193,6 +195,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.alone
 def test_updates_in_a_loop_happen_in_place(gpu: CudaBackend) -> None:
     module = parse_module(_UPDATES.replace("SIZE", str(1 << 26)))
     arguments = [np.ones(1 << 26, np.float32)]
@@ -206,6 +209,7 @@ def test_updates_in_a_loop_happen_in_place(gpu: CudaBackend) -> None:
     assert _wrong(result, tuple(on_numpy(module, arguments))) == 0
 
 
+@pytest.mark.alone
 def test_what_does_not_fit_is_one_error_and_the_device_goes_on(gpu: CudaBackend) -> None:
     size = gpu.memory.device.memory // 4 * 2
     module = parse_module(
@@ -213,7 +217,7 @@ def test_what_does_not_fit_is_one_error_and_the_device_goes_on(gpu: CudaBackend)
         f"  ROOT b = f32[{size}] broadcast(x), dimensions={{}}\n}}\n"
     )
     with pytest.raises(
-        BackendOutOfMemory, match=r"a buffer of .* MB does not fit .* at broadcast %b"
+        BackendOutOfMemory, match=r"a buffer of .* [MG]iB does not fit .* at broadcast %b"
     ) as caught:
         gpu.compile(module).run([np.float32(1)])
     assert not caught.value.here
@@ -268,7 +272,7 @@ def test_programs_of_the_corpus(
     files = sorted(CORPUS.glob("*.hlo"))[start : start + _MODULES]
     for file in files:
         (tmp_path / file.name).symlink_to(file)
-    main(["run", str(tmp_path), "--test", "cuda", "--json", "--jobs", "2"])
+    main(["run", str(tmp_path), "--test", "cuda", "--json", "--jobs", str(_JOBS)])
     rows = json.loads(capsys.readouterr().out)["modules"]
     bad = {
         row["name"]: row["reason"]

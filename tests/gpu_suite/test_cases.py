@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from support.kernels import emulator, needs_compiler
 
-from benchmarks.gpu.accuracy import distance, same_bits
+from benchmarks.gpu.accuracy import distance, leaves, same_bits
 from benchmarks.gpu.arguments import arguments_of
-from benchmarks.gpu.cases import KINDS, Case, Group, Input, all_cases
-from benchmarks.gpu.measure import leaves
+from benchmarks.gpu.cases import KINDS, Case, Group, Input, all_cases, sized_cases
 from benchmarks.gpu.targets import ACCURACY
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.types import array_shapes
@@ -98,6 +97,16 @@ def test_arguments_repeat_and_are_no_zeros() -> None:
     assert np.count_nonzero(floats) > 0.999 * floats.size
     assert not np.array_equal(floats[0], floats[4])
     assert set(integers) == set(range(7))
+
+
+@pytest.mark.parametrize("size", [50_000_000, 420_000_000, 1_000_000_000])
+def test_cases_of_a_size_move_so_much_and_hardly_more(size: int) -> None:
+    for case in sized_cases(size):
+        if case.group is Group.LIBRARY:
+            assert case.traffic <= min(1.1 * size, _LARGE[case.name].traffic)
+        elif case.group is not Group.PROGRAM:
+            assert size <= case.traffic <= 1.1 * size, case.name
+    assert [case.name for case in sized_cases(size)] == list(_LARGE)
 
 
 def test_sizes_follow_the_scale() -> None:

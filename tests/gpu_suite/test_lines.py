@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -33,7 +34,10 @@ for item in sys.argv[1:]:
         sys.exit("it went wrong")
     if item == "hang":
         time.sleep(60)
-    report.add(item, second=2)
+    if item == "wrong":
+        report.fail(item, "it computes something else")
+    with report.spending("work"):
+        report.add(item, second=2)
     report.done(item)
     if item == "leave":
         sys.exit("of no more use")
@@ -46,16 +50,21 @@ def environment() -> dict[str, str]:
 
 
 def _collect(
-    items: list[str], environment: dict[str, str], silence: float = 20, seconds: float = 60
+    items: list[str],
+    environment: dict[str, str],
+    silence: float = 20,
+    seconds: float = 60,
+    processes: int = 1,
+    findings: Findings | None = None,
 ) -> tuple[str | None, Findings, int]:
     """Why it ended, what was found, how often that was saved."""
-    findings, saved = Findings(), []
+    findings, saved = findings or Findings(), []
 
     def command(pending: list[str]) -> list[str]:
         return [sys.executable, "-c", textwrap.dedent(_WORKER), *pending]
 
     limits = Limits(time.monotonic() + seconds, silence)
-    reason = collect(command, items, findings, limits, environment, lambda: saved.append(1))
+    reason = collect(command, items, findings, limits, environment, lambda: saved.append(1), processes)
     return reason, findings, len(saved)
 
 
@@ -64,7 +73,10 @@ def test_all_is_found(environment: dict[str, str]) -> None:
     assert reason is None
     assert findings.items == {"a": {"first": 1, "second": 2}, "b": {"first": 1, "second": 2}}
     assert findings.about == {"started": True}
-    assert saved == 9
+    assert findings.done == ["a", "b"]
+    assert saved == 11
+    assert set(findings.spent) == {"work"}
+    assert 0 < findings.spent["work"]["wall"] < 5
 
 
 def test_a_death_costs_one_item(environment: dict[str, str]) -> None:
@@ -94,10 +106,65 @@ def test_a_process_that_hangs_is_killed(environment: dict[str, str]) -> None:
 
 
 def test_time_is_up(environment: dict[str, str]) -> None:
+    """What was at work then has not failed; it is left for another run, which begins with it."""
     reason, findings, _ = _collect(["a", "hang", "b"], environment, seconds=2)
-    assert reason == "no time left for b"
-    assert findings.items["a"]["second"] == 2
-    assert "its time was up" in findings.items["hang"]["failed"]
+    assert reason == "no time left for hang, b"
+    assert findings.items == {"a": {"first": 1, "second": 2}, "hang": {"first": 1}}
+    assert findings.done == ["a"]
+    reason, findings, _ = _collect(["a", "hang", "b"], environment, silence=2, findings=findings)
+    assert reason is None
+    assert findings.done == ["a", "hang", "b"]
+    assert findings.items["hang"]["failed"].startswith("no news in 2 s")
+
+
+def test_what_failed_says_so_and_the_others_go_on(environment: dict[str, str]) -> None:
+    known = Findings(title="speed", items={"wrong": {"failed": "smoke: no"}})
+    reason, findings, _ = _collect(["wrong", "a"], environment, findings=known)
+    assert reason is None
+    assert findings.items["wrong"]["failed"] == "smoke: no; speed: it computes something else"
+    assert findings.items["a"] == {"first": 1, "second": 2}
+
+
+def test_several_processes_share_the_items(environment: dict[str, str]) -> None:
+    items = ["hang", "a", "abort", "b", "c", "d"]
+    start = time.monotonic()
+    reason, findings, _ = _collect(items, environment, silence=5, processes=2)
+    assert time.monotonic() - start < 50  # the one that hangs does so for 60 s
+    assert reason is None
+    assert sorted(findings.done) == sorted(items)
+    assert {name for name, found in findings.items.items() if "failed" in found} == {"hang", "abort"}
+
+
+def test_a_process_ends_with_its_parent(environment: dict[str, str]) -> None:
+    """Killed, the parent cannot end it; what it started in turn ends, too."""
+    child = "import os, subprocess; from benchmarks.gpu.lines import Reporter; "
+    child += "Reporter().say(group=os.getpid()); subprocess.run(['sleep', '50'])"
+    parent = "import sys, time; from benchmarks.gpu.lines import Limits, lines_of; import os; "
+    parent += "limits = Limits(time.monotonic() + 50, 50); live = set(); "
+    parent += "lines = lines_of([sys.executable, '-c', sys.argv[1]], limits, os.environ, live); "
+    parent += "print(next(lines), flush=True); next(lines)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, child], env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert process.stdout is not None
+    group = json.loads(process.stdout.readline())["about"]["group"]
+    assert _is_alive(group)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    until = time.monotonic() + 20
+    while _is_alive(group) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not _is_alive(group)
+
+
+def _is_alive(group: int) -> bool:
+    """Whether a process of the group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_process_that_cannot_begin_ends_it(environment: dict[str, str]) -> None:

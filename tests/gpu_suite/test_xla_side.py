@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from support.xla import oracle
 
-from benchmarks.gpu.accuracy import distance
+from benchmarks.gpu.accuracy import distance, leaves
 from benchmarks.gpu.arguments import arguments_of
 from benchmarks.gpu.cases import all_cases
-from benchmarks.gpu.measure import leaves
 from benchmarks.gpu.xla_side import Kernels, NoXla, XlaProgram, count_kernels, device
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.parse.reader import parse_module

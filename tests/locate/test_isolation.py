@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.xla import JAXLIB
 
 from hlotool.backends.base import Executable
 from hlotool.backends.numpy import NumpyBackend
@@ -184,7 +185,10 @@ def run_alone(path: Path, arguments: Sequence[Any], outputs: Sequence[tuple[int,
 @pytest.mark.parametrize(
     ("name", "instruction"),
     [
-        ("norms_of_many_rows", "ynn_fusion"),
+        pytest.param(
+            *("norms_of_many_rows", "ynn_fusion"),
+            marks=pytest.mark.skipif(JAXLIB >= (0, 12, 0), reason="this XLA computes it rightly"),
+        ),
         ("shifted_update_in_place", "bitcast_dynamic-update-slice_fusion"),
     ],
 )

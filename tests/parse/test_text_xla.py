@@ -125,6 +125,11 @@ def test_what_is_obsolete_is_rejected_by_xla_and_by_a_strict_reader(attribute: s
 # Files
 
 
+#: What newer readers do otherwise: a layout without an order is none; a reshape to another number of elements
+#: is refused by them, and not only by the verifier.
+READ_OTHERWISE = ("layout_empty_with_tiles", "reshape_changes_size")
+
+
 def test_files_of_the_corpus(corpus: Path) -> None:
     agree(list(texts([corpus / "modules", corpus / "malformed", corpus / "planted"])))
 
@@ -140,8 +145,7 @@ def agree(paths: list[Path]) -> None:
     assert paths
     for path in paths:
         found = compare(path.read_text(encoding="utf-8", errors="surrogateescape"), verdicts)
-        is_newly_read = JAXLIB >= NEWER_TEXT and path.stem == "layout_empty_with_tiles"
-        assert found.is_fine or is_newly_read, (path, found)
+        assert found.is_fine or (JAXLIB >= NEWER_TEXT and path.stem in READ_OTHERWISE), (path, found)
     verdicts.save()
 
 

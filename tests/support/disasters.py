@@ -9,12 +9,20 @@ ENTRY e {
 }
 """
 
-#: The constant folder divides by zero: SIGFPE.
-DIVIDES = """HloModule divides
+#: Simplifying it, XLA makes a binary instruction of the map, which dies of a CHECK: SIGABRT.
+REVERSES = """HloModule reverses
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  zero = s32[] constant(0)
+  ROOT m = s32[] shift-right-logical(a, zero)
+}
 ENTRY e {
-  x = s32[] constant(7)
-  z = s32[] constant(0)
-  ROOT y = s32[] divide(x, z)
+  x = s32[3] parameter(0)
+  c = s32[] parameter(1)
+  same = s32[3] broadcast(c), dimensions={}
+  mapped = s32[3] map(x, same), dimensions={0}, to_apply=f
+  ROOT r = s32[3] reverse(mapped), dimensions={0}
 }
 """
 

@@ -68,7 +68,8 @@ int cuDeviceGetName(char* name, int size, int device) { snprintf(name, size, "st
 int cuDeviceTotalMem_v2(size_t* size, int device) { *size = setting("FAKE_CUDA_MEMORY", 8ll << 30); return SUCCESS; }
 int cuDeviceComputeCapability(int* major, int* minor, int device) { *major = 9; *minor = 0; return SUCCESS; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = attribute == 75 ? 9 : 0;  // the major number of the architecture; pycuda asks for nothing else
+  // The major number of the architecture, which pycuda asks for, and the bytes of the L2 cache.
+  *value = attribute == 75 ? 9 : attribute == 38 ? 1 << 16 : 0;
   return SUCCESS;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &depth; return SUCCESS; }

@@ -38,6 +38,14 @@ JAXLIB = tuple(int(number) for number in re.findall(r"\d+", _INSTALLED)[:3])
 #: The first version whose texts have elements of tuples as operands, and an order in place of a type.
 NEWER_TEXT = (0, 12, 0)
 
+#: The first version whose CPU compiler has no other code generators than the fusion emitters.
+ONLY_EMITTERS = (0, 12, 0)
+
+
+def fusion_emitters(wanted: bool) -> dict[str, bool]:
+    """The option for XLA's CPU compiler to use its fusion emitters, or not: later versions have no others."""
+    return {} if JAXLIB >= ONLY_EMITTERS else {"xla_cpu_use_fusion_emitters": wanted}
+
 
 def in_older_words(text: str) -> str:
     """What XLA prints since NEWER_TEXT, as it was printed before: the same is said."""

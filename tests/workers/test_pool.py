@@ -186,6 +186,23 @@ def test_a_worker_that_cannot_start_is_no_fault_of_a_task() -> None:
         outcomes(pool, ["a"])
 
 
+@pytest.mark.parametrize(("deaths", "fate"), [(2, "fine"), (3, "lost"), (4, "lost")])
+def test_workers_killed_while_they_start(
+    deaths: int, fate: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As by a system that is out of memory: the process has no say in it.
+    (tmp_path / "left").write_text(str(deaths))
+    monkeypatch.setenv("DYING_IMPORT", str(tmp_path / "left"))
+    with Pool(Limits(jobs=1, timeout=20), preload=["support.dying_import"]) as pool:
+        first, second = outcomes(pool, ["a", "b"]).values()
+    assert second == "fine b"
+    if fate == "fine":
+        assert first == "fine a"
+    else:
+        assert isinstance(first, BackendOutOfMemory)
+        assert "did not start: killed by SIGKILL" in first.message
+
+
 def test_an_unpicklable_function_name_is_an_error_of_the_task(pool: Pool) -> None:
     error = outcomes(pool, [1], "support.planted:absent")[0]
     assert isinstance(error, BackendCrashed)

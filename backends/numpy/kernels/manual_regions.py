@@ -18,48 +18,31 @@ from hlotool.backends.numpy.lockstep import Device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel
 from hlotool.backends.numpy.run import Run
-from hlotool.ir.attributes import FrontendAttributes, Sharding
+from hlotool.ir.attributes import Sharding
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
-from hlotool.values.manual import ManualParts, along_axes, manual_axes, manual_parts, sharding_of
-from hlotool.values.sharding import leaf_shardings
+from hlotool.parse.region_borders import border_of
+from hlotool.parse.sdy import module_meshes
+from hlotool.values.manual import ManualParts, along_axes, manual_parts
 
 
-@custom_call("SPMDFullToShardShape")
-def full_to_shard(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """This device's part of the operand, whose own sharding says which. XLA: hlo_sharding_util.h."""
-    sharding = instruction.operands[0].sharding
-    return _enter(instruction, lowering, [sharding])
-
-
-@custom_call("SPMDShardToFullShape")
-def shard_to_full(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The array of which each device holds a part, as its sharding says. XLA: hlo_sharding_util.h."""
-    return _leave(instruction, lowering, [instruction.sharding])
-
-
-@custom_call("xla.sdy.GlobalToLocalShape")
+@custom_call("SPMDFullToShardShape", "xla.sdy.GlobalToLocalShape")
 def global_to_local(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """This device's part of each operand, along the manual axes. XLA: shardy/constants.h.
+    """This device's part of each operand, along the manual axes.
 
-    jaxlib 0.12 states them in shardings of HLO: operands say how they lie, results which axes are manual.
+    XLA: hlo_sharding_util.h, shardy/constants.h.
     """
-    if not _is_in_attributes(instruction):
-        return _enter(instruction, lowering, _stated_shardings(instruction, lowering, enters=True))
-    return _enter(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.in_shardings"))
+    return _enter(instruction, lowering, _shardings(instruction, lowering))
 
 
-@custom_call("xla.sdy.LocalToGlobalShape")
+@custom_call("SPMDShardToFullShape", "xla.sdy.LocalToGlobalShape")
 def local_to_global(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The arrays of which each device holds a part, along manual axes. XLA: shardy/constants.h.
+    """The arrays of which each device holds a part, along the manual axes.
 
-    jaxlib 0.12: results say how they lie, operands which axes are manual.
+    XLA: hlo_sharding_util.h, shardy/constants.h.
     """
-    if not _is_in_attributes(instruction):
-        return _leave(instruction, lowering, _stated_shardings(instruction, lowering, enters=False))
-    return _leave(instruction, lowering, _named_shardings(instruction, lowering, "xla.sdy.out_shardings"))
+    return _leave(instruction, lowering, _shardings(instruction, lowering))
 
 
 def _enter(instruction: Instruction, lowering: Lowering, shardings: Sequence[Sharding | None]) -> Kernel:
@@ -124,31 +107,16 @@ def _parts(
         raise lowering.unsupported(instruction, str(error)) from None
 
 
-def _named_shardings(instruction: Instruction, lowering: Lowering, key: str) -> list[Sharding]:
-    """The shardings of an attribute, cut down to the manual axes."""
-    own = instruction.attribute("frontend_attributes", FrontendAttributes)
+def _shardings(instruction: Instruction, lowering: Lowering) -> list[Sharding | None]:
+    """The shardings of the global values, cut down to the manual axes where these have names."""
     try:
-        shardings = parse_shardings(own.get(key) or "", module_meshes(lowering.module))
-        manual = parse_manual_axes(own.get("xla.sdy.manual_axes") or "")
-        return [along_axes(sharding, manual) for sharding in shardings]
+        border = border_of(instruction, module_meshes(lowering.module))
+        if border.manual is None:
+            return list(border.shardings)
+        names = tuple(border.manual)
+        return [None if one is None else along_axes(one, names) for one in border.shardings]
     except ValueError as error:
-        raise lowering.unsupported(instruction, f"{key}: {error}") from None
-
-
-def _is_in_attributes(instruction: Instruction) -> bool:
-    """Whether a border says as text, as Shardy does up to jaxlib 0.11, what it does."""
-    return instruction.frontend_attribute("xla.sdy.manual_axes") is not None
-
-
-def _stated_shardings(instruction: Instruction, lowering: Lowering, enters: bool) -> list[Sharding | None]:
-    """How global values lie on the manual axes, which the shardings on the inside of the border name."""
-    try:
-        results = leaf_shardings(instruction.shape, instruction.sharding)
-        operands = list(map(sharding_of, instruction.operands))
-        outside, inside = (operands, results) if enters else (results, operands)
-        return [own and along_axes(own, manual_axes(other)) for own, other in zip(outside, inside)]
-    except ValueError as error:
-        raise lowering.unsupported(instruction, f"shardings at its border: {error}") from None
+        raise lowering.unsupported(instruction, str(error)) from None
 
 
 def _results(instruction: Instruction, lowering: Lowering) -> list[ArrayShape]:

@@ -34,6 +34,8 @@ def rng_bit_generator(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     The state is u64[2], key and counter; Philox also takes u64[3] with a 128-bit counter, and with u64[2]
     uses the key as the counter's upper half. `rng_default` is Philox, as on CPU and GPU.
+    jaxlib 0.12 makes bits of s4 and s2 without their sign: converted they are 0 to 15, and as results of a
+    program they cannot be read (earlier versions do as here, which is what the type says).
     XLA: operation_semantics.md#rngbitgenerator, rng_bit_generator_expander.cc.
     """
     algorithm = instruction.text("algorithm")

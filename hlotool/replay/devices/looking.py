@@ -15,7 +15,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import Shape, ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.numerics.retyping import retyped_value
-from hlotool.parse.sdy import module_meshes
+from hlotool.parse.region_borders import meshes_of as of_module
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.program import Program
 from hlotool.values.generate import generate_inputs
@@ -57,7 +57,7 @@ def subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subj
 
 def meshes_of(program: Program) -> tuple[Mesh, ...]:
     """The meshes of devices that a program speaks of, or the one on global arrays that it was made from."""
-    return tuple(module_meshes((program.whole or program).module).values())
+    return of_module((program.whole or program).module)
 
 
 class Probing:

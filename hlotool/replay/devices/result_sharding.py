@@ -1,4 +1,4 @@
-"""How the result of a partitioned program is spread over the devices, where the dump tells.
+"""How parameters and result of a partitioned program are spread over the devices, where the dump tells.
 
 The partitioned program's own text rarely says it; its proto does, and what the partitioner was given, where
 the dump has the program after every pass. Often the program that it was made from does, too: where the user
@@ -15,8 +15,8 @@ from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
-from hlotool.values.manual import sharding_of
+from hlotool.parse.region_borders import border_of
+from hlotool.parse.sdy import module_meshes, parse_shardings
 from hlotool.values.sharding import leaf_shardings, local_dims
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.
@@ -123,34 +123,19 @@ def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, Sh
 
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:
     target = instruction.custom_call_target
+    number = index[0] if index else 0
     if target in ANNOTATIONS or target == "SPMDShardToFullShape":
-        shardings = _named(instruction, "xla.sdy.sharding", meshes)
+        text = instruction.frontend_attribute("xla.sdy.sharding")
+        stated: Sequence[Sharding | None] = parse_shardings(text, meshes) if text else ()
     elif target in LEAVES_REGION:
-        shardings = _named(instruction, "xla.sdy.out_shardings", meshes)
-        if not _is_fully_manual(instruction, meshes):
+        border = border_of(instruction, meshes)
+        if not border.is_fully_manual:
             return None
-        if not shardings:
-            shardings = [own for own in leaf_shardings(instruction.shape, instruction.sharding) if own]
+        stated = border.shardings
     else:
         return None
-    number = index[0] if index else 0
-    found = shardings[number] if number < len(shardings) else instruction.sharding
+    found = stated[number] if number < len(stated) else instruction.sharding
     return found if found is not None and _is_fixed(found) else None
-
-
-def _named(instruction: Instruction, key: str, meshes: dict[str, Mesh]) -> Sequence[Sharding]:
-    text = instruction.frontend_attribute(key)
-    return parse_shardings(text, meshes) if text else ()
-
-
-def _is_fully_manual(border: Instruction, meshes: dict[str, Mesh]) -> bool:
-    """No axis is left to the partitioner."""
-    text = border.frontend_attribute("xla.sdy.manual_axes")
-    if text is None:
-        # Without it the shardings of what comes out of the region tell.
-        return all(o.named is None or o.kind == "manual" for o in map(sharding_of, border.operands) if o)
-    names = parse_manual_axes(text)
-    return all(name in names for mesh in meshes.values() for name, _ in mesh.axes)
 
 
 def _is_fixed(sharding: Sharding) -> bool:

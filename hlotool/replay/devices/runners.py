@@ -27,6 +27,7 @@ from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import Disagreement, assemble, local_dims, split
 from hlotool.workers.work_limit import spend, work_done
 
+_REPLICATED = Sharding("replicated")
 #: Units of work of a run in another process, or on another device, beside what the program does.
 _ELSEWHERE: Final = 2_000_000
 
@@ -138,7 +139,7 @@ class Partitioned:
         module: the partitioned program.
         executable: runs it on all partitions.
         origin: the program on global arrays.
-        arguments: shardings of its parameters.
+        given: shardings of the leaves of each parameter, None where every device holds all.
         shardings: of its result, None where it is not known.
         meshes: that the program speaks of.
     """
@@ -150,15 +151,15 @@ class Partitioned:
         module: Module,
         executable: DevicesExecutable,
         origin: Runner,
-        arguments: Sequence[Sequence[Sharding | None]],
+        given: Sequence[Sequence[Sharding | None]],
         shardings: Sequence[Sharding | None],
         meshes: Sequence[Mesh],
     ) -> None:
         count = module.num_partitions
         wholes = [*origin.parameters, *(p.shape for p in module.entry.parameters[len(origin.parameters) :])]
         self._arguments = [
-            _Spread(p.shape, whole, spread, count)
-            for p, whole, spread in zip(module.entry.parameters, wholes, arguments)
+            _Spread(p.shape, whole, [sharding or _REPLICATED for sharding in of_leaves], count)
+            for p, whole, of_leaves in zip(module.entry.parameters, wholes, given)
         ]
         self._result = _Spread(module.entry.root.shape, origin.result, shardings, count)
         self.parameters = tuple(spread.shape for spread in self._arguments)

@@ -9,6 +9,7 @@ import msgspec
 
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import AGREEING, DIFFERING
+from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.bisection.bracket import Bracket, find_bracket
 from hlotool.search.bisection.ends import Ends, ends_of
@@ -38,6 +39,12 @@ class Findings:
     unusable: int = 0
     stages_only: bool = False
     notes: list[str] = field(default_factory=list)
+
+    def pass_over(self, row: ModuleRecord) -> None:
+        """Note what holds no program that could be searched."""
+        self.modules.append(
+            BisectedModule(name=row.name, path=row.path, verdict=row.verdict.value, reason=row.reason)
+        )
 
 
 def bisect_directory(

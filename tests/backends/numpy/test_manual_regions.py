@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from support.differential import assert_close, leaves, parse, run
-from support.xla import oracle
+from support.xla import JAXLIB, NEWER_TEXT, oracle
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Sharding
+from hlotool.ir.manual_regions import NotSeparable, RegionFinder
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import has_manual_regions, is_per_device
 from hlotool.values.generate import generate_inputs
@@ -66,40 +68,72 @@ def test_shard_map() -> None:
     np.testing.assert_array_equal(turned, blocks.transpose(2, 1, 0, 3).reshape(4, 4))
 
 
-#: As jaxlib 0.12 writes it: outside of the region shardings say how values lie, inside which axes are manual.
-STATED = f"""HloModule m, num_partitions=4
+#: The same in the words of jaxlib 0.12: HLO's own shardings, and elements of tuples as operands.
+NAMED = f"""HloModule m, num_partitions=4
 {ADD}
-body {{
- p = f32[2,MANUAL] parameter(0)
- q = f32[4,4] parameter(1)
- s = f32[2,MANUAL] all-reduce(p), channel_id=1, replica_groups={{{{0,2}},{{1,3}}}}, use_global_device_ids=true, to_apply=add
- ROOT t = (f32[2,MANUAL], f32[4,4]) tuple(s, q)
+xla.sdy.manual_computation_body.2 {{
+ p = f32[2,2] parameter(0)
+ s = f32[2,2] all-reduce(p), channel_id=1, replica_groups=mesh['x'=2,'y'=2] {{'y'}}, use_global_device_ids=true, to_apply=add
+ ROOT t = (f32[2,2], f32[2,2]) tuple(s, p)
 }}
 ENTRY e {{
  x = f32[4,4] parameter(0)
- y = f32[4,4] custom-call(x), custom_call_target="Sharding", sharding={{mesh['x'=2,'y'=2], [{{'x'}}, {{'y'}}]}}
- w = f32[4,4] custom-call(x), custom_call_target="Sharding", sharding={{mesh['x'=2,'y'=2], [{{}}, {{}}]}}
- l = (f32[2,MANUAL], f32[4,4]) custom-call(y, w), custom_call_target="xla.sdy.GlobalToLocalShape", sharding={{INSIDE, INSIDE}}
- c = (f32[2,MANUAL], f32[4,4]) call(l#0, l#1), to_apply=body, sharding={{INSIDE, INSIDE}}
- g = (f32[2,4], f32[4,4]) custom-call(c#0, c#1), custom_call_target="xla.sdy.LocalToGlobalShape", sharding={{{{mesh['x'=2,'y'=2], [{{}}, {{'y'}}]}}, {{mesh['x'=2,'y'=2], [{{}}, {{}}]}}}}
- ROOT u = f32[2,4] get-tuple-element(g), index=0
+ y = f32[4,4] add(x, x)
+ k = f32[4,4] custom-call(y), custom_call_target="Sharding", sharding={{mesh['x'=2,'y'=2], [{{'x'}}, {{'y'}}]}}
+ l = f32[2,2] custom-call(k), custom_call_target="xla.sdy.GlobalToLocalShape", sharding={{mesh['x'=2,'y'=2], manual}}
+ c = (f32[2,2], f32[2,2]) call(l), to_apply=xla.sdy.manual_computation_body.2,
+   sharding={{{{mesh['x'=2,'y'=2], manual}}, {{mesh['x'=2,'y'=2], manual}}}}
+ g = (f32[4,2], f32[4,4]) custom-call(c#0, c#1), custom_call_target="xla.sdy.LocalToGlobalShape",
+   sharding={{{{mesh['x'=2,'y'=2], [{{'x'}}, {{}}]}}, {{mesh['x'=2,'y'=2], [{{'y'}}, {{'x'}}]}}}}
+ ROOT r = (f32[4,2], f32[4,4]) tuple(g#0, g#1)
 }}"""  # noqa: E501 - one instruction per line
 
+#: Manual along 'x' only: the other axis is left to the partitioner, and each device has all of it.
+PARTIAL = f"""HloModule m, num_partitions=4
+{ADD}
+xla.sdy.manual_computation_body.2 {{
+ p = f32[2,4] parameter(0)
+ ROOT s = f32[2,4] all-reduce(p), channel_id=1, replica_groups=mesh['x'=2,'y'=2] {{'x'}},
+   use_global_device_ids=true, to_apply=add
+}}
+ENTRY e {{
+ x = f32[4,4] parameter(0)
+ k = f32[4,4] custom-call(x), custom_call_target="Sharding",
+   sharding={{mesh['x'=2,'y'=2], [{{'x', ?}}, {{'y', ?}}]}}
+ l = f32[2,4] custom-call(k), custom_call_target="xla.sdy.GlobalToLocalShape",
+   sharding={{mesh['x'=2,'y'=2], [{{?}}, {{?}}], manual={{'x'}}}}
+ s = f32[2,4] call(l), to_apply=xla.sdy.manual_computation_body.2,
+   sharding={{mesh['x'=2,'y'=2], [{{?}}, {{?}}], manual={{'x'}}}}
+ ROOT g = f32[4,4] custom-call(s), custom_call_target="xla.sdy.LocalToGlobalShape",
+   sharding={{mesh['x'=2,'y'=2], [{{'x', ?}}, {{?}}]}}
+}}"""
 
-@pytest.mark.parametrize(
-    ("manual", "inside"),
-    [("2", "{mesh['x'=2,'y'=2], manual}"), ("4", "{mesh['x'=2,'y'=2], [{?}, {?}], manual={'x'}}")],
-)
-def test_shard_map_as_shardings_state_it(manual: str, inside: str) -> None:
+
+def test_regions_in_hlos_own_words() -> None:
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    (summed,) = run(STATED.replace("MANUAL", manual).replace("INSIDE", inside), [x])
-    np.testing.assert_array_equal(summed, x[:2] + x[2:])
+    for ours, theirs in zip(run(NAMED, [x]), run(SHARD_MAP, [x]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    [summed] = run(PARTIAL, [x])
+    np.testing.assert_array_equal(summed, np.tile(x[:2] + x[2:], (2, 1)))
 
 
-def test_a_border_that_says_nothing() -> None:
-    text = STATED.replace("MANUAL", "2").replace(", sharding={INSIDE, INSIDE}", "")
-    with pytest.raises(Unsupported, match="shardings at its border: no named axes"):
-        run(text, [np.zeros((4, 4), np.float32)])
+def test_regions_manual_along_different_axes_are_not_one() -> None:
+    # What leaves the region is the call's.
+    other = PARTIAL.replace("manual={'x'}}\n ROOT", "manual={'y'}}\n ROOT")
+    assert other != PARTIAL
+    entry = parse(other).entry
+    with pytest.raises(NotSeparable, match="other axes"):
+        RegionFinder().regions(entry)
+
+
+@pytest.mark.xla
+@pytest.mark.skipif(JAXLIB < NEWER_TEXT, reason="this XLA reads no elements as operands, nor such shardings")
+@pytest.mark.parametrize("text", [NAMED, PARTIAL])
+def test_regions_in_hlos_own_words_on_xla(text: str) -> None:
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    theirs = get_backend("xla").compile(parse(text)).run([x])
+    for ours, other in zip(run(text, [x]), leaves(theirs), strict=True):
+        np.testing.assert_array_equal(ours, other)
 
 
 GSPMD = f"""HloModule m, num_partitions=4

@@ -60,6 +60,52 @@ ENTRY main {
     assert verdict() is Verdict.WRONG
 
 
+def test_parameters_of_a_partitioned_program_that_states_no_shardings(tmp_path: Path) -> None:
+    """As since jaxlib 0.12: the program that it was made from says which device holds what."""
+    before = """HloModule jit_f, num_partitions=4
+ENTRY main {
+  x = f32[4,2] parameter(0), sharding={mesh['a'=2,'b'=2], [{'b'}, {}]}
+  w = f32[2] parameter(1), sharding={replicated}
+  i = s32[4] iota(), iota_dimension=0
+  f = f32[4] convert(i)
+  b = f32[4,2] broadcast(f), dimensions={0}
+  c = f32[4,2] broadcast(w), dimensions={1}
+  s = f32[4,2] multiply(x, b)
+  ROOT y = f32[4,2] multiply(s, c), sharding={mesh['a'=2,'b'=2], [{'b'}, {}]}
+}
+"""
+    after = """HloModule jit_f, num_partitions=4
+ENTRY main {
+  x = f32[2,2] parameter(0)
+  w = f32[2] parameter(1)
+  p = u32[] partition-id()
+  two = u32[] constant(2)
+  m = u32[] remainder(p, two)
+  o = u32[] multiply(m, two)
+  i = u32[2] iota(), iota_dimension=0
+  ob = u32[2] broadcast(o), dimensions={}
+  n = u32[2] add(i, ob)
+  f = f32[2] convert(n)
+  b = f32[2,2] broadcast(f), dimensions={0}
+  c = f32[2,2] broadcast(w), dimensions={1}
+  s = f32[2,2] multiply(x, b)
+  ROOT y = f32[2,2] multiply(s, c), sharding={mesh['a'=2,'b'=2], [{'b'}, {}]}
+}
+"""
+    title = tmp_path / "module_0000.jit_f"
+    Path(f"{title}.{BEFORE}.txt").write_text(before, encoding="utf-8")
+
+    def verdict(text: str) -> Verdict:
+        Path(f"{title}.{AFTER}.txt").write_text(text, encoding="utf-8")
+        [module] = open_dump(str(tmp_path)).modules
+        [row] = replay_module(Task(module, ReplayOptions()))
+        return row.verdict
+
+    assert verdict(after) is Verdict.IDENTICAL
+    # The devices along the other axis would hold what these do.
+    assert verdict(after.replace("remainder(p, two)", "divide(p, two)")) is Verdict.WRONG
+
+
 def test_what_the_partitioner_was_given_tells_the_order(tmp_path: Path) -> None:
     """Its dumps come before and after it; the result of the second device stands in front here."""
     given = """HloModule jit_f, num_partitions=2
