@@ -151,10 +151,10 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
     """The error of one array of a result that is computed in f64.
 
     Approximations remain those of the declared type, as do values that a compiler rounds in it
-    (`is_uncertain`) and what a custom call returns.
+    (`is_uncertain`).
     """
     kind = part.element_type.real_part
-    if is_uncertain or instruction.opcode == "custom-call":
+    if is_uncertain:
         error = declared_error(instruction, part)
         return Error(error.relative, 0 if _is_nowhere_exact(instruction) else 52 - digits_of(kind) // 2)
     computed = ElementType.F32 if kind.is_narrow_float else kind

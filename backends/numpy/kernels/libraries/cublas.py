@@ -80,9 +80,7 @@ def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-def _scaled_result(
-    wide: Array, d_scales: Sequence[Array], kind: ElementType, declared: ElementType
-) -> Array:
+def _scaled_result(wide: Array, d_scales: Sequence[Array], kind: ElementType, declared: ElementType) -> Array:
     """D from its value in the type of the computation; `kind` is wider where f64 is computed throughout."""
     if declared.bits > 8:
         return rounded(wide, kind)

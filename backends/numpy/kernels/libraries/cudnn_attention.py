@@ -23,6 +23,7 @@ from hlotool.ir.types import ArrayShape, ElementType
 #: `CudnnfMHABackendConfig.MaskType` by number.
 _MASKS = ("NO_MASK", "PADDING", "CAUSAL", "PADDING_CAUSAL", "ALIBI")
 
+
 @custom_call(
     "__cudnn$fmhaSoftmax",
     "__cudnn$fmhaScaleBiasSoftmax",

@@ -66,7 +66,7 @@ class _Operation:
         return np.asarray(_POINTWISE[self.name](*values))
 
     def rounded(self, value: Array, kind: ElementType) -> Array:
-        """`value` as the operation passes it on: in the range of its element type if that is f8, of `kind`."""
+        """`value` as the operation passes it on, of type `kind`: of an f8 operation within its range."""
         return rounded(limited(value, self.kind) if self.kind.bits == 8 else value, kind)
 
 
@@ -89,7 +89,9 @@ def convolve_graph(instruction: Instruction, lowering: Lowering) -> Kernel:
         raise lowering.unsupported(instruction, f"a convolution graph that ends in {final.kind}")
     assemble = assembler(instruction, lowering)
     is_wide = is_retyped(instruction)
-    held = {o.uid: ElementType.F64 if is_wide and o.kind.is_floating else o.kind for o in (first, *operations)}
+    held = {
+        o.uid: ElementType.F64 if is_wide and o.kind.is_floating else o.kind for o in (first, *operations)
+    }
 
     def kernel(*operands: Array) -> object:
         values = {first.uid: first.rounded(call.forward(operands[0], operands[1]), held[first.uid])}

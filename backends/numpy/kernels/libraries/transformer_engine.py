@@ -98,7 +98,9 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
     kinds = instruction.operand_types
 
     def prepare(query: Array, key: Array, value: Array, bias: Array, *sums: Array) -> Attention:
-        q, k, v, b = (widened(x, kind, compute_dtype(kind)) for x, kind in zip((query, key, value, bias), kinds))
+        q, k, v, b = (
+            widened(x, kind, compute_dtype(kind)) for x, kind in zip((query, key, value, bias), kinds)
+        )
         lengths = (np.diff(sums[0]), np.diff(sums[1])) if by_length else None
         kept = mask.kept(q.shape[1], k.shape[1], lengths)
         return Attention(_swapped(q), _swapped(k), _swapped(v), b if has_bias else None, kept, scale)
