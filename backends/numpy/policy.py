@@ -238,7 +238,8 @@ class KernelPolicy:
     def _term_error(self, origin: Instruction, part: ArrayShape) -> Error:
         if origin.opcode == "power":
             return power_error(part)
-        return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+        unit = self._policy.product_unit
+        return Error(sum_error(origin, part, unit), zeros_of_terms(origin, part, unit))
 
 
 def _is_complex_product(instruction: Instruction) -> bool:

@@ -21,12 +21,12 @@ Edit = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryCase:
-    """A program before and after a library took over.
+class ProgramCase:
+    """A program before and after a compiler rewrote it, as for a library or a TPU.
 
     Attributes:
         before: in plain HLO.
-        after: with the call.
+        after: in the form of its pipeline.
         faults: edits of `after`, by name.
     """
 
@@ -64,9 +64,9 @@ def _gemm(alpha: float, beta: float, epilogue: str, contracting: tuple[int, int]
     )
 
 
-def _linear(kind: str) -> LibraryCase:
+def _linear(kind: str) -> ProgramCase:
     """max(a w + c, 0)."""
-    return LibraryCase(
+    return ProgramCase(
         f"""ENTRY e {{
   a = {kind}[16,16] parameter(0)
   w = {kind}[16,16] parameter(1)
@@ -109,9 +109,9 @@ def _linear(kind: str) -> LibraryCase:
     )
 
 
-def _residual(kind: str) -> LibraryCase:
+def _residual(kind: str) -> ProgramCase:
     """(a w) / 2 + 3 x / 4 in f32, rounded once."""
-    return LibraryCase(
+    return ProgramCase(
         f"""ENTRY e {{
   a = {kind}[16,16] parameter(0)
   w = {kind}[16,16] parameter(1)
@@ -144,9 +144,9 @@ def _residual(kind: str) -> LibraryCase:
     )
 
 
-def _mixed() -> LibraryCase:
+def _mixed() -> ProgramCase:
     """A product of bf16 whose result is f32."""
-    return LibraryCase(
+    return ProgramCase(
         """ENTRY e {
   a = bf16[16,16] parameter(0)
   w = bf16[16,16] parameter(1)
@@ -173,9 +173,9 @@ def _mixed() -> LibraryCase:
     )
 
 
-def _f8() -> LibraryCase:
+def _f8() -> ProgramCase:
     """A product of scaled f8 arrays and its largest magnitude; the result is scaled, limited and f8."""
-    return LibraryCase(
+    return ProgramCase(
         """ENTRY e {
   a = f8e4m3fn[16,16] parameter(0)
   w = f8e4m3fn[16,16] parameter(1)
@@ -219,13 +219,13 @@ def _f8() -> LibraryCase:
     )
 
 
-def _convolution(kind: str) -> LibraryCase:
+def _convolution(kind: str) -> ProgramCase:
     """max(convolution + side / 2 + c, 0), features last."""
     config = gpu_config(
         cudnn_conv_backend_config='{"activation_mode":"kRelu","conv_result_scale":1,"side_input_scale":0.5,'
         '"algorithm":{"algo_id":"-1"},"leakyrelu_alpha":0}'
     )
-    return LibraryCase(
+    return ProgramCase(
         f"""ENTRY e {{
   x = {kind}[2,6,6,4] parameter(0)
   k = {kind}[4,3,3,4] parameter(1)
@@ -271,12 +271,12 @@ def _convolution(kind: str) -> LibraryCase:
     )
 
 
-def _normalisation(kind: str) -> LibraryCase:
+def _normalisation(kind: str) -> ProgramCase:
     """Layer normalisation of rows, in f32."""
     config = gpu_config(
         cudnn_norm_backend_config='{"epsilon":0.0625,"algorithm":{},"kind":"LAYER_FWD_INFER"}'
     )
-    return LibraryCase(
+    return ProgramCase(
         f"""add {{
   p = f32[] parameter(0)
   q = f32[] parameter(1)
@@ -327,9 +327,9 @@ ENTRY e {{
     )
 
 
-def _softmax(kind: str) -> LibraryCase:
+def _softmax(kind: str) -> ProgramCase:
     """Softmax of rows, in f32."""
-    return LibraryCase(
+    return ProgramCase(
         f"""add {{
   p = f32[] parameter(0)
   q = f32[] parameter(1)
@@ -367,9 +367,9 @@ ENTRY e {{
     )
 
 
-def _onednn(kind: str) -> LibraryCase:
+def _onednn(kind: str) -> ProgramCase:
     """tanh(a wᵀ + c)."""
-    return LibraryCase(
+    return ProgramCase(
         f"""ENTRY e {{
   a = {kind}[16,16] parameter(0)
   w = {kind}[16,16] parameter(1)
