@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.custom_calls import computes_wide
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.ir.verifier import verify_or_raise
@@ -58,7 +59,8 @@ def test_programs_in_other_types_are_valid_and_run(name: str, stage: str) -> Non
     path = sorted((CORPUS / "jax" / name).glob(f"*.{stage}.txt"))[0]
     module = parse_module(path.read_text(encoding="utf-8"), str(path))
     arguments = generate_inputs(module).values
-    for retyped in (widened(module), without_narrow_floats(module)):
+    wide = widened(module, computes_wide=computes_wide)
+    for retyped in (widened(module), wide, without_narrow_floats(module)):
         verify_or_raise(retyped.module)
         _run(retyped, arguments)
         assert set(retyped.origins.values()) <= set(module.instructions())
