@@ -5,7 +5,7 @@ operands of f32 are rounded to bf16: by the hardware, where the text still says 
 the compiler makes the operands, and what only moves data to them, bf16 (`bfloat16-propagation`). A GPU may
 multiply TF32, in the hardware alone. What a product adds up and returns stays f32 on both.
 
-XLA: xla_data.proto (PrecisionConfig), hlo/transforms/simplifiers/bfloat16_propagation.h; measured on what
+XLA: xla_data.proto (PrecisionConfig), hlo/transforms/bfloat16_propagation.h; measured on what
 libtpu 0.0.42 compiles: at operand_precision highest the same programs keep f32.
 """
 
