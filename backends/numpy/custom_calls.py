@@ -59,6 +59,9 @@ def why_opaque(target: str) -> str | None:
 
 CUSTOM_CALLS: dict[str, Rule] = {}
 
+#: Those whose model computes in the types of the operands and results it is given.
+_WIDENING: set[str] = set()
+
 #: Calls that carry what they do as called computation: operations that XLA's builder expands, and kernels
 #: generated from HLO (early versions of XLA; now they are fusions).
 _COMPOSITES = ("xla_builder.", "__triton")
@@ -85,9 +88,24 @@ class Target:
     source: str
 
 
-def custom_call(*targets: str) -> Callable[[Rule], Rule]:
-    """Register a function as the lowering of `targets`; a second one for the same target is an error."""
+def custom_call(*targets: str, widens: bool = False) -> Callable[[Rule], Rule]:
+    """Register a function as the lowering of `targets`; a second one for the same target is an error.
+
+    Args:
+        targets: as modules write them.
+        widens: the model works on f64 in the place of every float, operands and results, and computes
+            in f64 then; what the declared types mean besides rounding, it reads from `declared_types`.
+    """
+    if widens:
+        _WIDENING.update(targets)
     return by_name(CUSTOM_CALLS, targets)
+
+
+def computes_wide(instruction: Instruction) -> bool:
+    """Whether there is a model of a custom call that computes in f64 what is given to it in f64."""
+    if instruction.custom_call_target not in CUSTOM_CALLS:
+        _load_libraries()
+    return instruction.custom_call_target in _WIDENING
 
 
 @lowers("custom-call")

@@ -31,6 +31,7 @@ from hlotool.backends.numpy.changes import (
     SumOfZeros,
     VarianceOfSquares,
 )
+from hlotool.backends.numpy.custom_calls import computes_wide
 from hlotool.backends.numpy.flushed_products import FlushedProducts, sums_products
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
@@ -79,7 +80,8 @@ class Policy:
     def program(self, module: Module) -> Retyped:
         """What is executed in place of `module`."""
         if self.wide:
-            return widened(module, copied={i for i in self.uncertain if i.opcode == "constant"})
+            copied = {i for i in self.uncertain if i.opcode == "constant"}
+            return widened(module, copied, computes_wide)
         if any(p.element_type.is_narrow_float for i in module.instructions() for p in array_shapes(i.shape)):
             return without_narrow_floats(module)
         return Retyped(module, {i: i for i in module.instructions()})
@@ -236,7 +238,8 @@ class KernelPolicy:
     def _term_error(self, origin: Instruction, part: ArrayShape) -> Error:
         if origin.opcode == "power":
             return power_error(part)
-        return Error(sum_error(origin, part, self._policy.product_unit), zeros_of_terms(origin, part))
+        unit = self._policy.product_unit
+        return Error(sum_error(origin, part, unit), zeros_of_terms(origin, part, unit))
 
 
 def _is_complex_product(instruction: Instruction) -> bool:

@@ -40,13 +40,13 @@ def narrow(value: Array, element_type: ElementType) -> Array:
     return from_f32(value, dtype_of(element_type))
 
 
-def saturate(value: Array, element_type: ElementType) -> Array:
-    """`narrow`, except that what is too large becomes the largest finite number of `element_type`.
+def limited(value: Array, element_type: ElementType) -> Array:
+    """`value`, not rounded; where it is too large the largest finite number of `element_type`.
 
-    Libraries round so where they write f8.
+    Libraries saturate so before they write f8.
     """
     limit = largest_finite(element_type)
-    return narrow(np.clip(value, -limit, limit), element_type)
+    return np.clip(value, -limit, limit)
 
 
 def largest_finite(element_type: ElementType) -> float:

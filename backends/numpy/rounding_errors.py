@@ -144,6 +144,8 @@ def declared_error(instruction: Instruction, part: ArrayShape, product_unit: flo
     own = row_of(instruction.opcode).relative(kind) + sum_error(instruction, part, product_unit)
     is_function = instruction.opcode in ROWS.keys() - _EXACT_FOR_MANY
     zeros = (_ZEROS_OF_FUNCTIONS if is_function else ZEROS)[computed]
+    if unit := _unasked_unit(instruction, kind, product_unit):
+        zeros = max(zeros, _zeros_in(unit))
     return Error(epsilon(kind) + own, 0 if _is_nowhere_exact(instruction) else zeros)
 
 
@@ -151,10 +153,10 @@ def wide_error(instruction: Instruction, part: ArrayShape, is_uncertain: bool) -
     """The error of one array of a result that is computed in f64.
 
     Approximations remain those of the declared type, as do values that a compiler rounds in it
-    (`is_uncertain`) and what a custom call returns.
+    (`is_uncertain`).
     """
     kind = part.element_type.real_part
-    if is_uncertain or instruction.opcode == "custom-call":
+    if is_uncertain:
         error = declared_error(instruction, part)
         return Error(error.relative, 0 if _is_nowhere_exact(instruction) else 52 - digits_of(kind) // 2)
     computed = ElementType.F32 if kind.is_narrow_float else kind
@@ -179,7 +181,7 @@ def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 
     if instruction.row.opcode_class is Class.CONTRACTION:
         # What the program's `algorithm` rounds the operands to, where that is coarser than their type.
         coarser = rounding_epsilon(instruction, kind)
-        unasked = product_unit if kind is ElementType.F32 and _has_default_precision(instruction) else 0.0
+        unasked = _unasked_unit(instruction, kind, product_unit)
         return max(own, coarser if coarser > epsilon(kind) else 0.0, unasked)
     return own
 
@@ -190,20 +192,32 @@ def order_error(length: int, accumulator: ElementType) -> float:
     return sqrt(min(length, longest)) * epsilon(accumulator) if length > 1 else 0.0
 
 
-def _has_default_precision(instruction: Instruction) -> bool:
-    """Whether the program leaves the precision of a product to the hardware."""
-    if instruction.attributes.get("algorithm"):
+def _unasked_unit(instruction: Instruction, kind: ElementType, product_unit: float) -> float:
+    """`product_unit`, where an instruction with results of type `kind` leaves that to the target; else 0."""
+    return product_unit if kind is ElementType.F32 and has_default_precision(instruction) else 0.0
+
+
+def _zeros_in(unit: float) -> int:
+    """Zero bits of an f32 that a type with this ulp at 1 holds, too."""
+    return round(log2(unit / epsilon(ElementType.F32)))
+
+
+def has_default_precision(instruction: Instruction) -> bool:
+    """Whether it is a product whose precision the program leaves to the target."""
+    if instruction.row.opcode_class is not Class.CONTRACTION or instruction.attributes.get("algorithm"):
         return False
     return all(asked.lower() == "default" for asked in instruction.listed("operand_precision", str, ()))
 
 
-def zeros_of_terms(instruction: Instruction, part: ArrayShape) -> int:
+def zeros_of_terms(instruction: Instruction, part: ArrayShape, product_unit: float = 0.0) -> int:
     """Zero bits of terms of a sum that look exact: a sum in a narrow type keeps few of the others exact.
 
-    0, none is, for the factorisations that divide on their way.
+    0, none is, for the factorisations that divide on their way. `product_unit` as for `sum_error`.
     """
     if instruction.opcode in _OF_NO_WHOLE_NUMBERS:
         return 0
+    if unit := _unasked_unit(instruction, part.element_type.real_part, product_unit):
+        return _zeros_in(unit)
     accumulator = accumulator_of(instruction, part.element_type.real_part)
     if not accumulator.is_narrow_float:
         return ZEROS[ElementType.F32]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.backends.base import Probe, Value
+from hlotool.backends.numpy.custom_calls import computes_wide
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.edit_flatten import flatten_calls
@@ -159,7 +160,7 @@ def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instructio
         raise Unsupported(str(error)) from error
     if not is_wide:
         return flat.module, flat.originals
-    wide = widened(flat.module)
+    wide = widened(flat.module, computes_wide=computes_wide)
     originals: dict[Instruction, Instruction] = {}
     for instruction in wide.module.instructions():
         if (origin := wide.origins.get(instruction)) in flat.originals:

@@ -1,31 +1,48 @@
 """Programs in other float types: the same instructions, computed in f64, or with nothing narrower than f32.
 
 A module is copied with every float type replaced by a wider one. Conversions between types that became the
-same are identities. What reads or makes bits (`bitcast-convert`, random numbers, custom calls, transfers to
-the host) keeps its declared types; its operands are converted to them before and its results back after.
-Comparators that order floats by their bits order those of the new types.
+same are identities. What reads or makes bits (`bitcast-convert`, random numbers, transfers to the host) keeps
+its declared types, and so do custom calls without a model in the new ones; their operands are converted to
+them before and their results back after. A custom call in new types says which it was declared in
+(`declared_types`). Comparators that order floats by their bits order those of the new types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hlotool.analysis import custom_calls
+from hlotool.ir.attributes import FrontendAttributes
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, BufferShape, ElementType, Shape, TupleShape
+from hlotool.ir.types import (
+    ELEMENT_TYPES,
+    ArrayShape,
+    BufferShape,
+    ElementType,
+    Shape,
+    TupleShape,
+    array_shapes,
+)
 from hlotool.ir.walk import call_order, reachable
 from hlotool.numerics.total_order import limit_in, order_types
 
 #: The type that takes the place of another one.
 TypeMap: TypeAlias = Callable[[ElementType], ElementType]
+
+#: Whether a custom call works in any types.
+WorksInAnyTypes: TypeAlias = Callable[[Instruction], bool]
+
+#: The frontend attribute of a custom call in new types that names the declared ones: those of the arrays of
+#: the operands, then those of the results.
+_DECLARED = "hlotool.declared_types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +71,45 @@ def to_f32_at_least(element_type: ElementType) -> ElementType:
     return ElementType.F32 if element_type.is_narrow_float else element_type
 
 
-def widened(module: Module, copied: Collection[Instruction] = ()) -> Retyped:
+def widened(
+    module: Module, copied: Collection[Instruction] = (), computes_wide: WorksInAnyTypes | None = None
+) -> Retyped:
     """The module computed in f64 throughout, `reduce-precision` included.
 
     Args:
         module: what is copied.
         copied: constants that are read through a `copy`, which stands for them in `origins`, so that an
             execution can change their values.
+        computes_wide: says which custom calls compute in f64, too, where the copy is executed: those of
+            libraries that it has a model of; None: those alone that compute nothing.
     """
-    return _Retyping(to_f64, drops_precision=False, copied=copied).module(module)
+    return _Retyping(to_f64, False, copied, computes_wide).module(module)
+
+
+def declared_types(instruction: Instruction) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
+    """The element types of the arrays of a custom call as its program declares them: operands, results.
+
+    In a copy in other types these are those of the original: they say which range a result saturates to and
+    what kind of scales an operand holds.
+    """
+    noted = instruction.frontend_attribute(_DECLARED)
+    if noted is None:
+        return _arrays_of(o.shape for o in instruction.operands), _arrays_of([instruction.shape])
+    operands, results = noted.split("->")
+    return _named(operands), _named(results)
+
+
+def is_retyped(instruction: Instruction) -> bool:
+    """Whether a custom call stands in a copy in other types than its declared ones."""
+    return instruction.frontend_attribute(_DECLARED) is not None
+
+
+def _arrays_of(shapes: Iterable[Shape]) -> tuple[ElementType, ...]:
+    return tuple(part.element_type for shape in shapes for part in array_shapes(shape))
+
+
+def _named(names: str) -> tuple[ElementType, ...]:
+    return tuple(ELEMENT_TYPES[name] for name in names.split())
 
 
 def without_narrow_floats(module: Module) -> Retyped:
@@ -99,18 +146,6 @@ def retyped_value(value: Any, shape: Shape) -> Any:
         return np.asarray(value).astype(dtype_of(shape.element_type), copy=False)
 
 
-def _keeps_types(instruction: Instruction) -> bool:
-    """Whether it works on bits, or is known only in the declared types."""
-    match instruction.opcode:
-        case "bitcast-convert" | "stochastic-convert":
-            return True
-        case "bitcast":
-            return _element_type(instruction) is not _element_type(instruction.operands[0])
-        case "custom-call":
-            return instruction.custom_call_target not in custom_calls.TRANSPARENT
-    return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
-
-
 def _element_type(instruction: Instruction) -> ElementType | None:
     return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
 
@@ -123,11 +158,13 @@ class _Retyping:
         types: what becomes of each element type.
         drops_precision: `reduce-precision` does so in the copy, too.
         copied: constants read through a copy.
+        computes_wide: which custom calls with arithmetic work in the new types; None: none does.
     """
 
     types: TypeMap
     drops_precision: bool
     copied: Collection[Instruction] = ()
+    computes_wide: WorksInAnyTypes | None = None
     origins: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: dict[Computation, Computation] = field(default_factory=dict)
 
@@ -149,6 +186,19 @@ class _Retyping:
         """`shape` with its element types replaced by the new ones."""
         return retyped_shape(shape, self.types)
 
+    def keeps_types(self, instruction: Instruction) -> bool:
+        """Whether it works on bits, or is known only in the declared types."""
+        match instruction.opcode:
+            case "bitcast-convert" | "stochastic-convert":
+                return True
+            case "bitcast":
+                return _element_type(instruction) is not _element_type(instruction.operands[0])
+            case "custom-call" if instruction.custom_call_target in custom_calls.TRANSPARENT:
+                return False
+            case "custom-call":
+                return self.computes_wide is None or not self.computes_wide(instruction)
+        return instruction.row.opcode_class in (Class.RANDOM, Class.HOST)
+
 
 class _Body:
     """The copy of one computation; every value exists in the new types, in the declared ones, or in both."""
@@ -167,7 +217,7 @@ class _Body:
         for instruction in self._original.instructions:
             if orders and instruction.element_type in orders:
                 self._order(instruction, orders[instruction.element_type])
-            elif _keeps_types(instruction):
+            elif self._retyping.keeps_types(instruction):
                 self._keep(instruction)
             else:
                 self._retype(instruction)
@@ -213,7 +263,12 @@ class _Body:
         if self._opcode(old) != old.opcode:
             return {}
         cloner = Cloner(computations=self._retyping.computations)
-        return {name: cloner.attribute(value) for name, value in old.attributes.items()}
+        attributes = {name: cloner.attribute(value) for name, value in old.attributes.items()}
+        if old.opcode == "custom-call" and old.custom_call_target not in custom_calls.TRANSPARENT:
+            attributes["frontend_attributes"] = _with_declared_types(old)
+            # They repeat shapes in the declared types.
+            attributes.pop("operand_layout_constraints", None)
+        return attributes
 
     def _keep(self, old: Instruction) -> None:
         operands = tuple(map(self._in_declared_types, old.operands))
@@ -273,6 +328,13 @@ class _Body:
         if old is not None:
             self._retyping.origins[new] = old
         return new
+
+
+def _with_declared_types(old: Instruction) -> FrontendAttributes:
+    """The frontend attributes of a custom call, and the types that it is declared in."""
+    own = old.attribute("frontend_attributes", FrontendAttributes, FrontendAttributes(()))
+    operands, results = (" ".join(map(str, kinds)) for kinds in declared_types(old))
+    return FrontendAttributes((*own.entries, (_DECLARED, f'"{operands}->{results}"')))
 
 
 def _retyped_literal(literal: Literal, types: TypeMap) -> Literal:

@@ -14,6 +14,7 @@ from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
+from hlotool.replay.freedoms import STRICT, product_freedom
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 #: Of the time limit per module: what one judgement may take. Both sides have run by then, and the search for
 #: the first divergence takes a fifth of what is left three times.
 _SHARE = 0.4
-#: One ulp at 1 of the types in which TPUs and GPUs multiply f32, unless a program asks for more.
-_BF16, _TF32 = 2.0**-7, 2.0**-10
 
 
 def judged(
@@ -58,6 +57,9 @@ def judged(
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
+    freedom = STRICT
+    if tested is None or is_other:
+        freedom = product_freedom(task.module, reference.module, None if tested is None else tested.module)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
@@ -71,7 +73,8 @@ def judged(
         deadline=time.monotonic() + seconds,
         work=work,
         thorough=options.thorough,
-        product_unit=_product_unit(task) if tested is None else 0.0,
+        product_unit=freedom.unit,
+        product_reason=freedom.reason,
         compare_with=None if options.compare_with is None else _comparison(options.compare_with),
         compare_exactly=compare_exactly,
         exact=options.exact,
@@ -118,14 +121,6 @@ def _comparing(reference: Program, tested: Program, trial: Trial, options: Repla
         return ask(seconds, trials)
 
     return compare_exactly
-
-
-def _product_unit(task: Task) -> float:
-    """What the hardware multiplies f32 in by default: of results that a GPU or TPU may have returned."""
-    platforms = {stage.platform for stage in task.module.stages}
-    if any("tpu" in platform for platform in platforms):
-        return _BF16
-    return _TF32 if any("gpu" in platform for platform in platforms) else 0.0
 
 
 def _limits(task: Task, ran: int) -> tuple[float, float]:

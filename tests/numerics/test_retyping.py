@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.custom_calls import computes_wide
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.numerics.retyping import Retyped, retyped_value, widened, without_narrow_floats
+from hlotool.numerics.retyping import (
+    Retyped,
+    declared_types,
+    is_retyped,
+    retyped_value,
+    widened,
+    without_narrow_floats,
+)
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
 
@@ -51,7 +59,8 @@ def test_programs_in_other_types_are_valid_and_run(name: str, stage: str) -> Non
     path = sorted((CORPUS / "jax" / name).glob(f"*.{stage}.txt"))[0]
     module = parse_module(path.read_text(encoding="utf-8"), str(path))
     arguments = generate_inputs(module).values
-    for retyped in (widened(module), without_narrow_floats(module)):
+    wide = widened(module, computes_wide=computes_wide)
+    for retyped in (widened(module), wide, without_narrow_floats(module)):
         verify_or_raise(retyped.module)
         _run(retyped, arguments)
         assert set(retyped.origins.values()) <= set(module.instructions())
@@ -174,3 +183,41 @@ def test_other_work_on_bits_keeps_its_types() -> None:
     wide = widened(parse_module(text))
     verify_or_raise(wide.module)
     assert _run(wide, [np.array(1.0, ml_dtypes.bfloat16)]).tolist() == 0x3F81
+
+
+LIBRARY_CALL = """ENTRY e {
+  a = f8e4m3fn[4,4] parameter(0)
+  s = f32[] parameter(1)
+  v = bf16[4] parameter(2)
+  m = (f8e4m3fn[4,4], f32[], s8[64]) custom-call(a, a, s, s, s), custom_call_target="known",
+    operand_layout_constraints={f8e4m3fn[4,4]{1,0}, f8e4m3fn[4,4]{1,0}, f32[], f32[], f32[]},
+    frontend_attributes={note="kept"}
+  r = f8e4m3fn[4,4] get-tuple-element(m), index=0
+  u = bf16[4] custom-call(v), custom_call_target="unknown"
+  ROOT t = (f8e4m3fn[4,4], bf16[4]) tuple(r, u)
+}"""
+
+
+def test_calls_with_a_wide_model_are_wide_and_say_what_they_were_declared_in() -> None:
+    module = parse_module(LIBRARY_CALL)
+    copy = widened(module, computes_wide=lambda call: call.custom_call_target == "known").module
+    verify_or_raise(copy)
+    calls = {i.custom_call_target: i for i in copy.instructions() if i.opcode == "custom-call"}
+    assert str(calls["known"].shape) == "(f64[4,4], f64[], s8[64])"
+    operands, results = declared_types(calls["known"])
+    assert list(map(str, operands)) == ["f8e4m3fn", "f8e4m3fn", "f32", "f32", "f32"]
+    assert list(map(str, results)) == ["f8e4m3fn", "f32", "s8"]
+    assert is_retyped(calls["known"])
+    assert calls["known"].frontend_attribute("note") == "kept"
+    assert str(calls["unknown"].shape) == "bf16[4]"
+    assert not is_retyped(calls["unknown"])
+    assert list(map(str, declared_types(calls["unknown"])[1])) == ["bf16"]
+
+
+def test_without_a_word_about_them_calls_keep_their_types() -> None:
+    module = parse_module(LIBRARY_CALL)
+    for copy in (widened(module).module, without_narrow_floats(module).module):
+        shapes = {
+            i.custom_call_target: str(i.shape) for i in copy.instructions() if i.opcode == "custom-call"
+        }
+        assert shapes == {"known": "(f8e4m3fn[4,4], f32[], s8[64])", "unknown": "bf16[4]"}

@@ -15,7 +15,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes
 
 
-@custom_call("TopK", "__gpu$TopK")
+@custom_call("TopK", "__gpu$TopK", widens=True)
 def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     """First elements of the last dimension and their s32 indices, as many as the result holds.
 

@@ -77,7 +77,7 @@ def lu(instruction: Instruction, lowering: Lowering) -> Kernel:
     return batched(routine, lapack_call(instruction, lowering, {}), (2,), instruction, lowering)
 
 
-@custom_call("PartialReduce")
+@custom_call("PartialReduce", widens=True)
 def partial_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The first elements of one dimension in the order of a comparator, as many as the result holds.
 

@@ -59,14 +59,14 @@ class Case:
 
     def rounding(self) -> LeafComparison:
         """As far off as legal executions are."""
-        return self._said(Verdict.ROUNDING, legal_reason(self.known, self.leaf.facts))
+        return self._said(Verdict.ROUNDING, self._with_freedom(legal_reason(self.known, self.leaf.facts)))
 
     def flipping(self) -> LeafComparison:
         """A few elements that larger errors flip, too."""
         metrics = self.leaf.compared.metrics
         jumping = int(self.known.beyond.sum())
         differing = metrics.unequal if metrics is not None else jumping
-        return self._said(Verdict.ROUNDING, flipping_reason(jumping, differing))
+        return self._said(Verdict.ROUNDING, self._with_freedom(flipping_reason(jumping, differing)))
 
     def less_stable(self) -> LeafComparison:
         """The tested program means the same and rounds in other places."""
@@ -74,11 +74,12 @@ class Case:
 
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""
-        return self._said(Verdict.ROUNDING, amplified_reason(self.known), self.executions.amplifier)
+        reason = self._with_freedom(amplified_reason(self.known))
+        return self._said(Verdict.ROUNDING, reason, self.executions.amplifier)
 
     def unstable(self) -> LeafComparison:
         """Legal executions differ too much; names the instruction that makes them do so."""
-        reason = unstable_reason(self.known, self.leaf.facts)
+        reason = self._with_freedom(unstable_reason(self.known, self.leaf.facts))
         return self._said(Verdict.UNSTABLE, reason, self.executions.amplifier)
 
     def range(self) -> LeafComparison:
@@ -99,6 +100,11 @@ class Case:
             return Accusation(self)
         reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same{rest}"
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
+
+    def _with_freedom(self, reason: str) -> str:
+        """The reason, and what the target may round besides where executions took that into account."""
+        freedom = self.executions.judgement.product_reason
+        return f"{reason}; {freedom}" if freedom else reason
 
     def _said(
         self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""

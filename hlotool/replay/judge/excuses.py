@@ -24,7 +24,7 @@ def flips_when_louder(leaf: Leaf, found: Finding, executions: Executions) -> boo
     A comparison that is nearly a tie flips in one execution out of many, and then a few elements are far
     off. Errors that are several times as large make it flip more often.
     """
-    if executions.rounds_coarser:
+    if executions.rounds_coarser_than_target:
         return False
     if isinstance(found, Flips):
         return _integers_flip(leaf, found, executions)

@@ -65,5 +65,13 @@ class Executions:
     @cached_property
     def rounds_coarser(self) -> bool:
         """Whether the tested program rounds somewhere to less than the reference ever does: no excuse."""
+        return self._rounds_coarser_than(0.0)
+
+    @cached_property
+    def rounds_coarser_than_target(self) -> bool:
+        """The same, where the reference rounds what its products read as the target does."""
+        return self._rounds_coarser_than(self.judgement.product_unit)
+
+    def _rounds_coarser_than(self, unit: float) -> bool:
         reference, tested = self.judgement.reference, self.judgement.tested
-        return tested is not None and coarsest(tested.module) > coarsest(reference.module)
+        return tested is not None and coarsest(tested.module) > max(unit, coarsest(reference.module))

@@ -87,8 +87,9 @@ class Judgement:
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
         work: units of work after which none begins either.
         thorough: look for the pattern of every wrong leaf, not only of the worst few.
-        product_unit: one ulp at 1 of the type in which the hardware that gave `actual` multiplies f32 where
-            the program asks for no more; 0 for f32 itself.
+        product_unit: one ulp at 1 of the type in which the target multiplies f32, in its hardware or in the
+            text of `tested`, where the program asks for no more; 0 for f32 itself.
+        product_reason: what is said of that.
         compare_exactly: says whether both programs are the same function; None where that says nothing about
             `actual`, because something else than the reference's interpreter returned it.
         exact: the user wants the same function, not only close values.
@@ -107,6 +108,7 @@ class Judgement:
     work: float = math.inf
     thorough: bool = False
     product_unit: float = 0.0
+    product_reason: str = ""
     compare_exactly: CompareExactly | None = None
     exact: bool = False
 

@@ -21,6 +21,7 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+from hlotool.numerics.retyping import declared_types
 
 _F32 = np.dtype(np.float32)
 
@@ -48,7 +49,7 @@ def quantize(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__op$dequantize")
+@custom_call("__op$dequantize", widens=True)
 def dequantize(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Each element times the scale of its block, both in the type of the result.
 
@@ -66,7 +67,7 @@ def dequantize(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__op$block_scaled_dot")
+@custom_call("__op$block_scaled_dot", widens=True)
 def block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Product of the dequantised operands, accumulated in f32 and rounded once.
 
@@ -79,7 +80,7 @@ def block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     return _product(instruction, lowering, config.integer("block_size"), swizzled=False)
 
 
-@custom_call("__cudnn$blockScaledDot")
+@custom_call("__cudnn$blockScaledDot", widens=True)
 def cudnn_block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Product of dequantised operands, whose scales lie in tiles of 128 rows by 4 columns; then workspace.
 
@@ -87,7 +88,7 @@ def cudnn_block_scaled_dot(instruction: Instruction, lowering: Lowering) -> Kern
 
     XLA: service/gpu/transforms/block_scaling_rewriter.cc (BuildCudnnScaledDotInput); cuda_dnn.cc.
     """
-    scale_kind = instruction.operands[2].element_type
+    scale_kind = declared_types(instruction)[0][2]
     return _product(instruction, lowering, 32 if scale_kind is ElementType.F8E8M0FNU else 16, swizzled=True)
 
 

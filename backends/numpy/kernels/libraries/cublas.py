@@ -15,14 +15,15 @@ from hlotool.backends.numpy.kernels.dot import scaled
 from hlotool.backends.numpy.kernels.ragged_dot import RaggedProduct
 from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.precision import saturate
+from hlotool.backends.numpy.precision import limited
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
+from hlotool.numerics.retyping import declared_types
 
 
-@custom_call("__cublas$gemm", "__cublas$lt$matmul")
+@custom_call("__cublas$gemm", "__cublas$lt$matmul", widens=True)
 def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """D = activation(alpha · A B + beta · C + bias), in one type and rounded once.
 
@@ -42,7 +43,7 @@ def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__cublas$lt$matmul$f8")
+@custom_call("__cublas$lt$matmul$f8", widens=True)
 def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """D = d_scale · activation(alpha · a_scale · A · b_scale · B + beta · C + bias), rounded once.
 
@@ -55,7 +56,8 @@ def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     gemm = _product(instruction, lowering, _gemm_config(instruction, lowering))
     if gemm.epilogue.aux:
         raise lowering.unsupported(instruction, "an f8 product that keeps what its activation is applied to")
-    has_amax = len(gemm.result_kinds) > 1 and gemm.result_kinds[1] is ElementType.F32
+    has_amax = len(gemm.result_kinds) > 1 and gemm.result_kinds[1].is_floating
+    _, (declared, *_) = declared_types(instruction)
     scales = len(instruction.operands) - 2 - gemm.addends
     if not 2 <= scales <= 4:
         raise lowering.unsupported(instruction, f"an f8 product of {len(instruction.operands)} operands")
@@ -70,7 +72,7 @@ def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
         if gemm.epilogue.bias:
             addends.append(rest.pop(0))
         wide, _ = gemm.complete(gemm.product(a, b) * (a_scale * b_scale), addends)
-        values = [_scaled_result(wide, rest, gemm.result_kinds[0])]
+        values = [_scaled_result(wide, rest, gemm.result_kinds[0], declared)]
         if has_amax:
             values.append(np.abs(wide).max(initial=0))
         return assemble(values)
@@ -78,14 +80,14 @@ def scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-def _scaled_result(wide: Array, d_scales: Sequence[Array], kind: ElementType) -> Array:
-    """D from its value in the type of the computation."""
-    if kind.bits > 8:
+def _scaled_result(wide: Array, d_scales: Sequence[Array], kind: ElementType, declared: ElementType) -> Array:
+    """D from its value in the type of the computation; `kind` is wider where f64 is computed throughout."""
+    if declared.bits > 8:
         return rounded(wide, kind)
-    return saturate(wide * d_scales[0] if d_scales else wide, kind)
+    return rounded(limited(wide * d_scales[0] if d_scales else wide, declared), kind)
 
 
-@custom_call("__cublas$lt$matmul$mx")
+@custom_call("__cublas$lt$matmul$mx", widens=True)
 def block_scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """A B, each element times the scale of its block, accumulated in f32 and rounded once.
 
@@ -111,7 +113,7 @@ def block_scaled_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__cublas$lt$groupedMatmul")
+@custom_call("__cublas$lt$groupedMatmul", widens=True)
 def grouped_matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """A product of which one dimension is cut into groups, as ragged-dot; epilogue as for a plain product.
 

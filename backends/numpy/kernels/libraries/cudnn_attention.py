@@ -14,6 +14,7 @@ from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.gemm import read_dot_dimensions
 from hlotool.backends.numpy.library_results import assembler, result_shapes, result_types
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
@@ -22,14 +23,13 @@ from hlotool.ir.types import ArrayShape, ElementType
 #: `CudnnfMHABackendConfig.MaskType` by number.
 _MASKS = ("NO_MASK", "PADDING", "CAUSAL", "PADDING_CAUSAL", "ALIBI")
 
-_F32 = np.dtype(np.float32)
-
 
 @custom_call(
     "__cudnn$fmhaSoftmax",
     "__cudnn$fmhaScaleBiasSoftmax",
     "__cudnn$fmhaSoftmaxDropout",
     "__cudnn$fmhaScaleBiasSoftmaxDropout",
+    widens=True,
 )
 def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     """softmax(scale · Q Kᵀ + bias, masked) V, in f32 and rounded once; dropout is refused.
@@ -73,6 +73,7 @@ def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     "__cudnn$fmhaScaleBiasSoftmaxBackward",
     "__cudnn$fmhaSoftmaxDropoutBackward",
     "__cudnn$fmhaScaleBiasSoftmaxDropoutBackward",
+    widens=True,
 )
 def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Gradients of attention, in f32 and rounded once; dropout is refused.
@@ -205,9 +206,9 @@ def _refuse(config: Config, instruction: Instruction, mask: str, first_product: 
 
 
 def _wide(rest: Iterator[tuple[Array, ElementType]]) -> Array:
-    """The next operand in f32."""
+    """The next operand in the type of the computation."""
     value, kind = next(rest)
-    return widened(value, kind, _F32)
+    return widened(value, kind, compute_dtype(kind))
 
 
 def _unpaged(pages: Array, table: Array) -> Array:

@@ -17,7 +17,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 
-@custom_call("__cudnn$batchNormalizationForwardInference")
+@custom_call("__cudnn$batchNormalizationForwardInference", widens=True)
 def inference(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Operand, scale, offset, mean and variance. XLA: cudnn_batchnorm_rewriter.cc."""
     features = _features(instruction, lowering)
@@ -28,7 +28,7 @@ def inference(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__cudnn$batchNormalizationForwardTraining")
+@custom_call("__cudnn$batchNormalizationForwardTraining", widens=True)
 def training(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Operand, scale and offset; returns (output, mean, 1 / sqrt(variance + epsilon)).
 
@@ -46,7 +46,7 @@ def training(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__cudnn$batchNormalizationBackward")
+@custom_call("__cudnn$batchNormalizationBackward", widens=True)
 def gradient(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Operand, scale, mean, 1 / sqrt(variance + epsilon), gradient of the output; three gradients.
 
@@ -67,6 +67,9 @@ def _features(instruction: Instruction, lowering: Lowering) -> Features:
 
 
 def _constant(operand: Instruction, instruction: Instruction, lowering: Lowering) -> float:
+    if operand.opcode == "copy":
+        # Of a constant that an execution may change.
+        operand = operand.operands[0]
     if operand.literal is None or operand.literal.has_elided:
         raise lowering.unsupported(instruction, f"%{operand.name} must be a constant")
     return float(operand.literal.array[()])

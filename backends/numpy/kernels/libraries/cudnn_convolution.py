@@ -53,7 +53,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-@custom_call("__cudnn$convForward")
+@custom_call("__cudnn$convForward", widens=True)
 def convolve_forward(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Convolution of input and kernel, accumulated in f32 (s8 in s32), rounded once; then workspace.
 
@@ -67,7 +67,7 @@ def convolve_forward(instruction: Instruction, lowering: Lowering) -> Kernel:
     return _plain(instruction, lowering, call.forward)
 
 
-@custom_call("__cudnn$convBackwardInput")
+@custom_call("__cudnn$convBackwardInput", widens=True)
 def convolve_backward_input(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Gradient of the input from that of the output and the kernel; window and labels are the forward ones.
 
@@ -76,7 +76,7 @@ def convolve_backward_input(instruction: Instruction, lowering: Lowering) -> Ker
     return _plain(instruction, lowering, read_convolution(instruction, lowering, "oki").backward_input)
 
 
-@custom_call("__cudnn$convBackwardFilter")
+@custom_call("__cudnn$convBackwardFilter", widens=True)
 def convolve_backward_filter(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Gradient of the kernel from the input and the gradient of the output; window as in the forward pass.
 
@@ -97,7 +97,7 @@ def _plain(instruction: Instruction, lowering: Lowering, convolve: Callable[[Arr
     return lambda left, right: assemble([round_result(convolve(left, right), kind)])
 
 
-@custom_call("__cudnn$convBiasActivationForward")
+@custom_call("__cudnn$convBiasActivationForward", widens=True)
 def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """activation(conv_result_scale · conv(x, w) + side_input_scale · side + bias), rounded once; workspace.
 
@@ -117,7 +117,7 @@ def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Ke
         raise lowering.unsupported(instruction, "a convolution without its bias or side input")
     kinds = instruction.operand_types
     kind = result_types(instruction, lowering)[0]
-    dtype = compute_dtype(kind) if kind.is_floating else np.dtype(np.float32)
+    dtype = np.result_type(np.float32, *(compute_dtype(k) for k in (kind, *kinds) if k.is_floating))
     activate = _activation(config)
     assemble = assembler(instruction, lowering)
 

@@ -14,14 +14,15 @@ from hlotool.backends.numpy.backend_configs import Config, read_config
 from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.convolution_call import read_convolution
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.library_results import assembler, result_types
+from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.post_ops import elu, relu
-from hlotool.backends.numpy.precision import compute_dtype, saturate
+from hlotool.backends.numpy.precision import compute_dtype, limited
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES, ElementType
+from hlotool.numerics.retyping import declared_types, is_retyped
 
 _OPERATION = re.compile(r"(\d+):\[(\w+)\](\w+)\(([\d,]*)\);")
 
@@ -64,12 +65,12 @@ class _Operation:
             return np.asarray(np.abs(values[0]).max(initial=0))
         return np.asarray(_POINTWISE[self.name](*values))
 
-    def rounded(self, value: Array) -> Array:
-        """`value` as the operation passes it on: of its element type, f8 saturated."""
-        return saturate(value, self.kind) if self.kind.bits == 8 else rounded(value, self.kind)
+    def rounded(self, value: Array, kind: ElementType) -> Array:
+        """`value` as the operation passes it on, of type `kind`: of an f8 operation within its range."""
+        return rounded(limited(value, self.kind) if self.kind.bits == 8 else value, kind)
 
 
-@custom_call("__cudnn$convForwardGraph")
+@custom_call("__cudnn$convForwardGraph", widens=True)
 def convolve_graph(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Convolution, then the operations of `serialized_graph`, each computed in f32 and rounded to its type.
 
@@ -84,22 +85,25 @@ def convolve_graph(instruction: Instruction, lowering: Lowering) -> Kernel:
     kinds = instruction.operand_types
     if len(kinds) != 2 + sum(operation.takes_operand for operation in operations):
         raise lowering.unsupported(instruction, f"a convolution graph for other than {len(kinds)} operands")
-    if result_types(instruction, lowering)[0] is not final.kind:
+    if declared_types(instruction)[1][0] is not final.kind:
         raise lowering.unsupported(instruction, f"a convolution graph that ends in {final.kind}")
     assemble = assembler(instruction, lowering)
+    is_wide = is_retyped(instruction)
+    held = {
+        o.uid: ElementType.F64 if is_wide and o.kind.is_floating else o.kind for o in (first, *operations)
+    }
 
     def kernel(*operands: Array) -> object:
-        values = {first.uid: first.rounded(call.forward(operands[0], operands[1]))}
+        values = {first.uid: first.rounded(call.forward(operands[0], operands[1]), held[first.uid])}
         outside = iter(zip(operands[2:], kinds[2:]))
         for operation in operations:
-            inputs = [_wide(values[uid], by_uid[uid].kind) for uid in operation.inputs]
+            inputs = [_wide(values[uid], held[uid]) for uid in operation.inputs]
             if operation.takes_operand:
                 inputs.append(_wide(*next(outside)))
-            values[operation.uid] = operation.rounded(operation.apply(inputs))
+            values[operation.uid] = operation.rounded(operation.apply(inputs), held[operation.uid])
         maxima = [values[operation.uid] for operation in operations if operation.name == "amax"]
         return assemble([values[final.uid], *maxima])
 
-    by_uid = {operation.uid: operation for operation in (first, *operations)}
     return kernel
 
 

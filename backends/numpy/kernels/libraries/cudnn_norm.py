@@ -19,7 +19,7 @@ from hlotool.ir.module import Instruction
 _KINDS = ("LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD")
 
 
-@custom_call("__cudnn$norm")
+@custom_call("__cudnn$norm", widens=True)
 def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Layer normalisation over all dimensions but the first, or its gradient, computed in f64.
 

@@ -194,7 +194,7 @@ def cholesky_update(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__cusolver$cholesky")
+@custom_call("__cusolver$cholesky", widens=True)
 def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Cholesky factor in the triangle that `lower` names, the other one as it was; workspace; info.
 
@@ -209,7 +209,7 @@ def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
     return batched(routine, lapack_call(instruction, lowering, options), (2,), instruction, lowering)
 
 
-@custom_call("__cublas$triangularSolve")
+@custom_call("__cublas$triangularSolve", widens=True)
 def triangular_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
     """What `triangular-solve` computes, then workspace.
 

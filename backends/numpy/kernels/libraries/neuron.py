@@ -26,13 +26,13 @@ _DENSITY = float(1 / np.sqrt(2 * np.pi))
 _CUBIC = 0.044715
 
 
-@custom_call("AwsNeuronGelu")
+@custom_call("AwsNeuronGelu", widens=True)
 def gelu(instruction: Instruction, lowering: Lowering) -> Kernel:
     """x · Φ(x), Φ the normal distribution. Source: torch_neuronx/xla_impl/ops.py (Gelu)."""
     return _elementwise(instruction, lambda x: np.multiply(x, _normal_distribution(x)))
 
 
-@custom_call("AwsNeuronGeluApprxTanh")
+@custom_call("AwsNeuronGeluApprxTanh", widens=True)
 def gelu_by_tanh(instruction: Instruction, lowering: Lowering) -> Kernel:
     """GELU with Φ approximated by tanh. Source: transformers-neuronx, layers and activations (gelu_new)."""
 
@@ -43,7 +43,7 @@ def gelu_by_tanh(instruction: Instruction, lowering: Lowering) -> Kernel:
     return _elementwise(instruction, function)
 
 
-@custom_call("AwsNeuronGeluBackward")
+@custom_call("AwsNeuronGeluBackward", widens=True)
 def gelu_derivative(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The derivative of GELU, Φ(x) + x · φ(x), not yet times the gradient.
 
@@ -56,19 +56,19 @@ def gelu_derivative(instruction: Instruction, lowering: Lowering) -> Kernel:
     return _elementwise(instruction, function)
 
 
-@custom_call("AwsNeuronErf")
+@custom_call("AwsNeuronErf", widens=True)
 def erf(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The error function. Source: AWS Neuron documentation, error code NCC_EHCA005 (activations)."""
     return _elementwise(instruction, error_function.erf)
 
 
-@custom_call("AwsNeuronSilu")
+@custom_call("AwsNeuronSilu", widens=True)
 def silu(instruction: Instruction, lowering: Lowering) -> Kernel:
     """x · sigmoid(x). Source: transformers-neuronx, hlo.py (silu)."""
     return _elementwise(instruction, lambda x: x / (1 + np.exp(-x)))
 
 
-@custom_call("AwsNeuronSoftmax")
+@custom_call("AwsNeuronSoftmax", widens=True)
 def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
     """exp(x - max) divided by its sum along the dimension that the config names.
 
@@ -84,7 +84,7 @@ def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("AwsNeuronSoftmaxBackward")
+@custom_call("AwsNeuronSoftmaxBackward", widens=True)
 def softmax_gradient(instruction: Instruction, lowering: Lowering) -> Kernel:
     """From the gradient of the output and the output y: y · (gradient - Σ gradient · y).
 
@@ -100,7 +100,7 @@ def softmax_gradient(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("AwsNeuronRmsNorm")
+@custom_call("AwsNeuronRmsNorm", widens=True)
 def rms_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     """x / sqrt(mean of x² + epsilon) · weight along the dimension that the config names.
 
@@ -117,7 +117,7 @@ def rms_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("AwsNeuronArgMax", "AwsNeuronArgMin")
+@custom_call("AwsNeuronArgMax", "AwsNeuronArgMin", widens=True)
 def extreme(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The index of the first largest (smallest) element along the dimension that the config names.
 
@@ -129,7 +129,7 @@ def extreme(instruction: Instruction, lowering: Lowering) -> Kernel:
     return lambda x: find(_wide(x, instruction), axis=axis).astype(dtype)
 
 
-@custom_call("AwsNeuronTopK")
+@custom_call("AwsNeuronTopK", widens=True)
 def top_k(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The largest elements of the last dimension in order, as many as the config says, and their indices.
 

@@ -20,7 +20,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 
-@custom_call("__onednn$matmul")
+@custom_call("__onednn$matmul", widens=True)
 def matmul(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Matrix product, then bias and other operations, all in f32, rounded once; then scratchpad.
 
@@ -64,7 +64,7 @@ def _matrix_order(config: Config, name: str, rank: int, transposed: bool) -> lis
     return [*order[:-2], *reversed(order[-2:])] if transposed and rank > 1 else order
 
 
-@custom_call("__onednn$convolution")
+@custom_call("__onednn$convolution", widens=True)
 def convolution(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Convolution, then bias and other operations, all in f32, rounded once; then scratchpad.
 
@@ -147,7 +147,7 @@ def _post_ops(instruction: Instruction, lowering: Lowering, config: Config) -> P
     return post_ops
 
 
-@custom_call("__onednn$softmax")
+@custom_call("__onednn$softmax", widens=True)
 def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
     """exp(x - max) divided by its sum along one dimension, without a config along the last one.
 
@@ -169,7 +169,7 @@ def softmax(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("__onednn$layernorm")
+@custom_call("__onednn$layernorm", widens=True)
 def layer_norm(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Normalisation of the last dimension: operands x, scale and shift.
 

@@ -16,12 +16,11 @@ from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.library_results import assembler, result_shapes
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
-
-_F32 = np.dtype(np.float32)
 
 #: `NVTE_QKV_Layout`: three arrays [batch, length, heads, features].
 _SEPARATE = 9
@@ -36,7 +35,7 @@ _BIASES = (0, 2)
 _Prepare = Callable[..., Attention]
 
 
-@custom_call("te_fused_attn_forward_ffi")
+@custom_call("te_fused_attn_forward_ffi", widens=True)
 def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     """softmax(scale · Q Kᵀ + bias, masked) V, in f32 and rounded once; dropout is refused.
 
@@ -60,7 +59,7 @@ def attention(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("te_fused_attn_backward_ffi")
+@custom_call("te_fused_attn_backward_ffi", widens=True)
 def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Gradients of attention, in f32 and rounded once; dropout is refused.
 
@@ -78,7 +77,7 @@ def attention_backward(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     def kernel(*operands: Array) -> object:
         query, key, value, bias, statistics, _, output, gradient, *lengths = operands[:10]
-        wide = [_swapped(widened(x, k, _F32)) for x, k in zip((output, gradient), kinds[6:8])]
+        wide = [_swapped(widened(x, k, compute_dtype(k))) for x, k in zip((output, gradient), kinds[6:8])]
         call = prepare(query, key, value, bias, *lengths)
         *gradients, scores = call.backward(statistics[..., 0], *wide)
         values = [rounded(_swapped(g), r.element_type) for g, r in zip(gradients, results)]
@@ -99,7 +98,9 @@ def _preparation(instruction: Instruction, lowering: Lowering, operands: int) ->
     kinds = instruction.operand_types
 
     def prepare(query: Array, key: Array, value: Array, bias: Array, *sums: Array) -> Attention:
-        q, k, v, b = (widened(x, kind, _F32) for x, kind in zip((query, key, value, bias), kinds))
+        q, k, v, b = (
+            widened(x, kind, compute_dtype(kind)) for x, kind in zip((query, key, value, bias), kinds)
+        )
         lengths = (np.diff(sums[0]), np.diff(sums[1])) if by_length else None
         kept = mask.kept(q.shape[1], k.shape[1], lengths)
         return Attention(_swapped(q), _swapped(k), _swapped(v), b if has_bias else None, kept, scale)

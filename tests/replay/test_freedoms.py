@@ -1,0 +1,85 @@
+"""What a target may do to the operands of products: legal texts for TPUs are not wrong, faulty ones are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.tpu_programs import TPU_CASES
+
+from hlotool.dump.directory import open_dump
+from hlotool.findings.verdict import Verdict
+from hlotool.parse.reader import parse_module
+from hlotool.replay.freedoms import ON_GPU, ON_TPU, STRICT, ProductFreedom, product_freedom
+from hlotool.replay.options import ReplayOptions
+from hlotool.replay.records import ModuleRecord
+from hlotool.replay.run import replay_module
+from hlotool.replay.task import Task
+
+HEALTHY = {Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING}
+FAULTS = [(name, fault) for name, case in TPU_CASES.items() for fault in case.faults]
+MLP = TPU_CASES["mlp"]
+
+
+def _dump(folder: Path, before: str, after: str, infix: str = ".cl_123456789", platform: str = "") -> Path:
+    stages = {"before_optimizations": before, f"{platform}after_optimizations": after}
+    for stage, text in stages.items():
+        path = folder / f"module_0000.jit_f{infix}.{stage}.txt"
+        path.write_text(f"HloModule jit_f\n\n{text}\n", encoding="utf-8")
+    return folder
+
+
+def _row(folder: Path, seed: int = 0) -> ModuleRecord:
+    [module] = open_dump(str(folder)).modules
+    [row] = replay_module(Task(module, ReplayOptions(seed=seed)))
+    return row
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("name", TPU_CASES)
+def test_operands_in_bf16_are_legal_on_a_tpu(name: str, seed: int, tmp_path: Path) -> None:
+    case = TPU_CASES[name]
+    assert _row(_dump(tmp_path, case.before, case.after), seed).verdict in HEALTHY
+
+
+@pytest.mark.parametrize(("name", "fault"), FAULTS)
+def test_faults_of_a_text_for_a_tpu_are_found(name: str, fault: str, tmp_path: Path) -> None:
+    case = TPU_CASES[name]
+    assert _row(_dump(tmp_path, case.before, case.faulty(fault))).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("platform", ["cpu_", "sm_9.0_gpu_"])
+def test_the_same_text_is_wrong_elsewhere(platform: str, tmp_path: Path) -> None:
+    row = _row(_dump(tmp_path, MLP.before, MLP.after, infix="", platform=platform))
+    assert row.verdict is Verdict.WRONG
+
+
+def test_the_reason_names_it(tmp_path: Path) -> None:
+    row = _row(_dump(tmp_path, MLP.before, MLP.after))
+    assert row.verdict is Verdict.ROUNDING
+    assert ON_TPU.reason in row.leaves[0].reason
+
+
+@pytest.mark.parametrize(
+    ("infix", "platform", "after", "expected"),
+    [
+        (".cl_123456789", "", MLP.before, ON_TPU),
+        ("", "tpu_", MLP.before, ON_TPU),
+        ("", "", MLP.after, ON_TPU),
+        ("", "", MLP.before, STRICT),
+        ("", "cpu_", MLP.after, STRICT),
+        ("", "sm_9.0_gpu_", MLP.after, STRICT),
+    ],
+)
+def test_a_tpu_is_told_by_names_and_tiles(
+    infix: str, platform: str, after: str, expected: ProductFreedom, tmp_path: Path
+) -> None:
+    [module] = open_dump(str(_dump(tmp_path, MLP.before, after, infix, platform))).modules
+    assert product_freedom(module, parse_module(MLP.before), parse_module(after)) is expected
+
+
+def test_only_open_products_are_free_and_gpus_in_hardware_alone(tmp_path: Path) -> None:
+    highest = parse_module(TPU_CASES["highest"].before)
+    [module] = open_dump(str(_dump(tmp_path, MLP.before, MLP.before, "", "gpu_"))).modules
+    assert product_freedom(module, parse_module(MLP.before), None) is ON_GPU
+    assert product_freedom(module, highest, None) is STRICT
