@@ -6,11 +6,13 @@ A counter that lost its upper bits, its sign or what lies beyond a limit counts 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from hlotool.analysis.interval import Interval
+from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.backends.base import Value
 from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
 from hlotool.directed.long_loops import counts, is_moderate
@@ -27,8 +29,11 @@ _WIDE: Final = (1 << 20, 1 << 24, (1 << 31) - 1, -(1 << 31), 1 << 32, 1 << 40)
 _CONSTANTS: Final = 8
 #: Sets of arrays, in which such numbers are mixed.
 _MIXED: Final = 3
-#: Work of a run at most, in units, where a number says how often a loop runs: 2^15 small iterations.
-_LONGEST: Final = 1.0 * UNITS_PER_SECOND
+#: Where loops depend on arguments, numbers above the first are these alone, and a run may be so much work, in
+#: units: a thousand small iterations.
+_FEW: Final = 1000
+_COUNTS: Final = (1 << 15, 1 << 16)
+_LONGEST: Final = 0.03 * UNITS_PER_SECOND
 #: The golden ratio in 32 bits: its multiples visit the numbers in turn, and differ from array to array.
 _STEP: Final = 0x9E3779B1
 
@@ -42,25 +47,40 @@ def extent_sets(modules: Sequence[Module], plain: Sequence[Value]) -> Iterator[I
         modules: for one device each, with the same parameters; the first one's uses decide what is required.
         plain: the plain arguments.
     """
-    numbers = _numbers(modules)
-    leaves = [leaf for leaf in leaves_of(modules[0], plain) if _is_open(leaf)]
+    module, numbers = modules[0], _numbers(modules)
+    has_loops = any(i.opcode == "while" and static_trip_count(i) is None for i in module.instructions())
+    if has_loops:
+        numbers = [n for n in numbers if -2 < n <= _FEW or n in _COUNTS or n == -129]
+    leaves = [leaf for leaf in leaves_of(module, plain) if _is_open(leaf)]
     arrays = [leaf for leaf in leaves if leaf.plain.size > 1]
-    for turn in range(_MIXED if arrays else 0):
+    for turn in range(_MIXED if arrays and not has_loops else 0):
         chosen = {id(leaf): _mixed(leaf, numbers, turn * len(arrays) + n) for n, leaf in enumerate(arrays)}
-        yield from _set(f"extents {turn + 1}", modules[0], plain, arrays, chosen)
+        yield from _set(f"extents {turn + 1}", module, plain, chosen, arrays)
+    # Arguments, and signs, by which loops run for too long, or for ever.
+    endless: set[tuple[int, bool]] = set()
     for number in numbers:
         for leaf in leaves:
-            if leaf.plain.size == 1 and _fitting(leaf, [number]):
-                array = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
-                yield from _set(f"{number} in {leaf.name}", modules[0], plain, [leaf], {id(leaf): array})
+            place = id(leaf), number < 0
+            if leaf.plain.size != 1 or not _fitting(leaf, [number]) or place in endless:
+                continue
+            array = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
+            is_hard = has_loops and (abs(number) > _FEW or number < 0)
+            for one in _set(f"{number} in {leaf.name}", module, plain, {id(leaf): array}, [leaf]):
+                if not has_loops or 0 <= number <= 2 or is_moderate(module, one.values, _LONGEST):
+                    yield replace(one, is_hard=is_hard)
+                else:
+                    endless.add(place)
 
 
 def _set(
-    name: str, module: Module, plain: Sequence[Value], leaves: Sequence[Leaf], chosen: dict[int, Array | None]
+    name: str,
+    module: Module,
+    plain: Sequence[Value],
+    chosen: dict[int, Array | None],
+    leaves: Sequence[Leaf],
 ) -> Iterator[InputSet]:
     values, changed = with_chosen(module, plain, leaves, lambda leaf: chosen.get(id(leaf)))
-    is_long = any(map(counts, changed)) and not is_moderate(module, values, _LONGEST)
-    if changed and not is_long:
+    if changed:
         is_odd = any(leaf.is_index for leaf in leaves)
         yield InputSet(name, values, (OUT_OF_RANGE,) if is_odd else ())
 

@@ -27,8 +27,9 @@ _LARGEST: Final = 1000.0
 #: Points in a row that show no new side, until no more are tried, and those for a single element: it has the
 #: sign that it takes at every second point of a kind, of which there are two.
 _LEAST, _FOR_ONE = 4, 16
-#: Points at most.
-_MOST: Final = 32
+#: Sizes that are waited for; points at most.
+_MANY: Final = 3
+_MOST: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,13 @@ def on_other_sides(
     around, fruitless = 0.0, 0
     left = one_sided(watched)
     most = _MOST if options.most_points is None else min(_MOST, options.most_points)
-    while (open_ := _reachable(left)) and len(found) < most and fruitless < _patience(open_):
-        around = _around(open_, fruitless)
+    # What is compared later has the sizes that further points gave it.
+    compared = {side.identity: side.sizes for side in left}
+    while (open_ := _reachable(left)) and len(found) < most:
+        sizes = _sizes([replace(side, sizes=compared.get(side.identity, ())) for side in open_])
+        if fruitless >= _patience(open_, sizes):
+            break
+        around = _around(sizes, fruitless)
         point = replace(options, seed=options.seed + options.trials + len(found), trials=1, around=around)
         try:
             found.append(at(point))
@@ -92,20 +98,20 @@ def _count(sides: Sequence[OneSided]) -> int:
     return sum(len(side.record.never) for side in sides)
 
 
-def _patience(sides: Sequence[OneSided]) -> int:
-    """So many points without a new side are an accident no more; at least two for each size."""
+def _patience(sides: Sequence[OneSided], sizes: Sequence[float]) -> int:
+    """So many points without a new side are an accident no more; as many again for each further size."""
     for_fewest = ceil(_FOR_ONE / max(1, min(side.size for side in sides)))
-    return max(_LEAST, for_fewest, min(_FOR_ONE, 2 * len(_sizes(sides))))
+    return max(_LEAST, for_fewest) * min(len(sizes), _MANY)
 
 
-def _around(sides: Sequence[OneSided], number: int) -> float:
+def _around(sizes: Sequence[float], number: int) -> float:
     """The middle of the sizes at a point: above and below what was compared, in turn."""
-    sizes = _sizes(sides)
     size = sizes[number // 2 % len(sizes)]
     beside = size + (_BESIDE if number % 2 == 0 else -_BESIDE)
     return max(-_LARGEST, min(_LARGEST, beside))
 
 
 def _sizes(sides: Sequence[OneSided]) -> list[float]:
-    """What was compared, the most extreme first: that is what no ordinary point reaches."""
-    return sorted({size for side in sides for size in side.sizes}, key=lambda s: (-abs(s), s)) or [0.0]
+    """What was compared, the most extreme first: what no ordinary point reaches, where there is any."""
+    found = sorted({size for side in sides for size in side.sizes}, key=lambda s: (-abs(s), s)) or [0.0]
+    return [size for size in found if abs(size) >= _BESIDE] or found

@@ -36,10 +36,9 @@ _MOST: Final = 16
 #: Work of making them: so many times what the comparison was, and as much in any case.
 _FACTOR: Final = 1.0
 _LEAST: Final = 0.5 * UNITS_PER_SECOND
-#: Sets of integers where widths end, those beyond which loops may be long, and seconds for one of these.
+#: Sets of integers where widths end, those beyond which loops may be long, and seconds for all of these.
 _MOST_EXTENTS: Final = 64
-_SMALL: Final = 1000
-_FOR_LARGE: Final = 4.0
+_FOR_LARGE: Final = 3.0
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
@@ -79,9 +78,9 @@ def on_further_sets(
     sets = list(_others(reference, max(1, result.trials), options, limits))
     small, large = _extents(reference, tested, options)
     sampled = _on_sets(reference, tested, result, options, [*small, *sets], end)
+    end = min(end, time.monotonic() + _FOR_LARGE)
     for one in large if sampled.shown_by is None else ():
-        seconds = min(_FOR_LARGE, end - time.monotonic())
-        found = _on_sets(reference, tested, sampled.result, options, [one], time.monotonic() + seconds)
+        found = _on_sets(reference, tested, sampled.result, options, [one], end)
         sampled = replace(found, sets=sampled.sets + found.sets)
         if found.shown_by is not None or not found.sets:
             break  # those that follow take longer still
@@ -131,9 +130,7 @@ def _extents(reference: Program, tested: Side, options: Options) -> tuple[list[I
         return [], []
     plain = number_arguments(InputGenerator(reference.module), reference.runner, options, 0)
     found = list(islice(extent_sets([reference.module, tested.module], plain), _MOST_EXTENTS))
-    is_small = [_largest(reference.runner, one.values) <= _SMALL for one in found]
-    small = [one for one, is_it in zip(found, is_small) if is_it]
-    return small, [one for one, is_it in zip(found, is_small) if not is_it]
+    return [one for one in found if not one.is_hard], [one for one in found if one.is_hard]
 
 
 def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: float) -> Options:
@@ -177,14 +174,3 @@ def _decisive(runner: Runner, values: Sequence[Any]) -> bytes:
         for _, shape, array in flatten(parameter, value)
         if isinstance(shape, ArrayShape) and not shape.element_type.is_inexact
     )
-
-
-def _largest(runner: Runner, values: Sequence[Any]) -> int:
-    """The largest absolute value of the scalar integers: how often loops may run."""
-    scalars = [
-        abs(int(np.asarray(array).item()))
-        for parameter, value in zip(runner.parameters, values)
-        for _, shape, array in flatten(parameter, value)
-        if isinstance(shape, ArrayShape) and shape.size == 1 and shape.element_type.is_integer
-    ]
-    return max(scalars, default=0)
