@@ -64,9 +64,9 @@ def extent_sets(modules: Sequence[Module], plain: Sequence[Value]) -> Iterator[I
             if leaf.plain.size != 1 or not _fitting(leaf, [number]) or place in endless:
                 continue
             array = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
-            is_hard = has_loops and (abs(number) > _FEW or number < 0)
+            is_hard = has_loops and not 0 <= number <= 2
             for one in _set(f"{number} in {leaf.name}", module, plain, {id(leaf): array}, [leaf]):
-                if not has_loops or 0 <= number <= 2 or is_moderate(module, one.values, _LONGEST):
+                if not is_hard or is_moderate(module, one.values, _LONGEST):
                     yield replace(one, is_hard=is_hard)
                 else:
                     endless.add(place)

@@ -38,7 +38,7 @@ _FACTOR: Final = 1.0
 _LEAST: Final = 0.5 * UNITS_PER_SECOND
 #: Sets of integers where widths end, those beyond which loops may be long, and seconds for all of these.
 _MOST_EXTENTS: Final = 64
-_FOR_LARGE: Final = 3.0
+_FOR_LARGE: Final = 8.0
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
