@@ -7,11 +7,11 @@ both in one u64; integers and preds are themselves.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Signs
-from hlotool.backends.base import Probe, Value
+from hlotool.backends.base import Probe, ReadingProbe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.held import residues
@@ -39,6 +39,8 @@ class FieldBackend:
         trial: the point at which they are evaluated; it may be moved between runs.
         deadline: when every run must be over, in `time.monotonic`; None for no limit.
         knows_signs: inequalities of the programs count (`FieldLowering`).
+        reading: makes what sees the operands of a program's instructions, in every run of it without a
+            probe; it is told whether the program is the reference.
 
     Attributes:
         trial: see above.
@@ -46,17 +48,33 @@ class FieldBackend:
         version: what reports cite.
         boxes: of each program, in the order of compilation: what is an unknown function.
         laws: by which orders and signs were known, in either program.
+        readings: what `reading` made, of each program.
     """
 
     name: str = NAME
     version: str = NAME
 
-    def __init__(self, trial: Trial, deadline: float | None = None, knows_signs: bool = False) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        deadline: float | None = None,
+        knows_signs: bool = False,
+        reading: Callable[[Module, bool], ReadingProbe] | None = None,
+    ) -> None:
         self.boxes: list[list[BlackBox]] = []
+        self.readings: list[ReadingProbe] = []
+        self._reading = reading
         self.laws: set[Law] = set()
         self._knows_signs = knows_signs
         self.trial = trial
         self._deadline = deadline
+
+    def reading_of(self, lowering: FieldLowering) -> ReadingProbe | None:
+        """What is to see the runs of a program; None where nothing is."""
+        if self._reading is None:
+            return None
+        self.readings.append(self._reading(lowering.module, lowering.is_reference))
+        return self.readings[-1]
 
     def compile(self, module: Module) -> FieldExecutable | Everywhere:
         """For one device; manual regions of a program on global arrays are executed on all partitions.
@@ -121,6 +139,7 @@ class FieldExecutable:
         self.grid = lowering.grid
         self._backend = backend
         self._plan = plan
+        self._reading = backend.reading_of(lowering)
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once on one device.
@@ -137,14 +156,16 @@ class FieldExecutable:
 
     def held(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """What `run` returns as whole words (see `held`); arguments and probe are as there."""
-        return execute(self._plan, list(arguments), Run(self._backend.watch(probe)))
+        reading = self._reading if probe is None else None
+        return execute(self._plan, list(arguments), Run(self._backend.watch(probe), reading=reading))
 
     def held_on_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """What `run_devices` returns as whole words; arguments and probes are as there."""
         seen = [self._backend.watch(probe) for probe in probes or [None] * len(self.grid)]
-        return execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen)
+        reading = None if any(probes or ()) else self._reading
+        return execute_devices(self._plan, [list(own) for own in arguments], self.grid, seen, reading)
 
     def run_devices(
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None

@@ -61,9 +61,13 @@ class Kappa:
     Args:
         seed: of the trial.
         known: asked for the values of the constants of both programs; they may become more.
+        around: binary logarithm of the sizes in the middle of those of unknown words.
     """
 
-    def __init__(self, seed: int, known: Callable[[], Known] = lambda: NOTHING_KNOWN) -> None:
+    def __init__(
+        self, seed: int, known: Callable[[], Known] = lambda: NOTHING_KNOWN, around: float = 0.0
+    ) -> None:
+        self._around = around
         self._salt = np.array(key("kappa", seed), np.uint64)
         self._get_known = known
         self._known = NOTHING_KNOWN
@@ -80,8 +84,8 @@ class Kappa:
 
     def _values(self, words: Words) -> Floats:
         """The values of an array of one dimension, computed."""
-        salt, known = self._salt, self._known
-        return by_blocks(lambda part: _kappa(part, salt, known), np.float64, words)
+        salt, known, around = self._salt, self._known, self._around
+        return by_blocks(lambda part: _kappa(part, salt, known, around), np.float64, words)
 
     def ranks(self, words: Words) -> tuple[npt.NDArray[np.int64], Words]:
         """Numbers in whose order the words stand, and the words by rank.
@@ -124,42 +128,42 @@ class Kappa:
         return np.where(self(a) < 0, negate(a), a)
 
 
-def _kappa(words: Words, salt: Words, known: Known) -> Floats:
+def _kappa(words: Words, salt: Words, known: Known, around: float) -> Floats:
     """The values of an array of one dimension."""
     at = np.minimum(known.words.searchsorted(words), known.words.size - 1)
     is_known = known.words[at] == words
     if not is_known.any():
-        return _unknown(words, salt)
+        return _unknown(words, salt, around)
     value = known.values[at]
     todo = ~is_known
-    value[todo] = _unknown(words[todo], salt)
+    value[todo] = _unknown(words[todo], salt, around)
     return value
 
 
-def _unknown(words: Words, salt: Words) -> Floats:
-    """Integers and fractions have their value; the others a size from 2^-8 to 2^8."""
+def _unknown(words: Words, salt: Words, around: float) -> Floats:
+    """Integers and fractions have their value; the others a size from 2^(around - 8) to 2^(around + 8)."""
     p, q = words >> _HALF, words & _LOW
     near_zero = np.flatnonzero((p < _SMALL) | (p > P - _SMALL))
     if not near_zero.size:
-        return _others(p, q, salt)
+        return _others(p, q, salt, around)
     numbers = p[near_zero].astype(np.int64)
     numbers[numbers > P // 2] -= P
     are_integers = numbers % Q == q[near_zero]
     at = near_zero[are_integers]
     if not at.size:
-        return _others(p, q, salt)
+        return _others(p, q, salt, around)
     value = np.empty(words.shape)
     value[at] = numbers[are_integers]
     if at.size < words.size:
         others = np.ones(words.shape, np.bool_)
         others[at] = False
-        value[others] = _others(p[others], q[others], salt)
+        value[others] = _others(p[others], q[others], salt, around)
     return value
 
 
-def _others(p: Words, q: Words, salt: Words) -> Floats:
+def _others(p: Words, q: Words, salt: Words, around: float) -> Floats:
     fractions = fractions_of(p, q)
-    exponents = splitmix(np.minimum(p, P - p) ^ salt) / 2.0**60 - 8
+    exponents = splitmix(np.minimum(p, P - p) ^ salt) / 2.0**60 + (around - 8)
     value = np.exp2(exponents, out=exponents)
     value *= np.where(is_square(fractions.balanced), 1.0, -1.0)
     if fractions.is_small.any():

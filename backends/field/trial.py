@@ -67,11 +67,16 @@ class Trial:
     def __post_init__(self) -> None:
         self.restart(self.seed)
 
-    def restart(self, seed: int) -> None:
-        """Go to the point of `seed`; what was computed at another one no longer counts."""
+    def restart(self, seed: int, around: float = 0.0) -> None:
+        """Go to the point of `seed`; what was computed at another one no longer counts.
+
+        Args:
+            seed: of the point.
+            around: binary logarithm of the sizes that numbers have there, up to a factor of 2^8.
+        """
         self.seed = seed
         self.exponential = Exponential(seed, self.remembers_exp)
-        self.kappa = Kappa(seed, lambda: self.constants.known)
+        self.kappa = Kappa(seed, lambda: self.constants.known, around)
         self.roots = self.imaginary_roots = 0
 
     # -- functions

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.base import Probe, Value
+from hlotool.backends.base import Probe, ReadingProbe, Value
 from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.backends.numpy.plan import Plan
@@ -35,12 +35,16 @@ def execute_devices(
     arguments: Sequence[list[Any]],
     grid: DeviceGrid,
     probes: Sequence[Probe | None] | None = None,
+    reading: ReadingProbe | None = None,
 ) -> list[Value]:
-    """The result of `plan` on every device of `grid`, each of which takes over its list of arguments."""
+    """The result of `plan` on every device of `grid`, each of which takes over its list of arguments.
+
+    `reading` sees what all of them read, besides the probe of each.
+    """
     world = World(grid)
 
     def body(number: int) -> Value:
-        run = Run(probes[number] if probes is not None else None, Device(world, number))
+        run = Run(probes[number] if probes is not None else None, Device(world, number), reading)
         return execute(plan, arguments[number], run)
 
     return world.run(body)

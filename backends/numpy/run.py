@@ -29,9 +29,15 @@ class Run:
         rng_state: 128-bit state of `rng-get-and-update-state`, one per module.
     """
 
-    def __init__(self, probe: Probe | None = None, device: Device | None = None) -> None:
-        self.reading = probe if isinstance(probe, ReadingProbe) else None
-        self.probe = probe if self.reading is None else None
+    def __init__(
+        self,
+        probe: Probe | None = None,
+        device: Device | None = None,
+        reading: ReadingProbe | None = None,
+    ) -> None:
+        is_reading = isinstance(probe, ReadingProbe)
+        self.reading = probe if isinstance(probe, ReadingProbe) else reading
+        self.probe = None if is_reading else probe
         self.device = device
         self.rng_state = INITIAL_RNG_STATE
 

@@ -33,13 +33,15 @@ class ProveResult(FindingsResult["ProvedRecord"]):
 
     @property
     def relation(self) -> Relation:
-        """Of the whole: unequal if a pair is or a program has no partner; equal if all are; or refused."""
+        """Of the whole: unequal if a pair is or a program has no partner; else the least of what is known."""
         from hlotool.replay.exact.result import Relation
 
         found = {Relation(pair.relation) for pair in self.rows}
         if Relation.UNEQUAL in found or self.record.only_left or self.record.only_right:
             return Relation.UNEQUAL
-        return Relation.EQUAL if found == {Relation.EQUAL} else Relation.REFUSED
+        if not found or Relation.REFUSED in found:
+            return Relation.REFUSED
+        return Relation.EQUAL if found == {Relation.EQUAL} else Relation.EQUAL_WHERE
 
     def __repr__(self) -> str:
         return f"<ProveResult: {self.relation.value}>"

@@ -93,11 +93,15 @@ class EqualityRecord(Record, frozen=True, kw_only=True):
     """An output of two programs as functions of real numbers, as `hlotool prove` compares them.
 
     Attributes:
-        relation: `equal`, `unequal`, or `refused` where nothing is known.
+        relation: `equal`, `equal where` (on all that was covered: some decision never went one of its ways),
+            `unequal`, or `refused` where nothing is known.
         trials: random points at which both were evaluated.
         differing: elements that differ at one of them, at most.
         total: elements.
-        reason: why nothing is known.
+        reason: why nothing is known, or what was not covered.
+        around: binary logarithm of the sizes that numbers have at the points that show a difference, up to a
+            factor of 2^8.
+        seed: of the point that shows a difference, where numbers have sizes of their own there.
     """
 
     relation: str
@@ -105,3 +109,5 @@ class EqualityRecord(Record, frozen=True, kw_only=True):
     differing: int = 0
     total: int = 0
     reason: str = ""
+    around: float = 0.0
+    seed: int | None = None

@@ -287,7 +287,10 @@ def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
         return ""
     outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
     found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
-    return next((r for r in (Relation.UNEQUAL.value, _EQUAL) if r in found), "")
+    if Relation.UNEQUAL.value in found:
+        return Relation.UNEQUAL.value
+    # What no point covered accuses no pass, either.
+    return _EQUAL if found & {_EQUAL, Relation.EQUAL_WHERE.value} else ""
 
 
 def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:

@@ -55,25 +55,32 @@ def flipping_reason(count: int, differing: int) -> str:
     )
 
 
-def same_function_reason(trials: int, reason: str) -> str:
+def _same_function(found: EqualityRecord) -> str:
+    """`the same function of real numbers, exactly (2 trials)`, or as far as points covered it."""
+    if found.relation == "equal":
+        return f"the same function of real numbers, exactly ({found.trials} trials)"
+    return f"the same function of real numbers where it was covered ({found.trials} trials; {found.reason})"
+
+
+def same_function_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of a difference between programs that mean the same; `reason` is what their values say."""
-    return f"the same function of real numbers, exactly ({trials} trials); {reason}"
+    return f"{_same_function(found)}; {reason}"
 
 
-def excusing_reason(trials: int, reason: str) -> str:
+def excusing_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of `rounding` where legal executions say nothing; `reason` is that of `unstable`."""
-    return f"the same function of real numbers, exactly ({trials} trials), which values do not show: {reason}"
+    return f"{_same_function(found)}, which values do not show: {reason}"
 
 
-def unexcused_reason(trials: int, why: str, reason: str) -> str:
+def unexcused_reason(found: EqualityRecord, why: str, reason: str) -> str:
     """The reason of `unstable` where equality alone is not enough; `why` says what it leaves open."""
-    return f"{reason}; the same function of real numbers, exactly ({trials} trials), but {why}"
+    return f"{reason}; {_same_function(found)}, but {why}"
 
 
-def harmful_reason(trials: int, reason: str) -> str:
+def harmful_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of `wrong` where the programs mean the same all the same."""
     return (
-        f"{reason}; both programs are the same function of real numbers ({trials} trials): how one of them "
+        f"{reason}; both programs are {_same_function(found)}: how one of them "
         "computes it loses the digits, or a tie or an overflow decides"
     )
 

@@ -125,6 +125,9 @@ def open_exact_search(
     trials = max((leaf.exact.trials for leaf in unequal if leaf.exact is not None), default=1)
     given = (trial.arguments,) if reference.runner.copies == 1 else ()
     points = Options(trials, options.seed, given=given)
+    shown = next((leaf.exact for leaf in unequal if leaf.exact is not None and leaf.exact.around), None)
+    if shown is not None and shown.seed is not None:
+        points = Options(1, shown.seed, given=given, most_points=1, around=shown.around)
     return open_search(reference, tested, [tuple(leaf.index) for leaf in unequal], points, budget)
 
 

@@ -282,6 +282,12 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             return "" if is_interpreted else "one side is no program that the reference's interpreter ran"
         return next((each.reason for each in found if each and each.relation == "refused"), "")
 
+    @property
+    def exact_gap(self) -> str:
+        """What no point covered at which the programs are the same function; empty where nothing is left."""
+        found = [leaf.exact for leaf in self.leaves if leaf.exact is not None]
+        return next((each.reason for each in found if each.relation == "equal where"), "")
+
     def as_functions(self) -> ModuleRecord:
         """The comparison where nothing but what the programs mean counts, however far their values are apart.
 

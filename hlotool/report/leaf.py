@@ -76,6 +76,8 @@ def leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
         yield "reason", leaf.reason
     if leaf.exact is not None and leaf.exact.relation == "refused":
         yield "exactly", f"nothing is known: {leaf.exact.reason}"
+    if leaf.exact is not None and leaf.exact.relation == "equal where":
+        yield "exactly", f"the same where it was covered: {leaf.exact.reason}"
     if leaf.mismatched and leaf.evidence is None:
         yield "mismatched", share(leaf.mismatched, leaf.total)
     if leaf.worst_absolute:

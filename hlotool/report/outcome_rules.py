@@ -63,6 +63,10 @@ _ABOUT = {
         "hlotool repro verify shows it again",
     ),
     "flaky": ("results differ from run to run", "hlotool bisect --repeats N"),
+    "equal where": (
+        "the same on all that was covered",
+        "the report names decisions that never went one of their ways",
+    ),
     "refused": ("nothing is known", "the message says what exact arithmetic cannot evaluate"),
     NOT_FINITE: (
         "a result holds NaN or an infinity",

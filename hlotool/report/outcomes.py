@@ -361,7 +361,12 @@ _CELLS = {
     "failed": (UNDOCUMENTED, State.FAILED),
 }
 
-_RELATIONS = {"equal": State.PASSED, "unequal": State.FAILED, "refused": State.SKIPPED}
+_RELATIONS = {
+    "equal": State.PASSED,
+    "equal where": State.SKIPPED,
+    "unequal": State.FAILED,
+    "refused": State.SKIPPED,
+}
 
 
 def _state(verdict: Verdict) -> State:

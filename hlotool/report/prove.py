@@ -12,6 +12,7 @@ from rich.text import Text
 
 from hlotool.findings.outputs import output_name
 from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
+from hlotool.replay.exact.sides import one_sided_text
 from hlotool.report.divergence import first_divergence
 from hlotool.report.links import path_text
 from hlotool.report.prove_records import ProveRecord
@@ -20,8 +21,13 @@ from hlotool.report.tables import Report, facts, plain_table
 from hlotool.report.words import at, plural, share
 
 #: Sign and style of each relation; the sign tells it apart where there is no colour.
-_LOOKS = {"equal": ("✓", "green"), "unequal": ("✗", "bold red"), "refused": ("?", "yellow")}
-#: Outputs of a pair that are shown unless everything is asked for.
+_LOOKS = {
+    "equal": ("✓", "green"),
+    "equal where": ("~", "yellow"),
+    "unequal": ("✗", "bold red"),
+    "refused": ("?", "yellow"),
+}
+#: Outputs of a pair, and decisions, that are shown unless everything is asked for.
 _SHOWN = 5
 
 
@@ -62,6 +68,7 @@ class ProveReport(Report[ProveRecord]):
         rows += [(output_name(leaf.index), _leaf_text(leaf)) for leaf in shown]
         if hidden := len(wanted) - len(shown):
             rows.append(("", f"{plural(hidden, 'more output')} (--verbose shows them)"))
+        rows += self._not_covered(pair)
         if pair.divergence_missing:
             rows.append(("where", f"not found: {pair.divergence_missing}"))
         if self.record.explain:
@@ -69,6 +76,16 @@ class ProveReport(Report[ProveRecord]):
         yield Padding(facts(rows), (0, 0, 0, 2))
         if pair.divergence is not None:
             yield Padding(first_divergence(pair.divergence), (1, 0, 0, 2))
+
+    def _not_covered(self, pair: ProvedRecord) -> Iterator[tuple[str, str]]:
+        """What the programs were not compared on."""
+        sides = [("first", one) for one in pair.left_one_sided]
+        sides += [("second", one) for one in pair.right_one_sided]
+        shown = sides if self.verbose else sides[:_SHOWN]
+        for program, one in shown:
+            yield "not covered", one_sided_text(program, one)
+        if hidden := len(sides) - len(shown):
+            yield "", f"{plural(hidden, 'more decision')} (--verbose shows them)"
 
     def _total(self) -> Text:
         counts = Counter(pair.relation for pair in self.record.pairs)
@@ -130,7 +147,8 @@ def _rests_on(pairs: list[ProvedRecord]) -> str:
     return (
         f"evaluated at {plural(worst.trials, 'random point')} of a finite field: an element of another"
         f" rational function of degree {worst.degree} passes for equal with probability"
-        f" {worst.error_probability:.1g}{_sampled(found)}{unknown}"
+        f" {worst.error_probability:.1g}, on the sides of decisions that the points took"
+        f"{_sampled(found)}{unknown}"
     )
 
 

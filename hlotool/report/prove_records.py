@@ -39,7 +39,10 @@ class ProveRecord(CommandRecord, frozen=True, kw_only=True):
 
 
 def prove_exit_code(record: ProveRecord) -> ExitCode:
-    """1 if a pair is unequal or a program has no partner, 0 if all are equal, else why nothing is known."""
+    """1 if a pair is unequal or a program has no partner, 0 if all are equal, else why that is not known.
+
+    5 where all are equal, and some only where it was covered.
+    """
     relations = {pair.relation for pair in record.pairs}
     if "unequal" in relations or record.only_left or record.only_right:
         return ExitCode.MISMATCH
@@ -47,4 +50,6 @@ def prove_exit_code(record: ProveRecord) -> ExitCode:
     for kind in (InputError, BackendFailed):
         if any(issubclass(getattr(errors, name), kind) for name in kinds):
             return kind.exit_code
-    return ExitCode.NOTHING_COMPARED if "refused" in relations else ExitCode.AGREE
+    if "refused" in relations:
+        return ExitCode.NOTHING_COMPARED
+    return ExitCode.INCONCLUSIVE if "equal where" in relations else ExitCode.AGREE

@@ -238,7 +238,8 @@ def exit_code_of(
 def is_unproved(module: ModuleRecord) -> bool:
     """Whether two programs agree that are not known to be the same function in every output."""
     is_program = module.stage_tested != REALITY
-    return is_program and module.verdict in verdict.AGREEING and module.exact_refusal != ""
+    is_open = module.exact_refusal != "" or module.exact_gap != ""
+    return is_program and module.verdict in verdict.AGREEING and is_open
 
 
 def versions() -> dict[str, str]:

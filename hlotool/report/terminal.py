@@ -202,7 +202,7 @@ def _exactness(run: RunRecord) -> Iterator[str]:
         )
     unknown = [module for module in run.modules if is_unproved(module)]
     if run.options.exact and unknown:
-        why = unknown[0].exact_refusal
+        why = unknown[0].exact_refusal or f"what was not covered: {unknown[0].exact_gap}"
         yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {why}"
 
 

@@ -40,6 +40,8 @@ class Options:
         most_points: that are taken for decisions of few elements; None for as many as these take.
         given: arguments whose integers and preds are taken in place of generated ones, in the first trials;
             where each device has its own, a tuple for each device.
+        around: binary logarithm of the sizes that numbers have at the points, up to a factor of 2^8.
+        covers: decisions that went one way get further points, on their other sides.
     """
 
     trials: int = 2
@@ -47,6 +49,8 @@ class Options:
     time_limit: float = 60.0
     given: Sequence[Sequence[Any]] = ()
     most_points: int | None = None
+    around: float = 0.0
+    covers: bool = True
 
 
 def point_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:

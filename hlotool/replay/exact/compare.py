@@ -18,10 +18,12 @@ from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, point_arguments
+from hlotool.replay.exact.covering import Further, on_other_sides, one_sided
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
+from hlotool.replay.exact.sides import Watched
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
@@ -46,7 +48,7 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     result = _attempt(reference, tested, options, least, deadline, first)
     doubt = ""
     for assumed in others:
-        if result.relation is Relation.EQUAL or result.refused or result.structural:
+        if result.is_equal or result.refused or result.structural:
             break
         if assumed.roots and result.relation is not Relation.UNEQUAL:
             continue  # it takes long, and what is refused for an unknown function hardly ever needs it
@@ -104,6 +106,7 @@ def _united(result: ExactResult, other: ExactResult) -> ExactResult:
         trials=min(result.trials, other.trials),
         laws=list(dict.fromkeys([*result.laws, *other.laws])),
         constants=list(dict.fromkeys([*result.constants, *other.constants])),
+        one_sided=list({side.identity: side for side in (*result.one_sided, *other.one_sided)}.values()),
     )
 
 
@@ -126,7 +129,13 @@ def _attempt(
 ) -> ExactResult:
     """What is found at the options' points, or at as many as there is time for, but at `least` so many."""
     trial = trial_of(reference.module, tested.module, assumed)
-    engine = FieldBackend(trial, deadline, assumed.inequalities)
+    watched: list[Watched] = []
+
+    def watching(module: Module, is_reference: bool) -> Watched:
+        watched.append(Watched(module, trial, is_reference))
+        return watched[-1]
+
+    engine = FieldBackend(trial, deadline, assumed.inequalities, watching)
     try:
         runners = reference.compiled_by(engine), tested.compiled_by(engine)
         if difference := _structural_difference(*runners):
@@ -136,6 +145,9 @@ def _attempt(
         found = _at_points(*runners, trial, assumed, reference.module, options, least)
         if not found:
             return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
+        further = Further([], options.around, ())
+        if all(leaf.relation is Relation.EQUAL for leaves in found for leaf in leaves):
+            further = _further(*runners, trial, reference.module, options, watched, assumed)
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
@@ -146,11 +158,13 @@ def _attempt(
     laws += ["√x √x = x"] if assumed.roots else []
     laws += sorted(law.value for law in engine.laws)
     return ExactResult(
-        leaves=explained([worst(leaf) for leaf in zip(*found)], *boxes),
-        trials=len(found),
+        leaves=explained([worst(leaf) for leaf in zip(*found, *further.found)], *boxes),
+        trials=len(found) + len(further.found),
         laws=laws,
         constants=_readings(trial.constants),
         boxes=boxes,
+        one_sided=further.one_sided,
+        around=further.around,
     )
 
 
@@ -177,7 +191,7 @@ def _at_points(
     for number in range(tried):
         try:
             arguments = point_arguments(inputs, reference, options, number)
-            leaves = at_point(reference, tested, arguments, trial, options.seed + number)
+            leaves = at_point(reference, tested, arguments, trial, options.seed + number, options.around)
         except (BackendTimeout, TooMuchWork):
             if assumed.roots or len(found) < least:
                 raise
@@ -193,6 +207,30 @@ def _at_points(
         if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
             break
     return []
+
+
+def _further(
+    reference: Runner,
+    tested: Runner,
+    trial: Trial,
+    module: Module,
+    options: Options,
+    watched: Sequence[Watched],
+    assumed: Assumed,
+) -> Further:
+    """What points on the other sides of decisions show of programs that are equal so far.
+
+    There are none where all that is under a root has to be a square: such points are searched for elsewhere.
+    """
+    if not options.covers or assumed.roots:
+        return Further([], options.around, one_sided(watched))
+    inputs = InputGenerator(module)
+
+    def at(point: Options) -> Sequence[LeafResult]:
+        arguments = point_arguments(inputs, reference, point, 0)
+        return at_point(reference, tested, arguments, trial, point.seed, point.around)
+
+    return on_other_sides(at, watched, options)
 
 
 def _takes_integers(module: Module) -> bool:
@@ -238,10 +276,10 @@ def _structural_difference(reference: Runner, tested: Runner) -> str:
 
 
 def at_point(
-    reference: Runner, tested: Runner, arguments: Sequence[Any], trial: Trial, seed: int
+    reference: Runner, tested: Runner, arguments: Sequence[Any], trial: Trial, seed: int, around: float
 ) -> list[LeafResult]:
-    """What every leaf of the result is at the point of `seed`."""
-    trial.restart(seed)
+    """What every leaf of the result is at the point of `seed`, with numbers of sizes `around`."""
+    trial.restart(seed, around)
     expected = reference.run(arguments)
     actual = tested.run(arguments, expected.value)
     left = list(flatten(reference.result, expected.value))

@@ -121,5 +121,5 @@ def _differing(
     if assumed.inequalities and not engine.laws:
         return None
     arguments = point_arguments(InputGenerator(reference.module), runners[0], options, number)
-    leaves = at_point(*runners, arguments, trial, options.seed + number)
+    leaves = at_point(*runners, arguments, trial, options.seed + number, options.around)
     return [leaf.index for leaf in leaves if leaf.relation is Relation.UNEQUAL]

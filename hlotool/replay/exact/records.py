@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotool.coverage.records import DecisionRecord
 from hlotool.findings.records import ErrorRecord, Record
 from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
@@ -79,7 +80,8 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         name: of the pair.
         left: file of the first program.
         right: file of the second one.
-        relation: `equal`, `unequal` or `refused`.
+        relation: `equal`, `equal where` (on all that was covered: some decision never went one of its ways),
+            `unequal` or `refused`.
         reason: why nothing is known, or what differs of their parameters or the structure of their results.
         leaves: one entry per output.
         trials: random points at which both were evaluated.
@@ -95,6 +97,10 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
         scaled: that both have smaller sizes than they have in the files, and the relation is one of those.
         left_boxes: unknown functions of the first program.
         right_boxes: unknown functions of the second one.
+        left_one_sided: decisions of the first program that never went one of their ways, at any point.
+        right_one_sided: likewise of the second one.
+        around: binary logarithm of the sizes that numbers have at the points that show the programs to be
+            unequal, up to a factor of 2^8.
         divergence: where programs that are unequal part: the first is taken for the one that is right.
         divergence_missing: why that was not found.
         error: of a program that could not be read or evaluated.
@@ -119,6 +125,9 @@ class ProvedRecord(Record, frozen=True, kw_only=True):
     scaled: ScaleRecord | None = None
     left_boxes: list[BoxRecord] = []
     right_boxes: list[BoxRecord] = []
+    left_one_sided: list[DecisionRecord] = []
+    right_one_sided: list[DecisionRecord] = []
+    around: float = 0.0
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     error: ErrorRecord | None = None
@@ -131,6 +140,7 @@ def proved_record(name: str, left: str, right: str, result: ExactResult, generat
         [BoxRecord(name=box.name, instruction=box.instruction, line=box.line) for box in side]
         for side in result.boxes
     ]
+    one_sided = result.not_covered if result.is_equal else ()
     return ProvedRecord(
         name=name,
         left=left,
@@ -146,6 +156,9 @@ def proved_record(name: str, left: str, right: str, result: ExactResult, generat
         generated_constants=generated,
         left_boxes=boxes[0],
         right_boxes=boxes[1],
+        left_one_sided=[side.record for side in one_sided if side.of_reference],
+        right_one_sided=[side.record for side in one_sided if not side.of_reference],
+        around=0.0 if result.is_equal else result.around,
         seconds=result.seconds,
     )
 

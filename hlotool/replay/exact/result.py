@@ -10,6 +10,7 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.residues import P
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics import thresholds
+from hlotool.replay.exact.sides import OneSided
 
 
 class Relation(enum.Enum):
@@ -17,6 +18,8 @@ class Relation(enum.Enum):
 
     #: The same function, up to a probability.
     EQUAL = "equal"
+    #: The same on what was covered: some decision never went one of its ways, and there they may differ.
+    EQUAL_WHERE = "equal where"
     #: Different functions: there is a witness.
     UNEQUAL = "unequal"
     #: Nothing is known, for a stated reason.
@@ -73,6 +76,10 @@ class ExactResult:
         laws: what had to be assumed beyond the laws of the field, in words.
         constants: how constants were read where not as what they are, as (constant, number, why).
         boxes: unknown functions of the reference, and of the tested program.
+        one_sided: decisions of either program that never went one of their ways, those that were not asked at
+            all among them.
+        counts_integers: integers were sampled widely enough for their decisions to count.
+        around: of the point that shows them to be unequal, see `Options`.
         seconds: that it took.
     """
 
@@ -83,15 +90,33 @@ class ExactResult:
     laws: Sequence[str] = ()
     constants: Sequence[tuple[str, str, str]] = ()
     boxes: tuple[Sequence[BlackBox], Sequence[BlackBox]] = field(default=((), ()))
+    one_sided: Sequence[OneSided] = ()
+    counts_integers: bool = False
+    around: float = 0.0
     seconds: float = 0.0
 
     @property
     def relation(self) -> Relation:
-        """Of the whole: equal if every leaf is, unequal if one is."""
+        """Of the whole: equal if every leaf is, everywhere; unequal if one is."""
         found = {leaf.relation for leaf in self.leaves}
         if self.structural or Relation.UNEQUAL in found:
             return Relation.UNEQUAL
-        return Relation.REFUSED if self.refused or Relation.REFUSED in found else Relation.EQUAL
+        if self.refused or Relation.REFUSED in found:
+            return Relation.REFUSED
+        return Relation.EQUAL_WHERE if self.not_covered else Relation.EQUAL
+
+    @property
+    def not_covered(self) -> Sequence[OneSided]:
+        """The one-sided decisions on whose other sides equal programs may differ.
+
+        A decision that was not asked stands behind another one that is one-sided.
+        """
+        return [s for s in self.one_sided if s.was_asked and (s.is_of_floats or self.counts_integers)]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every leaf is equal at all points, whatever they cover."""
+        return self.relation in (Relation.EQUAL, Relation.EQUAL_WHERE)
 
     @property
     def degree(self) -> int:

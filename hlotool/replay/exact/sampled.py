@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
+from hlotool.directed.extents import extent_sets
 from hlotool.directed.sets import InputSet
 from hlotool.ir.types import ArrayShape
 from hlotool.replay.devices.runners import Runner
@@ -21,6 +23,7 @@ from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.exact.arguments import Options, Side, number_arguments
 from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.replay.exact.sides import both
 from hlotool.replay.program import Program
 from hlotool.replay.set_budget import Allowed, Limits
 from hlotool.values.flatten import flatten
@@ -33,6 +36,9 @@ _MOST: Final = 16
 #: Work of making them: so many times what the comparison was, and as much in any case.
 _FACTOR: Final = 1.0
 _LEAST: Final = 0.5 * UNITS_PER_SECOND
+#: Sets of integers where widths end, those beyond which loops may be long, and seconds for all of these.
+_MOST_EXTENTS: Final = 64
+_FOR_LARGE: Final = 8.0
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
@@ -66,16 +72,39 @@ def on_further_sets(
         options: of that comparison.
         work: units that it was.
     """
+    result = replace(result, counts_integers=True)
     end = time.monotonic() + options.time_limit - result.seconds
     limits = Limits(Allowed(_LEAST + _FACTOR * work, _SHARE * (end - time.monotonic())))
     sets = list(_others(reference, max(1, result.trials), options, limits))
-    if not sets:
+    small, large = _extents(reference, tested, options)
+    sampled = _on_sets(reference, tested, result, options, [*small, *sets], end)
+    end = min(end, time.monotonic() + _FOR_LARGE)
+    for one in large if sampled.shown_by is None else ():
+        found = _on_sets(reference, tested, sampled.result, options, [one], end)
+        sampled = replace(found, sets=sampled.sets + found.sets)
+        if found.shown_by is not None or not found.sets:
+            break  # those that follow take longer still
+    return sampled
+
+
+def _on_sets(
+    reference: Program,
+    tested: Side,
+    result: ExactResult,
+    options: Options,
+    sets: Sequence[InputSet],
+    end: float,
+) -> Sampled:
+    """`result`, of equal programs, after some sets, until `end` in `time.monotonic`."""
+    if not sets or time.monotonic() >= end:
         return Sampled(result)
     together = compare(
         reference, tested, _options(options, sets, options.seed, _SHARE * (end - time.monotonic()))
     )
-    if together.relation is Relation.EQUAL:
-        return Sampled(replace(result, seconds=result.seconds + together.seconds), len(sets))
+    if together.is_equal:
+        seconds = result.seconds + together.seconds
+        sides = both(result.one_sided, together.one_sided)
+        return Sampled(replace(result, seconds=seconds, one_sided=sides), len(sets))
     # One of them shows it, or cannot be evaluated, which says nothing of the others.
     count = 0
     for number, one in enumerate(sets):
@@ -87,14 +116,30 @@ def on_further_sets(
         count += found.relation is not Relation.REFUSED
         if found.relation is Relation.UNEQUAL:
             return Sampled(found, count, one, alone)
+        if found.is_equal:
+            result = replace(result, one_sided=both(result.one_sided, found.one_sided))
     return Sampled(result, count)
+
+
+def _extents(reference: Program, tested: Side, options: Options) -> tuple[list[InputSet], list[InputSet]]:
+    """Sets of integers where widths and signs end, small ones and those that may be long loops.
+
+    There are none for devices with arguments of their own.
+    """
+    if reference.runner.copies > 1:
+        return [], []
+    plain = number_arguments(InputGenerator(reference.module), reference.runner, options, 0)
+    found = list(islice(extent_sets([reference.module, tested.module], plain), _MOST_EXTENTS))
+    return [one for one in found if not one.is_hard], [one for one in found if one.is_hard]
 
 
 def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: float) -> Options:
     """A point for each set and no more."""
     count = len(sets)
     given = [one.values for one in sets]
-    return replace(options, trials=count, most_points=count, seed=seed, time_limit=seconds, given=given)
+    return replace(
+        options, trials=count, most_points=count, seed=seed, time_limit=seconds, given=given, covers=False
+    )
 
 
 def _others(reference: Program, points: int, options: Options, limits: Limits) -> Iterator[InputSet]:

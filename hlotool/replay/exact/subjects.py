@@ -77,7 +77,7 @@ class Points:
     def _point(self, number: int) -> _Point:
         reference, tested = self._programs
         trial = trial_of(reference.module, tested.module, self._assumed)
-        trial.restart(self._options.seed + number)
+        trial.restart(self._options.seed + number, self._options.around)
         engine = FieldBackend(trial, knows_signs=self._assumed.inequalities)
         # What the reference folds explains constants of the other program: it is compiled first.
         runner = reference.compiled_by(engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -86,7 +86,8 @@ def prove(task: ProveTask) -> ProvedRecord:
         result = compare(reference, tested, options)
         sampled = Sampled(result)
         is_sampled = task.further_sets and not options.given
-        if is_sampled and result.relation is Relation.EQUAL:
+        options = _showing(options, result)
+        if is_sampled and result.is_equal:
             sampled = on_further_sets(reference, tested, result, options, work_done() - before)
             result, options = sampled.result, sampled.options or options
         if result.relation is Relation.UNEQUAL and (why := doubt(reference.module, tested.module)):
@@ -101,6 +102,14 @@ def prove(task: ProveTask) -> ProvedRecord:
         if isinstance(error, BackendFailed) and error.here:
             raise
         return failed_record(task, error, time.monotonic() - began)
+
+
+def _showing(options: Options, result: ExactResult) -> Options:
+    """The options of the point that shows a difference, where numbers have sizes of their own there."""
+    seeds = [leaf.witness.seed for leaf in result.leaves if leaf.witness is not None]
+    if not result.around or not seeds:
+        return options
+    return replace(options, trials=1, seed=seeds[0], around=result.around, most_points=1)
 
 
 def _with_divergence(

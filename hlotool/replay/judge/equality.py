@@ -8,6 +8,8 @@ It does not see what is no property of real numbers: roundings (a narrower type,
 square of a sum), overflow and NaN, ties, signs of zero. Integers and the branches that are taken it sees only
 at the points that were drawn. And what it calls unequal may rest on a law that it does not know. Hence:
 
+What no point covered (`exact.sides`) the reason names, and says no more than that.
+
 1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
    `wrong` needs an ensemble that does not reach the result.
 2. It acquits nobody. What is out of reach of legal executions stays `wrong` if the programs are equal, and
@@ -30,7 +32,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.verdict import DIFFERING, Verdict
@@ -50,11 +52,15 @@ from hlotool.replay.judge.judgement import Judgement, Leaf
 from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
 if TYPE_CHECKING:
-    from hlotool.replay.exact.result import LeafResult
+    from hlotool.replay.exact.result import ExactResult, LeafResult
 
 #: Verdicts of what is as close as the same function may be, and of what this room has something to say.
 _CLOSE = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
 _IN_QUESTION = frozenset({Verdict.AGREE, Verdict.ROUNDING, Verdict.UNSTABLE})
+
+
+#: One-sided decisions that a reason names.
+_SHOWN: Final = 2
 
 
 class Equality:
@@ -98,7 +104,7 @@ class Equality:
             return self._refused("it is too much work")
         if reason := result.refused or result.structural:
             return self._refused(reason)
-        return {leaf.index: _record(leaf, result.trials) for leaf in result.leaves}
+        return {leaf.index: _record(leaf, result) for leaf in result.leaves}
 
     def _refused(self, reason: str) -> dict[ShapeIndex, EqualityRecord]:
         refused = EqualityRecord(relation="refused", reason=reason)
@@ -108,7 +114,7 @@ class Equality:
         """What is said of a leaf of which legal executions say nothing, and which is the same function."""
         tested = self._judgement.tested
         if tested is None or coarsest(tested.module) > coarsest(self._judgement.reference.module):
-            reason = unexcused_reason(found.trials, "rounded more coarsely", said.reason)
+            reason = unexcused_reason(found, "rounded more coarsely", said.reason)
             return replace(said, reason=reason, exact=found)
         decides = leaf.facts.decision is not None or not leaf.is_inexact
         if decides and found.trials < thresholds.MOST_POINTS.value and self._again is not None:
@@ -117,9 +123,9 @@ class Equality:
                 return replace(said, reason=other_function_reason(again, said), exact=again)
             if again.relation == "refused":
                 why = f"at too few points for what comparisons decide: {again.reason}"
-                return replace(said, reason=unexcused_reason(found.trials, why, said.reason), exact=found)
+                return replace(said, reason=unexcused_reason(found, why, said.reason), exact=found)
             found = again
-        reason = excusing_reason(found.trials, said.reason)
+        reason = excusing_reason(found, said.reason)
         return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=found)
 
     def weighed(self, outputs: Sequence[Leaf], said: Sequence[LeafComparison]) -> list[LeafComparison]:
@@ -149,8 +155,8 @@ class Equality:
         if said.verdict is Verdict.UNSTABLE:
             return self._weighed_unstable(leaf, said, found)
         if said.verdict is Verdict.WRONG:
-            return replace(said, reason=harmful_reason(found.trials, said.reason), exact=found)
-        return replace(said, reason=same_function_reason(found.trials, said.reason), exact=found)
+            return replace(said, reason=harmful_reason(found, said.reason), exact=found)
+        return replace(said, reason=same_function_reason(found, said.reason), exact=found)
 
     def _demanded(self, said: LeafComparison) -> LeafComparison:
         """The verdict where nothing but the same function will do."""
@@ -175,11 +181,16 @@ def _is_clear(evidence: EvidenceRecord) -> bool:
     return evidence.wide == "outside" and ratio > thresholds.CERTAIN_IN_F64.value
 
 
-def _record(leaf: LeafResult, trials: int) -> EqualityRecord:
+def _record(leaf: LeafResult, result: ExactResult) -> EqualityRecord:
+    one_sided = result.not_covered
+    is_partly = result.is_equal and bool(one_sided)
+    witness = leaf.witness if result.around and not result.is_equal else None
     return EqualityRecord(
-        relation=leaf.relation.value,
-        trials=trials,
+        relation="equal where" if is_partly else leaf.relation.value,
+        trials=result.trials,
         differing=leaf.differing,
         total=leaf.total,
-        reason=leaf.reason,
+        reason="; ".join(map(str, one_sided[:_SHOWN])) if is_partly else leaf.reason,
+        around=0.0 if witness is None else result.around,
+        seed=None if witness is None else witness.seed,
     )
