@@ -6,21 +6,16 @@ A counter that lost its upper bits, its sign or what lies beyond a limit counts 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.interval import Interval
-from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.backends.base import Value
 from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
-from hlotool.directed.long_loops import counts, is_moderate
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
-from hlotool.workers.work_limit import UNITS_PER_SECOND
 
 #: What no type or mask cuts off, and what one more bit is needed for; the sizes of counters come first.
 _EXTENTS: Final = (0, -1, 1, 2, 127, 128, 255, 256, -128, -129, 1000, 32767, 32768, 65535, 65536)
@@ -29,11 +24,6 @@ _WIDE: Final = (1 << 20, 1 << 24, (1 << 31) - 1, -(1 << 31), 1 << 32, 1 << 40)
 _CONSTANTS: Final = 8
 #: Sets of arrays, in which such numbers are mixed.
 _MIXED: Final = 3
-#: Where loops depend on arguments, numbers above the first are these alone, and a run may be so much work, in
-#: units: a thousand small iterations.
-_FEW: Final = 1000
-_COUNTS: Final = (1 << 15, 1 << 16)
-_LONGEST: Final = 0.03 * UNITS_PER_SECOND
 #: The golden ratio in 32 bits: its multiples visit the numbers in turn, and differ from array to array.
 _STEP: Final = 0x9E3779B1
 
@@ -48,28 +38,16 @@ def extent_sets(modules: Sequence[Module], plain: Sequence[Value]) -> Iterator[I
         plain: the plain arguments.
     """
     module, numbers = modules[0], _numbers(modules)
-    has_loops = any(i.opcode == "while" and static_trip_count(i) is None for i in module.instructions())
-    if has_loops:
-        numbers = [n for n in numbers if -2 < n <= _FEW or n in _COUNTS or n == -129]
     leaves = [leaf for leaf in leaves_of(module, plain) if _is_open(leaf)]
     arrays = [leaf for leaf in leaves if leaf.plain.size > 1]
-    for turn in range(_MIXED if arrays and not has_loops else 0):
+    for turn in range(_MIXED if arrays else 0):
         chosen = {id(leaf): _mixed(leaf, numbers, turn * len(arrays) + n) for n, leaf in enumerate(arrays)}
         yield from _set(f"extents {turn + 1}", module, plain, chosen, arrays)
-    # Arguments, and signs, by which loops run for too long, or for ever.
-    endless: set[tuple[int, bool]] = set()
     for number in numbers:
         for leaf in leaves:
-            place = id(leaf), number < 0
-            if leaf.plain.size != 1 or not _fitting(leaf, [number]) or place in endless:
-                continue
-            array = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
-            is_hard = has_loops and not 0 <= number <= 2
-            for one in _set(f"{number} in {leaf.name}", module, plain, {id(leaf): array}, [leaf]):
-                if not is_hard or is_moderate(module, one.values, _LONGEST):
-                    yield replace(one, is_hard=is_hard)
-                else:
-                    endless.add(place)
+            if leaf.plain.size == 1 and _fitting(leaf, [number]):
+                array = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
+                yield from _set(f"{number} in {leaf.name}", module, plain, {id(leaf): array}, [leaf])
 
 
 def _set(
@@ -108,8 +86,7 @@ def _is_open(leaf: Leaf) -> bool:
 def _fitting(leaf: Leaf, numbers: Sequence[int]) -> list[int]:
     """Those that the type holds and the program allows."""
     low, high = integer_limits(leaf.element_type)
-    # The bounds of counts keep loops short; those that do not end are found out.
-    required = Interval() if counts(leaf) else leaf.as_required.bounds
+    required = leaf.as_required.bounds
     return [
         n for n in numbers if low <= n <= high and required.low <= n <= required.high and n != required.avoid
     ]

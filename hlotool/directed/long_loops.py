@@ -36,20 +36,19 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
     """
     leaves = leaves_of(module, plain)
     for leaf in leaves:
-        if not counts(leaf):
+        if not _counts(leaf):
             continue
 
         def choose(other: Leaf, leaf: Leaf = leaf) -> Array | None:
             return _beyond_half(leaf) if other is leaf else None
 
         values, changed = with_chosen(module, plain, leaves, choose)
-        if changed and is_moderate(module, values, _LONGEST):
+        if changed and _is_moderate(module, values):
             odd = (OUT_OF_RANGE,) if leaf.is_index else ()
             yield InputSet(f"long loop by {leaf.name}", values, odd, is_hard=True)
 
 
-def counts(leaf: Leaf) -> bool:
-    """Whether an argument says how often a loop runs."""
+def _counts(leaf: Leaf) -> bool:
     is_count = any(purpose.startswith(TRIP_COUNT) for purpose in leaf.constraint.purposes)
     is_wide = leaf.element_type.is_integer and leaf.element_type.bits >= _LEAST_BITS
     return is_count and is_wide and leaf.plain.size == 1
@@ -63,11 +62,11 @@ def _beyond_half(leaf: Leaf) -> Array | None:
     return np.full(leaf.plain.shape, int(high) + (1 << 16), dtype_of(leaf.element_type))
 
 
-def is_moderate(module: Module, values: Sequence[Value], longest: float) -> bool:
-    """Whether a run of the program is no more than `longest` units of work; loops in loops seldom are."""
+def _is_moderate(module: Module, values: Sequence[Value]) -> bool:
+    """Whether a run of the program is as much work as it may be, or less; loops in loops seldom are."""
     spend(of_reading(module))
     try:
-        with work_limit(longest):
+        with work_limit(_LONGEST):
             NumpyBackend().compile(module).run(values)
     except TooMuchWork:
         spend(0)  # raises again where somebody else's limit is reached

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from hlotool.analysis.trip_counts import static_trip_count
 from hlotool.directed.extents import extent_sets
 from hlotool.directed.sets import InputSet
+from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.devices.sets import further_sets
@@ -36,9 +38,8 @@ _MOST: Final = 16
 #: Work of making them: so many times what the comparison was, and as much in any case.
 _FACTOR: Final = 1.0
 _LEAST: Final = 0.5 * UNITS_PER_SECOND
-#: Sets of integers where widths end, those beyond which loops may be long, and seconds for all of these.
+#: Sets of integers where widths end.
 _MOST_EXTENTS: Final = 64
-_FOR_LARGE: Final = 8.0
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
@@ -76,15 +77,7 @@ def on_further_sets(
     end = time.monotonic() + options.time_limit - result.seconds
     limits = Limits(Allowed(_LEAST + _FACTOR * work, _SHARE * (end - time.monotonic())))
     sets = list(_others(reference, max(1, result.trials), options, limits))
-    small, large = _extents(reference, tested, options)
-    sampled = _on_sets(reference, tested, result, options, [*small, *sets], end)
-    end = min(end, time.monotonic() + _FOR_LARGE)
-    for one in large if sampled.shown_by is None else ():
-        found = _on_sets(reference, tested, sampled.result, options, [one], end)
-        sampled = replace(found, sets=sampled.sets + found.sets)
-        if found.shown_by is not None or not found.sets:
-            break  # those that follow take longer still
-    return sampled
+    return _on_sets(reference, tested, result, options, [*_extents(reference, tested, options), *sets], end)
 
 
 def _on_sets(
@@ -121,16 +114,21 @@ def _on_sets(
     return Sampled(result, count)
 
 
-def _extents(reference: Program, tested: Side, options: Options) -> tuple[list[InputSet], list[InputSet]]:
-    """Sets of integers where widths and signs end, small ones and those that may be long loops.
+def _extents(reference: Program, tested: Side, options: Options) -> list[InputSet]:
+    """Sets of integers where widths and signs end, small ones first.
 
-    There are none for devices with arguments of their own.
+    There are none for devices with arguments of their own, nor where arguments decide how often a loop goes
+    round: a number that is no count of steps to the program may make it run for ever.
     """
-    if reference.runner.copies > 1:
-        return [], []
+    modules = (reference.module, tested.module)
+    if reference.runner.copies > 1 or any(map(_has_open_loops, modules)):
+        return []
     plain = number_arguments(InputGenerator(reference.module), reference.runner, options, 0)
-    found = list(islice(extent_sets([reference.module, tested.module], plain), _MOST_EXTENTS))
-    return [one for one in found if not one.is_hard], [one for one in found if one.is_hard]
+    return list(islice(extent_sets(modules, plain), _MOST_EXTENTS))
+
+
+def _has_open_loops(module: Module) -> bool:
+    return any(i.opcode == "while" and static_trip_count(i) is None for i in module.instructions())
 
 
 def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: float) -> Options:
