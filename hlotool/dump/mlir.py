@@ -81,7 +81,12 @@ def _converted(content: bytes, name: str) -> bytes:
     _logger.info("run %s for %s, %g s at most", _CHILD.name, name, TIMEOUT)
     try:
         child = subprocess.run(
-            [sys.executable, str(_CHILD)], input=content, capture_output=True, timeout=TIMEOUT, check=False
+            # -P: what lies beside the child is no library of its; Python 3.14 has a package `compression`, too.
+            [sys.executable, "-P", str(_CHILD)],
+            input=content,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise DumpError(f"{name}: XLA did not read this StableHLO within {TIMEOUT:g} s") from error

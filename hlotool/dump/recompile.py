@@ -122,8 +122,9 @@ def _run(text: str, options: str, flags: list[str]) -> None:
 def _run_once(text: str, options: str, flags: list[str]) -> str:
     """What the child wrote to stderr."""
     environment = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, str(_CHILD), options]
-    _logger.info("run %s, %g s at most", " ".join(command[:2]), TIMEOUT)
+    # -P: what lies beside the child is no library of its; Python 3.14 has a package `compression`, too.
+    command = [sys.executable, "-P", str(_CHILD), options]
+    _logger.info("run %s, %g s at most", " ".join(command[:3]), TIMEOUT)
     try:
         child = subprocess.run(
             command, input=text.encode(), env=environment, capture_output=True, timeout=TIMEOUT, check=False

@@ -179,7 +179,11 @@ def _trace_crashes() -> None:
     """Let a fatal signal leave a Python traceback in the log."""
     import faulthandler
 
-    faulthandler.enable(sys.stderr)
+    if sys.version_info >= (3, 14):
+        # Addresses of C, which tell nothing without symbols, would push what the library said out of the log.
+        faulthandler.enable(sys.stderr, c_stack=False)
+    else:
+        faulthandler.enable(sys.stderr)
 
 
 def resolve(function: str) -> Callable[[Any], Any]:
