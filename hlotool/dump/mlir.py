@@ -81,7 +81,7 @@ def _converted(content: bytes, name: str) -> bytes:
     _logger.info("run %s for %s, %g s at most", _CHILD.name, name, TIMEOUT)
     try:
         child = subprocess.run(
-            # -P: what lies beside the child is no library of its; Python 3.14 has a package `compression`, too.
+            # -P: what lies beside the child is no library; Python 3.14 has a package `compression`, too.
             [sys.executable, "-P", str(_CHILD)],
             input=content,
             capture_output=True,

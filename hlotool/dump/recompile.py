@@ -122,7 +122,7 @@ def _run(text: str, options: str, flags: list[str]) -> None:
 def _run_once(text: str, options: str, flags: list[str]) -> str:
     """What the child wrote to stderr."""
     environment = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
-    # -P: what lies beside the child is no library of its; Python 3.14 has a package `compression`, too.
+    # -P: what lies beside the child is no library; Python 3.14 has a package `compression`, too.
     command = [sys.executable, "-P", str(_CHILD), options]
     _logger.info("run %s, %g s at most", " ".join(command[:3]), TIMEOUT)
     try:
