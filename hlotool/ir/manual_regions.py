@@ -13,7 +13,13 @@ from typing import Final, TypeAlias
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import copied
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION, manual_names, stated_shardings
+from hlotool.ir.partitioning import (
+    ENTERS_REGION,
+    LEAVES_REGION,
+    manual_inside,
+    manual_names,
+    stated_shardings,
+)
 from hlotool.ir.types import TupleShape
 
 #: Target of the custom call that stands for a region; its `called_computations` is the region, which returns
@@ -115,11 +121,8 @@ def _region(instructions: list[Instruction], varying: set[Instruction]) -> Regio
 
 def _manual_axes(border: Instruction) -> object:
     """What a border says of the axes along which its region is manual, to be compared with other borders."""
-    if (text := border.frontend_attribute("xla.sdy.manual_axes")) is not None:
-        return text
-    inside = [border] if border.custom_call_target in ENTERS_REGION else border.operands
-    stated = (sharding for value in inside for sharding in stated_shardings(value))
-    return frozenset().union(*(manual_names(sharding) for sharding in stated if sharding is not None))
+    text = border.frontend_attribute("xla.sdy.manual_axes")
+    return manual_inside(border) if text is None else text
 
 
 def _stays_manual(border: Instruction) -> bool:
@@ -206,8 +209,7 @@ class _Outliner:
 def _region_computation(name: str, region: Region) -> Computation:
     copies: dict[Instruction, Instruction] = {}
     for number, value in enumerate(region.inputs):
-        stated = None if isinstance(value.shape, TupleShape) else stated_shardings(value)[0]
-        sharding = stated or value.sharding
+        sharding = value.sharding if isinstance(value.shape, TupleShape) else stated_shardings(value)[0]
         attributes: dict[str, AttributeValue] = {} if sharding is None else {"sharding": sharding}
         copies[value] = Instruction(
             value.name, "parameter", value.shape, (), attributes, parameter_number=number, line=value.line

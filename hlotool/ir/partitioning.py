@@ -50,6 +50,13 @@ def manual_names(sharding: Sharding) -> frozenset[str]:
     return frozenset(axis.name for axis in named.manual)
 
 
+def manual_inside(border: Instruction) -> frozenset[str]:
+    """The axes along which a region is manual, as the shardings on the inside of its border name them."""
+    inside = [border] if border.custom_call_target in ENTERS_REGION else border.operands
+    stated = (sharding for value in inside for sharding in stated_shardings(value))
+    return frozenset().union(*(manual_names(sharding) for sharding in stated if sharding is not None))
+
+
 def has_manual_regions(module: Module) -> bool:
     """Whether parts of a program on global arrays are written for a device."""
     borders = ENTERS_REGION | LEAVES_REGION

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import ENTERS_REGION, manual_names, stated_shardings
+from hlotool.ir.partitioning import ENTERS_REGION, manual_inside, stated_shardings
 from hlotool.parse.sdy import module_meshes, parse_manual_axes, parse_shardings
 
 #: Borders in Shardy's words; those of GSPMD have none.
@@ -64,15 +64,14 @@ def border_of(call: Instruction, meshes: Mapping[str, Mesh]) -> Border:
             return Border(parse_shardings(text, meshes), manual)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
-    of_operands = [one for operand in call.operands for one in stated_shardings(operand)[:1]]
-    of_results = stated_shardings(call)
-    outside, inside = (of_operands, of_results) if enters else (of_results, of_operands)
+    of_operands = (one for operand in call.operands for one in stated_shardings(operand)[:1])
+    outside = tuple(of_operands) if enters else stated_shardings(call)
     if call.custom_call_target not in _SHARDY:
-        return Border(tuple(outside), None)
-    names = frozenset().union(*(manual_names(one) for one in inside if one is not None))
+        return Border(outside, None)
+    names = manual_inside(call)
     if not names:
         raise ValueError("no sharding at the border says which axes are manual")
-    return Border(tuple(outside), names)
+    return Border(outside, names)
 
 
 def meshes_of(module: Module) -> tuple[Mesh, ...]:
