@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import select
 import shlex
 import shutil
 import signal
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from hlotool.report.exec_records import ExecRecord
 
 MAGIC = "hlotool"
+
+#: Seconds after which an interrupt is noticed that came while a cell writes nothing.
+LOOKS_UP = 0.5
 
 
 class DisplayHook(Protocol):
@@ -177,7 +181,12 @@ def _is_shown(process: subprocess.Popen[bytes]) -> bool:
     assert isinstance(process.stderr, io.BufferedReader)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     try:
-        while chunk := process.stderr.read1():
+        while True:
+            # An interrupt that another thread of this process takes ends no read of this one: so it looks up.
+            if not select.select([process.stderr], [], [], LOOKS_UP)[0]:
+                continue
+            if not (chunk := process.stderr.read1()):
+                break
             sys.stdout.write(decoder.decode(chunk))
             sys.stdout.flush()
     except KeyboardInterrupt:
