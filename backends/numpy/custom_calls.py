@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from inspect import getdoc
 
+from hlotool.backends.numpy.backward_errors import Stability
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
 from hlotool.ir.module import Computation, Instruction, Module
@@ -62,9 +63,12 @@ CUSTOM_CALLS: dict[str, Rule] = {}
 #: Those whose model computes in the types of the operands and results it is given.
 _WIDENING: set[str] = set()
 
+#: Factorisations, and how they are stable.
+_STABLE: dict[str, Stability] = {}
+
 #: Calls that carry what they do as called computation: operations that XLA's builder expands, and kernels
-#: generated from HLO (early versions of XLA; now they are fusions).
-_COMPOSITES = ("xla_builder.", "__triton")
+#: generated from HLO (early versions of XLA; now they are fusions), and what a TPU has its host compute.
+_COMPOSITES = ("xla_builder.", "__triton", "HostExecute")
 
 #: In an error, the lines of so many calls of one target are listed.
 _LISTED_LINES = 4
@@ -88,16 +92,22 @@ class Target:
     source: str
 
 
-def custom_call(*targets: str, widens: bool = False) -> Callable[[Rule], Rule]:
+def custom_call(
+    *targets: str, widens: bool = False, stable: Stability | None = None
+) -> Callable[[Rule], Rule]:
     """Register a function as the lowering of `targets`; a second one for the same target is an error.
 
     Args:
         targets: as modules write them.
         widens: the model works on f64 in the place of every float, operands and results, and computes
             in f64 then; what the declared types mean besides rounding, it reads from `declared_types`.
+        stable: it factorises its operands, and any legal execution is an exact one of operands that are
+            a little off by this measure.
     """
     if widens:
         _WIDENING.update(targets)
+    if stable is not None:
+        _STABLE.update(dict.fromkeys(targets, stable))
     return by_name(CUSTOM_CALLS, targets)
 
 
@@ -106,6 +116,11 @@ def computes_wide(instruction: Instruction) -> bool:
     if instruction.custom_call_target not in CUSTOM_CALLS:
         _load_libraries()
     return instruction.custom_call_target in _WIDENING
+
+
+def backward_stability(instruction: Instruction) -> Stability | None:
+    """How the factorisation is stable that an instruction calls; None where it calls none."""
+    return _STABLE.get(instruction.custom_call_target) if instruction.opcode == "custom-call" else None
 
 
 @lowers("custom-call")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hlotool.analysis.work import Prices
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.loop_fusion import Unit, fused
@@ -12,8 +14,10 @@ from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
+from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import MISFITS, Computation, Instruction, Module
 from hlotool.ir.types import ElementType
 
@@ -77,12 +81,19 @@ class Lowering:
         """The kernel of one instruction."""
         rule = self.rule(instruction)
         try:
-            made = rule(instruction, self)
+            made = self._converting(instruction, rule(instruction, self))
             return made if self._policy is None else self._policy.kernel(instruction, made)
         except VerificationError as error:
             if error.rule not in MISFITS:
                 raise
             raise self.unsupported(instruction, error.message) from None
+
+    def _converting(self, instruction: Instruction, kernel: Kernel) -> Kernel:
+        """The kernel, with its result in the type that is stated: floats of several widths may meet in it."""
+        if implied_source(instruction) is None or not callable(kernel):
+            return kernel
+        dtype = dtype_of(self.held_in(instruction.element_type))
+        return lambda *operands: np.asarray(kernel(*operands)).astype(dtype, copy=False)
 
     def unsupported(self, instruction: Instruction, reason: str) -> Unsupported:
         """The error that says why `instruction` cannot be executed."""

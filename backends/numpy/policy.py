@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, TypeAlias
 
+from hlotool.backends.numpy.backward_errors import PerturbMatrices, Stability
 from hlotool.backends.numpy.changes import (
     Change,
     NormalisationOfTerms,
@@ -31,7 +32,7 @@ from hlotool.backends.numpy.changes import (
     SumOfZeros,
     VarianceOfSquares,
 )
-from hlotool.backends.numpy.custom_calls import computes_wide
+from hlotool.backends.numpy.custom_calls import backward_stability, computes_wide
 from hlotool.backends.numpy.flushed_products import FlushedProducts, sums_products
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
@@ -91,7 +92,7 @@ class Policy:
 _BY_PARTS = frozenset({"add", "convert", "subtract"})
 
 _Changes: TypeAlias = Mapping[int, Change]
-_Terms: TypeAlias = "Mapping[int, Perturb | PerturbTerms]"
+_Terms: TypeAlias = "Mapping[int, Perturb | PerturbMatrices | PerturbTerms]"
 
 
 class KernelPolicy:
@@ -203,6 +204,8 @@ class KernelPolicy:
 
     def _terms(self, origin: Instruction, part: ArrayShape, is_wide: bool) -> _Terms:
         """What happens to the operands that are summed or raised, in their declared types or in f64."""
+        if (stability := backward_stability(origin)) is not None:
+            return self._of_matrices(origin, part, stability, is_wide)
         error = self._term_error(origin, part)
         if not error.relative:
             return {}
@@ -216,6 +219,15 @@ class KernelPolicy:
             if isinstance(shape := origin.operands[number].shape, ArrayShape)
             and shape.element_type.is_inexact
         }
+
+    def _of_matrices(
+        self, origin: Instruction, part: ArrayShape, stability: Stability, is_wide: bool
+    ) -> dict[int, PerturbMatrices]:
+        """Of a matrix of m rows and n columns m·n roundings meet in an element (Higham, theorem 19.4)."""
+        kind = ElementType.F64 if is_wide else part.element_type.real_part
+        roundings = max(prod(o.array_shape.dims[-2:]) for o in origin.operands)
+        change = PerturbMatrices(self._noise, order_error(roundings, kind), stability)
+        return dict.fromkeys(range(len(origin.operands)), change)
 
     def _of_terms(
         self, origin: Instruction, part: ArrayShape, error: Error, is_wide: bool

@@ -15,6 +15,7 @@ from math import prod
 from hlotool.analysis import custom_calls
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
+from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
@@ -97,18 +98,20 @@ def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
     """One ulp at 1 of the rounding that the instruction does; 0 when its result is exact."""
     opcode, own = instruction.opcode, epsilon(target)
     if opcode == "convert":
-        return _convert_epsilon(instruction.operands[0].shape, target)
+        return _convert_epsilon(instruction.operands[0].element_type, target)
     if opcode == "reduce-precision":
         return max(own, 2.0 ** -instruction.integer("mantissa_bits"))
     if opcode in ("dot", "ragged-dot", "scaled-dot"):
         algorithm = instruction.text("algorithm", "").removeprefix("dot_")
         return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
-    return own if does_arithmetic(instruction) else 0.0
+    if does_arithmetic(instruction):
+        return own
+    source = implied_source(instruction)
+    return 0.0 if source is None else _convert_epsilon(source, target)
 
 
-def _convert_epsilon(source: Shape, target: ElementType) -> float:
-    assert isinstance(source, ArrayShape)
-    own, given = epsilon(target), source.element_type
+def _convert_epsilon(given: ElementType, target: ElementType) -> float:
+    own = epsilon(target)
     if given.is_inexact:
         return own if own > epsilon(given) else 0.0
     fits = given.bits <= 1 - math.log2(own) or given is ElementType.PRED

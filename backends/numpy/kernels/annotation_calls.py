@@ -61,13 +61,15 @@ def _poison(shape: ArrayShape) -> Array:
 
 @custom_call("X64Combine")
 def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """A 64-bit integer from its low and high half, a complex number from its real and imaginary part.
+    """A 64-bit integer from its low and high half, a complex number from its parts, f64 from two terms in f32.
 
     XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
     """
     target = instruction.element_type
     if target is ElementType.C64:
         return compose
+    if target is ElementType.F64:
+        return lambda leading, rest: leading.astype(np.float64) + rest.astype(np.float64)
     if not (target.is_integer and target.bits == 64):
         raise lowering.unsupported(instruction, f"X64Combine to {target}")
     dtype = dtype_of(target)
@@ -78,16 +80,33 @@ def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
 def x64_split(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Half of a 64-bit integer; of a complex number the real part is the low one, the imaginary the high one.
 
+    Of f64 the low one is the number in f32, the high one in f32 what that leaves: only so does the arithmetic
+    between them give more digits than f32 has. A number that f32 cannot hold leaves 0.
+
     XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
     """
     source, is_high = instruction.operands[0].element_type, instruction.custom_call_target == "X64SplitHigh"
     if source is ElementType.C64:
         return (lambda x: x.imag.copy()) if is_high else (lambda x: x.real.copy())
+    if source is ElementType.F64:
+        return _rest_of_f64 if is_high else _leading_of_f64
     if not (source.is_integer and source.bits == 64):
         raise lowering.unsupported(instruction, f"{instruction.custom_call_target} of {source}")
     dtype = dtype_of(instruction.element_type)
     shift = 32 if is_high else 0
     return lambda x: (x.astype(np.uint64) >> shift).astype(np.uint32).astype(dtype)
+
+
+def _leading_of_f64(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)
+
+
+def _rest_of_f64(x: Array) -> Array:
+    leading = _leading_of_f64(x)
+    with np.errstate(invalid="ignore"):
+        rest = (x - leading).astype(np.float32)
+    return np.where(np.isfinite(leading), rest, np.float32(0))
 
 
 def _same(value: Any) -> Any:

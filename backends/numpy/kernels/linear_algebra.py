@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hlotool.backends.numpy.accumulation import finish, native
@@ -9,6 +11,7 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
 
 #: Rows that are solved one by one before the rest is updated by a matrix product.
 _BLOCK = 32
@@ -74,8 +77,11 @@ def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
 
     XLA: operation_semantics.md#cholesky.
     """
-    kind = instruction.element_type
-    lower = instruction.flag("lower")
+    return cholesky_kernel(instruction.element_type, instruction.flag("lower"))
+
+
+def cholesky_kernel(kind: ElementType, lower: bool) -> Callable[[Array], Array]:
+    """The factors of matrices of type `kind`; see `cholesky`."""
 
     def kernel(a: Array) -> Array:
         wide = native(a, kind)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.backend_configs import read_config
+from hlotool.backends.numpy.backward_errors import Stability
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
 from hlotool.backends.numpy.kernels.sort import order_by
@@ -24,7 +25,7 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Instruction
 
 
-@custom_call("Eigh")
+@custom_call("Eigh", widens=True, stable=Stability.MATRIX)
 def eigenvalues(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices, read from the lower or upper triangle.
 
@@ -40,7 +41,7 @@ def eigenvalues(instruction: Instruction, lowering: Lowering) -> Kernel:
     return batched(lapack_spectra.syevd, call, (2,), instruction, lowering)
 
 
-@custom_call("Qr")
+@custom_call("Qr", widens=True, stable=Stability.COLUMNS)
 def qr(instruction: Instruction, lowering: Lowering) -> Kernel:
     """QR decomposition of matrices: R with the Householder vectors below it, and their factors.
 
@@ -50,7 +51,7 @@ def qr(instruction: Instruction, lowering: Lowering) -> Kernel:
     return batched(lapack_factors.geqrf, call, (2,), instruction, lowering)
 
 
-@custom_call("ProductOfElementaryHouseholderReflectors")
+@custom_call("ProductOfElementaryHouseholderReflectors", widens=True)
 def householder_product(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The orthogonal matrices that Householder vectors and their factors stand for.
 
@@ -60,7 +61,7 @@ def householder_product(instruction: Instruction, lowering: Lowering) -> Kernel:
     return batched(lapack_factors.orgqr, call, (2, 1), instruction, lowering)
 
 
-@custom_call("LuDecomposition")
+@custom_call("LuDecomposition", widens=True, stable=Stability.COLUMNS)
 def lu(instruction: Instruction, lowering: Lowering) -> Kernel:
     """LU decomposition with partial pivoting: factors, pivots counted from 0, permutation of the rows.
 

@@ -17,7 +17,7 @@ from hlotool.ir.shapes.base import (
     infers,
     tuple_of,
 )
-from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_sizes
+from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_sizes, same_type
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Layout, Shape
 
 
@@ -62,7 +62,7 @@ def check_broadcast(op: Op) -> None:
 
 @checks("reshape")
 def check_reshape(op: Op) -> None:
-    """Same element type, same number of elements."""
+    """Same element type up to floating-point precision, same number of elements."""
     operand, result = op.array(0), op.stated_array()
     _check_element_type(op, operand, result)
     _check_element_count(op, operand, result)
@@ -82,8 +82,9 @@ def check_dynamic_reshape(op: Op) -> None:
 
 
 def _check_element_type(op: Op, operand: ArrayShape, result: ArrayShape) -> None:
+    """Types may differ in floating-point precision: compilers that allow a mixed one convert on the way."""
     op.check_type(
-        operand.element_type is result.element_type,
+        same_type(operand.element_type, result.element_type, op.mixed_precision),
         f"{op.opcode} keeps the element type {operand.element_type}, it cannot give {result.element_type}",
     )
 
