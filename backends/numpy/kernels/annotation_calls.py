@@ -61,7 +61,7 @@ def _poison(shape: ArrayShape) -> Array:
 
 @custom_call("X64Combine")
 def x64_combine(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """A 64-bit integer from its low and high half, a complex number from its parts, f64 from two terms in f32.
+    """A 64-bit integer from its halves, a complex number from its parts, f64 from two terms in f32.
 
     XLA: the X64 rewriter of the TPU compiler, measured: libtpu 0.0.11 to 0.0.52.
     """
