@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.ranges import ForwardRanges
+from hlotool.analysis.tiles import is_tiled
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
@@ -24,6 +25,11 @@ class Subject:
 
     module: Module
     gpu: str | None = None
+
+    @cached_property
+    def is_for_tpu(self) -> bool:
+        """Whether a compiler for TPUs wrote it, whose fusions follow rules of their own."""
+        return is_tiled(self.module)
 
     @cached_property
     def calls(self) -> CallGraph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -346,3 +347,52 @@ ENTRY e {{
 }}""")
     found = findings_of(module, [rule for rule in RULES if rule.id == "fusion-outputs"])
     assert [finding.message for finding in found] == messages
+
+
+SORTED = """HloModule m, is_scheduled=true
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+f {
+  p = f32[4,300]{1,0} parameter(0)
+  i = s32[4,300]{1,0} iota(), iota_dimension=1
+  ROOT s = (f32[4,300]{1,0}, s32[4,300]{1,0}) sort(p, i), dimensions={1}, to_apply=less
+}
+ENTRY e {
+  x = f32[4,300]{1,0} parameter(0)
+  ROOT s = (f32[4,300]{1,0}, s32[4,300]{1,0}) fusion(x), kind=kCustom, calls=f
+}"""
+
+
+def test_a_sort_needs_no_configuration() -> None:
+    """XLA:GPU writes it so; of what else is kCustom a configuration says what it is."""
+    assert found(parse_module(SORTED)) == set()
+    of_a_negation = SORTED.replace(
+        "ROOT s = (f32[4,300]{1,0}, s32[4,300]{1,0}) sort(p, i), dimensions={1}, to_apply=less",
+        "n = f32[4,300]{1,0} negate(p)\n  ROOT s = (f32[4,300]{1,0}, s32[4,300]{1,0}) tuple(n, i)",
+    )
+    assert found(parse_module(of_a_negation)) == {"fusion-kind"}
+
+
+ON_TPU = """HloModule m, is_scheduled=true
+f {
+  p = f32[8,128]{1,0:T(8,128)} parameter(0)
+  s = f32[1,128]{1,0:T(1,128)} slice(p), slice={[0:1], [0:128]}
+  d = f32[4,128]{1,0:T(8,128)} slice(p), slice={[4:8], [0:128]}
+  ROOT t = (f32[1,128]{1,0:T(1,128)}, f32[4,128]{1,0:T(8,128)}) tuple(s, d)
+}
+ENTRY e {
+  x = f32[8,128]{1,0:T(8,128)} parameter(0)
+  ROOT r = (f32[1,128]{1,0:T(1,128)}, f32[4,128]{1,0:T(8,128)}) fusion(x), kind=kLoop, calls=f
+}"""
+
+
+def test_a_tpu_has_fusions_of_its_own() -> None:
+    """Its compiler puts outputs of unequal sizes into one loop; XLA's own emitters could not compute it."""
+    assert found(parse_module(ON_TPU)) == set()
+    without_tiles = re.sub(r":T\([0-9,]*\)", "", ON_TPU)
+    assert found(parse_module(without_tiles)) == {"fusion-outputs"}

@@ -392,6 +392,12 @@ LAYOUTS = {
   ROOT s = f32[2]{0} dynamic-slice(x, i), dynamic_slice_sizes={2}""",
         ERROR,
     ),
+    "a slice out of fast memory on a TPU": (
+        """x = f32[8]{0:T(128)S(1)} parameter(0)
+  i = s32[] parameter(1)
+  ROOT s = f32[2]{0:T(128)} dynamic-slice(x, i), dynamic_slice_sizes={2}""",
+        None,
+    ),
     "a copy from the host that transposes": (
         "x = f32[2,4]{1,0:S(5)} parameter(0)\n  ROOT c = f32[2,4]{0,1} copy(x)",
         ERROR,

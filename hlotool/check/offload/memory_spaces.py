@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlotool.analysis.tiles import has_tiles
 from hlotool.check.findings import Severity
 from hlotool.check.offload.annotations import HOST_MEMORY, is_host_compute, memory_space, on_host, placement
 from hlotool.check.rules import Problem
@@ -50,7 +51,10 @@ def _instruction(instruction: Instruction) -> Iterator[Problem]:
     after = memory_space(instruction.shape)
     match instruction.opcode:
         case "dynamic-slice" | "dynamic-update-slice":
-            yield from _slice(instruction, before, after)
+            # The TPU's compiler lets slices leave fast memory once it has assigned memory: libtpu 0.0.11 to
+            # 0.0.52, in texts that it ends with. XLA's verifier has run by then.
+            if before != FAST_MEMORY or not has_tiles(first):
+                yield from _slice(instruction, before, after)
         case "copy":
             yield from _copy(instruction, before, after)
         case _ if instruction.row.opcode_class is Class.ELEMENTWISE or instruction.opcode in _COMPUTES:
