@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from hlotool.check.findings import Severity
 from hlotool.check.offload.annotations import placement_name
-from hlotool.check.offload.positions import expected_one_operand
 from hlotool.check.rules import Problem
 from hlotool.ir.module import Instruction
 
@@ -40,13 +39,16 @@ def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
     )
 
 
-def several_operands(instruction: Instruction, path: list[Instruction]) -> Problem:
-    """XLA walks back and finds a fork."""
+def used_in_condition(instruction: Instruction) -> Problem:
+    """The condition of a loop computes with the tensor.
+
+    libtpu 0.0.42 dies of it (`Check failed: !tmp_shape_index.empty()`), 0.0.52 gives E1200.
+    """
     return Problem(
-        expected_one_operand(instruction),
+        f'Tensor which is moved to host is used by an invalid instruction ("{instruction.name}") '
+        "during while condition body.",
         instruction,
-        path=path,
-        remedy="move the tensor to the device before this instruction, or to the host after it",
+        remedy="carry what the condition needs as a value of its own that stays on the device",
     )
 
 

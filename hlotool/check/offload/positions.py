@@ -76,7 +76,7 @@ class Positions:
                 yield parameters[number]
 
     def predecessors(self, position: Position) -> list[Position] | None:
-        """Where the buffer at `position` was before; None where XLA gives up at several operands."""
+        """Where the buffer at `position` was before; None where it is computed from several operands."""
         instruction, index = position
         match instruction.opcode:
             case "get-tuple-element":
@@ -95,6 +95,16 @@ class Positions:
                 return [(instruction.operands[0], index)]
         return [(instruction.operands[0], index)] if len(instruction.operands) == 1 else None
 
+    def history(self, position: Position) -> set[Instruction]:
+        """What the buffer at `position` went through before, and the instruction itself."""
+        seen, waiting = {position}, [position]
+        while waiting:
+            for before in self.predecessors(waiting.pop()) or ():
+                if before not in seen:
+                    seen.add(before)
+                    waiting.append(before)
+        return {instruction for instruction, _ in seen}
+
     def is_entry_root(self, instruction: Instruction) -> bool:
         """It makes the program's result."""
         return instruction is self._subject.module.entry.root
@@ -106,9 +116,3 @@ def hands_on(custom_call: Instruction, operand: int) -> bool:
         return True
     aliases = custom_call.listed("output_to_operand_aliasing", OperandAlias, ())
     return any(alias.operand == operand for alias in aliases)
-
-
-def expected_one_operand(instruction: Instruction) -> str:
-    """The words of the check that ends XLA's process."""
-    count = len(instruction.operands)
-    return f"Expecting instruction {instruction.name} to have 1 operand, but it has {count}."

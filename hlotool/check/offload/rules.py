@@ -54,9 +54,9 @@ def _reports(rule: str) -> ModuleCheck:
 
 
 for _rule, _severity, _title in (
-    ("offload-crash", Severity.ERROR, "an instruction with several operands where XLA expects one"),
     ("offload-update", Severity.ERROR, "an offloaded slice goes into a buffer that cannot be on the host"),
     ("offload-condition", Severity.ERROR, "a loop's condition uses a tensor in host memory"),
+    ("offload-lost-rows", Severity.ERROR, "elements of an offloaded buffer that the TPU's compiler loses"),
     ("offload-host-computation", Severity.ERROR, "a host computation of another form than XLA's"),
     ("offload-annotation", Severity.ERROR, "a placement annotation that is wrong, doubled or useless"),
     ("offload-compute", Severity.WARNING, "device compute on a host tensor: the host does it, slowly"),

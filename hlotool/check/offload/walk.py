@@ -56,15 +56,19 @@ class HostMemory:
         host: positions in host memory.
         problems: by the id of the rule they belong to.
         returned: tensors that are returned although their output is in device memory.
+        begun_as_broadcast: updates on the host of buffers that are broadcasts on the device.
     """
 
     subject: Subject
     host: set[Position] = field(default_factory=set)
     problems: dict[str, list[Problem]] = field(default_factory=dict)
     returned: list[Returned] = field(default_factory=list)
+    begun_as_broadcast: set[Instruction] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._positions = Positions(self.subject)
+        loops = [i for i in self.subject.instructions if i.opcode == "while"]
+        self._conditions = {loop.computation("condition") for loop in loops}
         self._handled: set[Instruction] = set()
         self._updates: dict[Instruction, bool] = {}
         self._ended: set[Instruction] = set()
@@ -141,8 +145,9 @@ class HostMemory:
             is_update = start[0].opcode == "dynamic-update-slice"
             if is_update:
                 self._updates[start[0]] = True
-            else:
-                self._check_copy_before(start, annotation, before)
+            if start[0].opcode == "call" and self._positions.is_entry_root(start[0]):
+                self._check_lonely_root(annotation)  # compilers inline calls before they look at memory
+                continue
             self._walk(start, annotation, before)
 
     def _starts(self, annotation: Instruction) -> list[tuple[Position, tuple[Position, ...]]]:
@@ -164,14 +169,6 @@ class HostMemory:
         if memory_space(self.subject.module.entry_layout.result) != HOST_MEMORY:
             path: tuple[Position, ...] = ((annotation.operands[0], ()), (annotation, ()))
             self.returned.append(Returned((annotation, ()), annotation, annotation, path))
-
-    def _check_copy_before(
-        self, start: Position, annotation: Instruction, before: tuple[Position, ...]
-    ) -> None:
-        """XLA copies to the host before the first use, which it can do only where one operand is meant."""
-        predecessors = self._positions.predecessors(start)
-        if predecessors is None or len(predecessors) != 1:
-            self.add("offload-crash", messages.several_operands(start[0], [p[0] for p in before]))
 
     def _walk(self, start: Position, annotation: Instruction | None, before: tuple[Position, ...]) -> None:
         """Follow the tensor from `start` to the end of every path."""
@@ -232,7 +229,10 @@ class HostMemory:
         elif instruction.opcode not in PASSES_ON:
             if self._runs_on_host(instruction):
                 return False
-            self.add("offload-compute", messages.device_compute(instruction, trail()))
+            if self.subject.calls.home[instruction] in self._conditions:
+                self.add("offload-condition", messages.used_in_condition(instruction))
+            else:
+                self.add("offload-compute", messages.device_compute(instruction, trail()))
         self._check_wide_users(instruction)
         return True
 
