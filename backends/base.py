@@ -134,6 +134,19 @@ class SlowToStart(Protocol):
 
 
 @runtime_checkable
+class CompilingBackend(Backend, Protocol):
+    """A backend whose compiler makes HLO, which numpy executes: that can be looked at as any program can."""
+
+    def made_of(self, module: Module) -> Module | None:
+        """The program that the compiler ends with; None where it takes and returns other values.
+
+        Raises:
+            Unsupported: the compiler refuses `module`.
+            BackendFailed: it died of it.
+        """
+
+
+@runtime_checkable
 class DevicesBackend(Backend, Protocol):
     """A backend that executes programs for several devices, too."""
 

@@ -26,6 +26,7 @@ Factory: TypeAlias = Callable[..., Backend]
 
 #: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
 BUILT_IN: dict[str, str] = {
+    "aot": "hlotool.backends.aot:create",
     "cuda": "hlotool.backends.cuda:create",
     "cuda-emu": "hlotool.backends.cuda_emu:create",
     "numpy": "hlotool.backends.numpy:create",
@@ -35,6 +36,12 @@ BUILT_IN: dict[str, str] = {
     "xla": "hlotool.backends.xla:create",
 }
 
+
+#: Backends that compile what a frontend writes for a target of their own: of a dump they take the first
+#: stage, whatever another compiler has made of it.
+COMPILERS = frozenset({"aot"})
+#: What executes the programs that they make.
+RUNS_COMPILED = "numpy"
 
 #: Options of built-in backends that choose the kind of device.
 DEVICES = {"xla": ("gpu", "tpu")}

@@ -67,7 +67,7 @@ class XlaExecutable(_Executable):
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. XLA lets nobody watch, so `probe` must be None."""
-        _refuse_probes([probe])
+        refuse_probes([probe])
         [row] = self._loaded.run([flat_arguments(self.module, arguments)])
         return value_of(self.module, row)
 
@@ -83,7 +83,7 @@ class XlaDevicesExecutable(_Executable):
         self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
     ) -> list[Value]:
         """Execute once on all devices; see `DevicesExecutable.run_devices`. `probes` must be None."""
-        _refuse_probes(probes or ())
+        refuse_probes(probes or ())
         if len(arguments) != self._count:
             raise InputDataError(
                 f"{self._count} devices take as many lists of arguments, got {len(arguments)}"
@@ -109,7 +109,7 @@ class XlaPartitionedExecutable(_Executable):
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. `probe` must be None."""
-        _refuse_probes([probe])
+        refuse_probes([probe])
         arrays = flat_arguments(self.module, arguments)
         compiled = self._loaded.compiled
         rows = spread(arrays, _shardings(compiled.parameters, len(arrays)), self._count)
@@ -117,7 +117,8 @@ class XlaPartitionedExecutable(_Executable):
         return value_of(self.module, gather(self._loaded.run(rows), self._results, shardings))
 
 
-def _refuse_probes(probes: Sequence[Probe | None]) -> None:
+def refuse_probes(probes: Sequence[Probe | None]) -> None:
+    """Raises Unsupported where somebody wants to watch: other instructions run than those of the program."""
     if any(probe is not None for probe in probes):
         raise Unsupported("XLA does not show the values of single instructions")
 

@@ -56,8 +56,8 @@ def parse_options(options: Options) -> XlaOptions:
         platform=_platform(known),
         flags=(*_named_flags(known), *flags),
         route=_choice("route", known.get("route", "auto")),
-        python=_interpreter(known.get("python", "")),
-        timeout=_number("timeout", known.get("timeout", str(DEFAULT_TIMEOUT))),
+        python=interpreter(known.get("python", "")),
+        timeout=seconds("timeout", known.get("timeout", str(DEFAULT_TIMEOUT))),
     )
     if not parsed.python:
         _require_jaxlib()
@@ -84,14 +84,14 @@ def _named_flags(options: Options) -> list[Flag]:
     return flags
 
 
-def flag_value(name: str, text: str) -> bool | int | float | str:
+def flag_value(name: str, text: str, backend: str = "xla") -> bool | int | float | str:
     """The value of a flag in the type that its text shows; XLA's options are strict about types.
 
     Raises:
         UsageError: there is no value.
     """
     if not text:
-        raise UsageError(f"backend xla: option {name!r} is written {name}=VALUE")
+        raise UsageError(f"backend {backend}: option {name!r} is written {name}=VALUE")
     if text in ("true", "false"):
         return text == "true"
     if re.fullmatch(r"-?\d+", text):
@@ -107,9 +107,10 @@ def _choice(key: str, text: str) -> Route | None:
     return _ROUTES[text]
 
 
-def _interpreter(path: str) -> str:
+def interpreter(path: str, backend: str = "xla") -> str:
+    """The path of an interpreter, empty for this one; raises UsageError where there is none."""
     if path and not shutil.which(path):
-        raise UsageError(f"backend xla: python={path} is not a program")
+        raise UsageError(f"backend {backend}: python={path} is not a program")
     return os.path.abspath(path) if os.path.dirname(path) else path
 
 
@@ -119,11 +120,12 @@ def _require_jaxlib() -> None:
         raise BackendUnavailable(f"backend xla needs {missing[0]}: {REMEDY}")
 
 
-def _number(key: str, text: str) -> float:
+def seconds(key: str, text: str, backend: str = "xla") -> float:
+    """A number of seconds above 0; raises UsageError for anything else."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not number > 0:
-        raise UsageError(f"backend xla: {key}={text} is no positive number of seconds")
+        raise UsageError(f"backend {backend}: {key}={text} is no positive number of seconds")
     return number

@@ -32,16 +32,18 @@ class ProcessKey:
     """What a process is set up with once and for all.
 
     Attributes:
-        platform: `cpu`, `gpu`, `tpu`, or the path of a PJRT plug-in.
+        platform: `cpu`, `gpu`, `tpu`, the path of a PJRT plug-in; `aot` for compilers without a device.
         python: path of its interpreter, empty for this one.
         devices: how many it has on the CPU; the other platforms have what there is.
         timeout: seconds per call.
+        environment: variables besides, with their values.
     """
 
     platform: str = "cpu"
     python: str = ""
     devices: int = 1
     timeout: float | None = None
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 def key_for(platform: str, python: str, devices: int, timeout: float | None) -> ProcessKey:
@@ -139,4 +141,4 @@ def process_environment(key: ProcessKey) -> Mapping[str, str]:
     kept.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if key.devices > 1:
         kept["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={key.devices}"
-    return kept
+    return {**kept, **dict(key.environment)}

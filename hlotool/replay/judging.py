@@ -93,6 +93,8 @@ def _comparison(place: str) -> CompareWith:
 
 def _is_other_program(tested: Program, reference: Program) -> bool:
     """Whether two programs are two texts; one that another backend executes is read from the same file."""
+    if tested.made_by != reference.made_by:
+        return True
     if tested.path or reference.path:
         return tested.path != reference.path
     return tested.module is not reference.module

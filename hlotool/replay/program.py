@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hlotool.analysis.work import of_reading
-from hlotool.backends.base import Backend, DevicesBackend, SlowToStart
-from hlotool.backends.registry import get_backend
+from hlotool.backends.base import Backend, CompilingBackend, DevicesBackend, SlowToStart
+from hlotool.backends.registry import RUNS_COMPILED, get_backend
 from hlotool.dump.loading import captured_program, load_stage
 from hlotool.dump.records import Capture, DumpModule, Stage
 from hlotool.errors import Location, Unsupported
@@ -43,6 +43,7 @@ class Program:
         whole: the program on global arrays that it was made from, where it is for each device and takes and
             returns these arrays all the same.
         warnings: rules of the language that it breaks, on which execution does not depend.
+        made_by: the backend whose compiler made it of what is in the file; empty for what is there.
     """
 
     label: str
@@ -53,6 +54,7 @@ class Program:
     compiled_by: Callable[[Backend], Runner]
     whole: Program | None = None
     warnings: tuple[str, ...] = ()
+    made_by: str = ""
 
     @cached_property
     def facts(self) -> Leaves:
@@ -101,6 +103,10 @@ def compile_program(
     warnings = tuple(f"XLA's verifier rejects this: {finding}" for finding in verify_to_execute(module))
     engine = get_backend(backend) if isinstance(backend, str) else backend
     spend(of_reading(module) + (_COMPILED_ELSEWHERE if isinstance(engine, SlowToStart) else 0))
+    if isinstance(engine, CompilingBackend) and (made := engine.made_of(module)) is not None:
+        label = f"{label} compiled by {engine.version}"
+        program = compile_program(label, path, made, RUNS_COMPILED, reference, sharding)
+        return replace(program, made_by=engine.name)
 
     def compiled_by(engine: Backend) -> Runner:
         return _compile(module, engine, reference, sharding, path)

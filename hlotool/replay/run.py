@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import COMPILERS, get_backend
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING
@@ -144,6 +144,8 @@ def _origin(task: Task, stage: Stage | None, reference: Program) -> Program:
 
 def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
     """The stages to judge; the reference's own stage when another backend is in question."""
+    if reference is not None and task.options.backend.partition(":")[0] in COMPILERS:
+        return [reference]
     if not tested and reference is not None and task.options.backend != task.options.reference:
         return [reference]
     return tested

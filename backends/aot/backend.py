@@ -1,0 +1,228 @@
+"""Compiles programs for TPUs and GPUs on any machine, and executes what comes out on NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from hlotool.backends.aot.options import AotOptions
+from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
+from hlotool.backends.aot.targets import TARGETS
+from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
+from hlotool.backends.registry import RUNS_COMPILED, get_backend, get_devices_backend
+from hlotool.backends.xla.dumps import READS_STACK_FRAMES
+from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
+from hlotool.backends.xla.partitions import manual_module
+from hlotool.backends.xla.process import ProcessKey, XlaProcess, shared_process
+from hlotool.backends.xla.programs import in_shardy_alone, logical_module
+from hlotool.backends.xla.protocol import Flag
+from hlotool.backends.xla.routes import is_optimised, refuse_the_outside
+from hlotool.backends.xla.signature import flat_signature
+from hlotool.cache.passing import brief_folder
+from hlotool.errors import Unsupported, UsageError
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.dtypes import Array
+from hlotool.ir.module import Module
+from hlotool.ir.partitioning import for_grid, is_per_device
+from hlotool.ir.printer import PrintOptions, print_module
+from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.parse.reader import parse_module
+
+_CHILD = "hlotool.backends.aot.child"
+
+#: The memory space of the host in layouts, and what JAX calls it.
+_HOST_MEMORY, _ON_HOST = 5, "pinned_host"
+
+
+class AotBackend:
+    """The compiler of a kind of TPU or GPU, then NumPy.
+
+    Args:
+        options: how it compiles.
+        name: its spec.
+        folder: gets the compiler's dump; None for none.
+        passes: regular expression of the passes that are written there.
+    """
+
+    def __init__(
+        self, options: AotOptions, name: str = "aot", folder: Path | None = None, passes: str = ""
+    ) -> None:
+        self.name = name
+        self.options = options
+        self._folder = folder
+        self._passes = passes
+
+    @cached_property
+    def setup(self) -> CompilerSetup:
+        """The compiler.
+
+        Raises:
+            BackendUnavailable: it is not installed, or knows no such topology.
+            UsageError: no target is named.
+        """
+        return self._process().call(f"{_CHILD}:describe", self._target, CompilerSetup)
+
+    def warm_up(self) -> None:
+        """Start the process that holds the compiler, without waiting for it."""
+        self._process().start()
+
+    @property
+    def version(self) -> str:
+        """The compiler, what it compiles for, and the options that tell variants apart."""
+        told = {"python", "libtpu", "timeout", *TARGETS}
+        others = [o for o in self.name.partition(":")[2].split(",") if o.partition("=")[0] not in told]
+        target = self.options.target
+        where = self.setup.device if target is None else target.device
+        return f"{self.setup.compiler} for {where}" + (f" ({','.join(others)})" if others else "")
+
+    @property
+    def device(self) -> str:
+        """The device that is compiled for, as the compiler names it."""
+        return self.setup.device
+
+    def compile(self, module: Module) -> Executable:
+        """Compile for one device.
+
+        Raises:
+            Unsupported: the compiler refuses it, or NumPy cannot execute what it makes of it.
+            BackendFailed: the compiler died of it.
+        """
+        if module.num_partitions > 1 and not is_optimised(module) and not is_per_device(module):
+            raise Unsupported(f"backend {self.name}: a program that is partitioned returns its parts")
+        return _OneDevice(module, get_backend(RUNS_COMPILED).compile(self._made_of(module, ONE_DEVICE)))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
+        made = self._made_of(module, grid, is_manual=grid.partitions > 1)
+        return _Devices(module, get_devices_backend(RUNS_COMPILED).compile_devices(made, grid))
+
+    def made_of(self, module: Module) -> Module | None:
+        """See `CompilingBackend.made_of`; raises as `compile`."""
+        if module.num_partitions == 1 and module.replica_count == 1:
+            grid = ONE_DEVICE
+        else:
+            grid = DeviceGrid(module.replica_count, module.num_partitions)
+        if flat_signature(module) is not module and not is_optimised(module):
+            return None
+        is_manual = grid.partitions > 1 and (is_optimised(module) or is_per_device(module))
+        return self._made_of(module, grid, is_manual)
+
+    def dumping(self, folder: Path, passes: str = ".*") -> AotBackend:
+        """This backend, which keeps the compiler's dump.
+
+        Args:
+            folder: gets it, created where it is missing; also when the compiler dies of the program.
+            passes: regular expression of the passes to write; the ends of a compilation always are.
+        """
+        return AotBackend(self.options, self.name, folder, passes)
+
+    @property
+    def _target(self) -> TargetRequest:
+        target = self.options.target
+        if target is None:
+            raise UsageError(f"backend aot: say for what, as in aot:v5e; there are: {', '.join(TARGETS)}")
+        topology = self.options.topology or target.topology
+        named = f"{target.kind}:{topology}" if target.kind else topology
+        return TargetRequest(target.platform, named, target.facts)
+
+    def _process(self) -> XlaProcess:
+        options = self.options
+        if options.target is None:
+            _ = self._target
+        key = ProcessKey("aot", options.python, 1, options.timeout, options.environment)
+        return shared_process(key)
+
+    def _made_of(self, module: Module, grid: DeviceGrid, is_manual: bool = False) -> Module:
+        """What the compiler makes of a program.
+
+        Args:
+            module: as it was given.
+            grid: the devices.
+            is_manual: each device runs it on its own arguments: the partitioner leaves it alone.
+        """
+        source = flat_signature(logical_module(module) if is_optimised(module) else module)
+        refuse_the_outside(source)
+        source = manual_module(source) if is_manual else source
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return self._compiled(self._folder, module, source, grid)
+        with brief_folder() as folder:
+            return self._compiled(Path(folder), module, source, grid)
+
+    def _compiled(self, folder: Path, module: Module, source: Module, grid: DeviceGrid) -> Module:
+        text = self._text(source, grid)
+        parameters, results = _memory_kinds(module)
+        if len(parameters) != len(source.entry.parameters):
+            parameters, results = (), ()  # arrays of dynamic size: their sizes are parameters, too
+        flags: tuple[Flag, ...] = (("xla_dump_hlo_pass_re", self._passes),) if self._passes else ()
+        request = AheadRequest(
+            target=self._target,
+            text=text,
+            folder=str(folder),
+            flags=(*self.options.flags, *flags),
+            replicas=grid.replicas,
+            partitions=grid.partitions,
+            shardy="xla.sdy." in text,
+            parameters=parameters,
+            results=results,
+        )
+        path = Path(self._process().call(f"{_CHILD}:compile_ahead", request, AheadResult).path)
+        return parse_module(path.read_text(encoding="utf-8"), str(path))
+
+    def _text(self, source: Module, grid: DeviceGrid) -> str:
+        program = in_shardy_alone(for_grid(source, grid))
+        numbers = tuple(int(part) for part in self.setup.jaxlib.split(".")[:3])
+        has_places = self._folder is not None and numbers >= READS_STACK_FRAMES
+        if not has_places:
+            program = replace(program, stack_frames=None)
+        return print_module(program, PrintOptions(metadata=has_places))
+
+
+def _memory_kinds(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where each array of the parameters and of the result is, as the entry's layout says it."""
+    layout = module.entry_layout
+    kinds = [_kind(part) for shape in layout.parameters for part in array_shapes(shape)]
+    return tuple(kinds), tuple(map(_kind, array_shapes(layout.result)))
+
+
+def _kind(shape: ArrayShape) -> str:
+    return _ON_HOST if shape.layout is not None and shape.layout.memory_space == _HOST_MEMORY else ""
+
+
+class _OneDevice:
+    """What the compiler made of a program, for one device."""
+
+    def __init__(self, module: Module, inner: Executable) -> None:
+        self._module = module
+        self._inner = inner
+
+    def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
+        """Execute once; see `Executable.run`. It is another program's instructions that run: no `probe`."""
+        refuse_probes([probe])
+        result = self._inner.run(flat_arguments(self._module, arguments))
+        return value_of(self._module, _leaves(result))
+
+
+class _Devices:
+    """The same for several devices, each with arguments of its own."""
+
+    def __init__(self, module: Module, inner: DevicesExecutable) -> None:
+        self._module = module
+        self._inner = inner
+
+    def run_devices(
+        self, arguments: Sequence[Sequence[Value]], probes: Sequence[Probe | None] | None = None
+    ) -> list[Value]:
+        """Execute once on all devices; see `DevicesExecutable.run_devices`. `probes` must be None."""
+        refuse_probes(probes or ())
+        rows = self._inner.run_devices([flat_arguments(self._module, row) for row in arguments])
+        return [value_of(self._module, _leaves(row)) for row in rows]
+
+
+def _leaves(value: Value) -> list[Array]:
+    """The arrays of a result, which is an array or a tuple of arrays."""
+    return [np.asarray(part) for part in value] if isinstance(value, tuple) else [np.asarray(value)]

@@ -1,0 +1,144 @@
+"""The process that holds a compiler for TPUs or GPUs; it has no device, and executes nothing.
+
+Compilers end their process where a check of theirs fails, so that none runs in the user's. Nothing of hlotool
+is imported here but the protocol and what asks jaxlib: the interpreter may be another one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
+from hlotool.backends.xla import jaxlib_api
+from hlotool.backends.xla.child import NoPlugin, TooFewDevices
+
+#: The texts that compilers end with, the last one first: a TPU's, a GPU's.
+_FINAL = ("*after_codegen.txt", "*after_optimizations.txt")
+
+#: Packages that bring the compilers.
+_PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda13-pjrt", "jax-cuda12-pjrt")}
+_REMEDY = {"tpu": "pip install 'hlotool[tpu]'", "cuda": "pip install 'hlotool[gpu]'"}
+
+#: What compilers count, on the device and, with `host_` before it, on the host.
+_MEMORY = ("argument", "output", "alias", "temp", "generated_code")
+
+
+@cache
+def _devices(platform: str, topology: str, facts: str) -> list[Any]:
+    """The devices of a topology; the first call loads the compiler.
+
+    Raises:
+        NoPlugin: it is missing, or knows no such topology.
+    """
+    from jax.experimental import topologies
+
+    given = {"target_config": facts} if facts else {"topology_name": topology}
+    if facts:
+        given["topology"] = topology
+    try:
+        described = topologies.get_topology_desc(platform=platform, **given)
+    except Exception as error:
+        raise NoPlugin(_why_not(platform, topology, error)) from error
+    return list(described.devices)
+
+
+def _why_not(platform: str, topology: str, error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    is_missing = not any(map(_version, _PACKAGES[platform])) and "libtpu" not in reason
+    if is_missing or "not implemented" in reason or "not find" in reason:
+        return f"there is no compiler for {platform} here: {_REMEDY[platform]} ({reason})"
+    return f"topology {topology}: {reason}"
+
+
+def describe(target: TargetRequest) -> CompilerSetup:
+    """The compiler for a target."""
+    import jaxlib.version
+
+    found = _devices(target.platform, target.topology, target.facts)
+    packages = {package: _version(package) for package in _PACKAGES[target.platform]}
+    named = (f"{package} {version}" for package, version in packages.items() if version)
+    build = re.search(r"cl/\d+", str(getattr(found[0].client, "platform_version", "")))
+    compiler = next(named, "") or (f"libtpu {build[0]}" if build else "a compiler")
+    return CompilerSetup(jaxlib.version.__version__, compiler, found[0].device_kind, len(found))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def compile_ahead(request: AheadRequest) -> AheadResult:
+    """Compile, and say where the text is that the compiler ends with."""
+    target, count = request.target, request.replicas * request.partitions
+    devices = _devices(target.platform, target.topology, target.facts)[:count]
+    if len(devices) < count:
+        raise TooFewDevices(f"the program needs {count} devices, {target.topology} has {len(devices)}")
+    code = jaxlib_api.to_stablehlo(request.text)
+    executable = _compiled(code, request, devices)
+    folder = Path(request.folder)
+    found = next((paths for pattern in _FINAL if (paths := list(folder.glob(pattern)))), [])
+    if not found:
+        raise NotImplementedError("the compiler wrote no program that it ends with")
+    path = max(found, key=lambda each: each.stat().st_size)
+    return AheadResult(str(path), memory=_memory(executable))
+
+
+def _compiled(code: str, request: AheadRequest, devices: list[Any]) -> Any:
+    from jax.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    device_list = jaxlib_api.find("DeviceList")(tuple(devices))
+    with mlir.make_ir_context():
+        module = ir.Module.parse(code)
+        _put_memory_kinds(ir, module, "arg_attrs", request.parameters)
+        _put_memory_kinds(ir, module, "res_attrs", request.results)
+        return devices[0].client.compile(module, device_list, _options(request))
+
+
+def _put_memory_kinds(ir: Any, module: Any, name: str, kinds: tuple[str, ...]) -> None:
+    """Say of parameters or results of the entry where they are: XLA's own translation loses it."""
+    if not any(kinds):
+        return
+    [main] = [f for f in module.body.operations if f.name.value == "main"]
+    known = list(main.attributes[name]) if name in main.attributes else [ir.DictAttr.get({}) for _ in kinds]
+    changed = []
+    for attributes, kind in zip(known, kinds, strict=True):
+        entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes)}
+        if kind:
+            entries["mhlo.memory_kind"] = ir.StringAttr.get(kind)
+        changed.append(ir.DictAttr.get(entries))
+    main.attributes[name] = ir.ArrayAttr.get(changed)
+
+
+def _options(request: AheadRequest) -> Any:
+    options = jaxlib_api.find("CompileOptions")()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = request.replicas
+    options.num_partitions = build.num_partitions = request.partitions
+    build.use_spmd_partitioning = request.partitions > 1
+    if hasattr(build, "use_shardy_partitioner"):
+        build.use_shardy_partitioner = request.shardy
+    grid = np.arange(request.replicas * request.partitions).reshape(request.replicas, request.partitions)
+    options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
+    flags = {"xla_dump_to": request.folder, "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
+    flags |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in request.flags}
+    options.env_option_overrides = list(flags.items())
+    return options
+
+
+def _memory(executable: Any) -> dict[str, int]:
+    try:
+        stats = executable.get_compiled_memory_stats()
+    except Exception:
+        return {}  # not every compiler counts
+    names = [*_MEMORY, *(f"host_{name}" for name in _MEMORY)]
+    sizes = {name: getattr(stats, f"{name}_size_in_bytes", 0) for name in names}
+    return {name: int(size) for name, size in sizes.items() if size}
