@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hlotool.analysis.tiles import is_tiled
 from hlotool.backends.numpy.rounding_errors import has_default_precision
 from hlotool.dump.records import DumpModule
 from hlotool.ir.module import Instruction, Module
@@ -54,6 +55,9 @@ def product_freedom(module: DumpModule, reference: Module, tested: Module | None
     """
     if not any(map(_is_open, reference.instructions())):
         return STRICT
+    # Of a text in tiles no name of a file tells more: another compiler may have written the others.
+    if any(is_tiled(program) for program in (reference, tested) if program is not None):
+        return ON_TPU
     platforms = {stage.platform for stage in module.stages if stage.platform}
     if any("gpu" in platform for platform in platforms):
         return ON_GPU if tested is None else STRICT
@@ -61,8 +65,7 @@ def product_freedom(module: DumpModule, reference: Module, tested: Module | None
         return ON_TPU
     if platforms:
         return STRICT
-    is_tpu = _has_names_of_tpus(module) or any(_has_tiles(p) for p in (reference, tested) if p is not None)
-    return ON_TPU if is_tpu else STRICT
+    return ON_TPU if _has_names_of_tpus(module) else STRICT
 
 
 def _is_open(instruction: Instruction) -> bool:
@@ -76,11 +79,3 @@ def _has_names_of_tpus(module: DumpModule) -> bool:
     others = [file.path for file in module.artefacts]
     return any(map(_CHANGELIST.search, names)) or any(_TPU_ARTEFACT in name for name in others)
 
-
-def _has_tiles(module: Module) -> bool:
-    """Whether some layout has tiles: those of CPUs and GPUs have none."""
-    return any(
-        part.layout is not None and part.layout.tiles
-        for instruction in module.instructions()
-        for part in array_shapes(instruction.shape)
-    )
