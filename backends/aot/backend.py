@@ -64,7 +64,7 @@ class AotBackend:
             BackendUnavailable: it is not installed, or knows no such topology.
             UsageError: no target is named.
         """
-        return self._process().call(f"{_CHILD}:describe", self._target, CompilerSetup)
+        return self._process().call(f"{_CHILD}:describe", self._target(), CompilerSetup)
 
     def warm_up(self) -> None:
         """Start the process that holds the compiler, without waiting for it."""
@@ -120,19 +120,18 @@ class AotBackend:
         """
         return AotBackend(self.options, self.name, folder, passes)
 
-    @property
-    def _target(self) -> TargetRequest:
+    def _target(self, devices: int = 1) -> TargetRequest:
         target = self.options.target
         if target is None:
             raise UsageError(f"backend aot: say for what, as in aot:v5e; there are: {', '.join(TARGETS)}")
-        topology = self.options.topology or target.topology
+        topology = self.options.topology or target.topology(devices)
         named = f"{target.kind}:{topology}" if target.kind else topology
         return TargetRequest(target.platform, named, target.facts)
 
     def _process(self) -> XlaProcess:
         options = self.options
         if options.target is None:
-            _ = self._target
+            self._target()
         key = ProcessKey("aot", options.python, 1, options.timeout, options.environment)
         return shared_process(key)
 
@@ -160,7 +159,7 @@ class AotBackend:
             parameters, results = (), ()  # arrays of dynamic size: their sizes are parameters, too
         flags: tuple[Flag, ...] = (("xla_dump_hlo_pass_re", self._passes),) if self._passes else ()
         request = AheadRequest(
-            target=self._target,
+            target=self._target(len(grid)),
             text=text,
             folder=str(folder),
             flags=(*self.options.flags, *flags),

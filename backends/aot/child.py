@@ -98,9 +98,25 @@ def _compiled(code: str, request: AheadRequest, devices: list[Any]) -> Any:
     device_list = jaxlib_api.find("DeviceList")(tuple(devices))
     with mlir.make_ir_context():
         module = ir.Module.parse(code)
+        _drop_copies(ir, module)
         _put_memory_kinds(ir, module, "arg_attrs", request.parameters)
         _put_memory_kinds(ir, module, "res_attrs", request.results)
         return devices[0].client.compile(module, device_list, _options(request))
+
+
+def _drop_copies(ir: Any, module: Any) -> None:
+    """XLA's translation writes copies as an operation that its plug-ins do not take; they change nothing."""
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == "mhlo.copy":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for copy in found:
+        copy.results[0].replace_all_uses_with(copy.operands[0])
+        copy.erase()
 
 
 def _put_memory_kinds(ir: Any, module: Any, name: str, kinds: tuple[str, ...]) -> None:

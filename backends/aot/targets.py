@@ -19,7 +19,7 @@ class Target:
     Attributes:
         device: its name.
         platform: `tpu` or `cuda`.
-        topology: the smallest one, as the compiler takes it.
+        topologies: as the compiler takes them, with their numbers of devices, the smallest first.
         memory: bytes of the device's memory.
         kind: of a TPU, what stands before the topology.
         facts: of a GPU, a text proto of `GpuTargetConfigProto`.
@@ -27,14 +27,20 @@ class Target:
 
     device: str
     platform: str
-    topology: str
+    topologies: tuple[tuple[int, str], ...]
     memory: int
     kind: str = ""
     facts: str = ""
 
+    def topology(self, devices: int) -> str:
+        """One with so many devices; the largest that is known where none has as many."""
+        if self.platform == "cuda":
+            return f"1x1x{devices}"
+        return next((name for count, name in self.topologies if count >= devices), self.topologies[-1][1])
 
-def _tpu(device: str, kind: str, topology: str, gigabytes: float) -> Target:
-    return Target(device, "tpu", topology, int(gigabytes * _GIB), kind)
+
+def _tpu(device: str, kind: str, gigabytes: float, *topologies: tuple[int, str]) -> Target:
+    return Target(device, "tpu", topologies, int(gigabytes * _GIB), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +77,18 @@ platform_name: "CUDA"
 dnn_version_info {{ major: 8 minor: 9 patch: 4 }}
 device_description_str: "{self.device}"
 """
-        return Target(self.device, "cuda", "1x1x1", self.memory, facts=facts)
+        return Target(self.device, "cuda", ((1, "1x1x1"),), self.memory, facts=facts)
 
 
 #: By the word that `aot:` takes.
 TARGETS: dict[str, Target] = {
-    "v2": _tpu("TPU v2", "v2", "2x2", 8),
-    "v3": _tpu("TPU v3", "v3", "2x2", 16),
-    "v4": _tpu("TPU v4", "v4", "2x2x1", 32),
-    "v5e": _tpu("TPU v5e", "v5e", "2x2", 15.75),
-    "v5p": _tpu("TPU v5p", "v5p", "2x2x1", 95),
-    "v6e": _tpu("TPU v6e", "v6e", "2x2", 31.25),
-    "7x": _tpu("TPU7x", "TPU7x", "2x2x1", 94.75),
+    "v2": _tpu("TPU v2", "v2", 8, (8, "2x2")),
+    "v3": _tpu("TPU v3", "v3", 16, (8, "2x2")),
+    "v4": _tpu("TPU v4", "v4", 32, (8, "2x2x1")),
+    "v5e": _tpu("TPU v5e", "v5e", 15.75, (4, "2x2"), (8, "2x4"), (16, "4x4")),
+    "v5p": _tpu("TPU v5p", "v5p", 95, (4, "2x2x1"), (8, "2x2x2")),
+    "v6e": _tpu("TPU v6e", "v6e", 31.25, (4, "2x2"), (8, "2x4"), (16, "4x4")),
+    "7x": _tpu("TPU7x", "TPU7x", 94.75, (8, "2x2x1")),
     "p100": _Gpu(
         "Tesla P100-SXM2-16GB", (6, 0), 56, 64, 17066622976, 732160000000, 4194304, 1.4805, 65536, 49152
     ).target(),

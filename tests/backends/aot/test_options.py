@@ -69,3 +69,11 @@ def test_targets_say_what_compilers_ask(name: str) -> None:
     if target.facts:
         assert f"device_memory_size: {target.memory}" in target.facts
         assert target.facts.count("{") == target.facts.count("}")
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "topology"),
+    [("v5e", 1, "2x2"), ("v5e", 5, "2x4"), ("v5e", 99, "4x4"), ("h100", 6, "1x1x6"), ("v4", 8, "2x2x1")],
+)
+def test_a_topology_has_enough_devices(name: str, devices: int, topology: str) -> None:
+    assert TARGETS[name].topology(devices) == topology
