@@ -21,6 +21,7 @@ from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel, Reading
 from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.written_out import has_groups, has_holes, without_groups, without_holes
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
@@ -260,6 +261,9 @@ def _kinds(*kinds: ElementType) -> Callable[[Instruction], bool]:
     return lambda instruction: _type(instruction) in kinds
 
 
+_is_float = _kinds(ElementType.BF16, ElementType.F16, ElementType.F32, ElementType.F64)
+
+
 def _always(_: Instruction) -> bool:
     return True
 
@@ -310,8 +314,22 @@ DEPARTURES = (
         "convolution-skips-padding",
         "leaves padding out of convolutions where it folds constants, and in loops of its own",
         "convolution",
-        _kinds(ElementType.BF16, ElementType.F16, ElementType.F32, ElementType.F64),
+        _is_float,
         _padding_skipped,
+    ),
+    Departure(
+        "grouped-convolution-made-dense",
+        "makes one convolution of all groups, with zero weights between them that infinity and NaN reach",
+        "convolution",
+        lambda instruction: _is_float(instruction) and has_groups(instruction),
+        lambda instruction, _, __: without_groups(instruction),
+    ),
+    Departure(
+        "convolution-holes-are-zeros",
+        "fills holes and padding of a convolution with zeros, which infinite and unknown weights make NaN",
+        "convolution",
+        lambda instruction: _is_float(instruction) and has_holes(instruction),
+        lambda instruction, _, __: without_holes(instruction),
     ),
     Departure(
         "evaluator-nan-without-mantissa",

@@ -16,8 +16,8 @@ class Departure:
 
     Attributes:
         id: short name.
-        side: `cpu` (XLA's CPU code generator and its passes) or `evaluator` (XLA's HloEvaluator, which also
-            folds constants).
+        side: `cpu` (XLA's CPU code generator and its passes), `evaluator` (XLA's HloEvaluator, which also
+            folds constants), `gpu` or `tpu` (their compilers).
         opcodes: where it shows.
         types: element types that are concerned, in words.
         xla: what XLA gives.

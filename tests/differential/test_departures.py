@@ -29,6 +29,8 @@ def test_example(rule: Departure) -> None:
     """Both sides give what the rule says, and not the same."""
     example = rule.example
     assert example is not None
+    if rule.side in ("gpu", "tpu"):
+        pytest.skip(f"what compilers of {rule.side.upper()}s make is not executed by this XLA")
     if rule.until is not None and rule.until <= JAXLIB:
         pytest.skip(f"XLA gives this until jaxlib {rule.until}")
     module = parse_module(example.text)
@@ -56,7 +58,7 @@ def test_a_rule_is_shown_somewhere(rule: Departure) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=rule_name)
 def test_a_rule_is_complete(rule: Departure) -> None:
-    assert rule.side in ("cpu", "evaluator")
+    assert rule.side in ("cpu", "evaluator", "gpu", "tpu")
     assert set(rule.opcodes) <= {"*", *OPCODES}
     assert rule.xla
     assert rule.ours
