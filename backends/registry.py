@@ -44,7 +44,7 @@ COMPILERS = frozenset({"aot"})
 RUNS_COMPILED = "numpy"
 
 #: Options of built-in backends that choose the kind of device.
-DEVICES = {"xla": ("gpu", "tpu")}
+DEVICES = {"aot": ("v5e", "h100"), "xla": ("gpu", "tpu")}
 
 
 def backend_names() -> list[str]:
@@ -53,9 +53,12 @@ def backend_names() -> list[str]:
 
 
 def listed_backends() -> list[str]:
-    """What `hlotool backends` shows: all names, and variants that run on devices of their own."""
-    names = backend_names()
-    return [spec for name in names for spec in (name, *(f"{name}:{o}" for o in DEVICES.get(name, ())))]
+    """What `hlotool backends` shows: all names, and variants for devices of their own."""
+    listed: list[str] = []
+    for name in backend_names():
+        listed += [] if name in COMPILERS else [name]
+        listed += [f"{name}:{device}" for device in DEVICES.get(name, ())]
+    return listed
 
 
 def _entry_points() -> EntryPoints:

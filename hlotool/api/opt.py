@@ -97,8 +97,9 @@ def opt(
     print_before: Sequence[str] = (),
     print_after: Sequence[str] = (),
     dump_to: str | os.PathLike[str] | None = None,
+    compiler: str = "",
 ) -> OptResult:
-    """Run passes on a program.
+    """Run passes on a program, or a compiler's.
 
     Args:
         path: a file of HLO, text or proto, or a module, which is not changed.
@@ -112,6 +113,8 @@ def opt(
         print_before: passes before which the program goes to stderr; `all` for every pass.
         print_after: likewise after it, where something changed.
         dump_to: folder for the program after each pass, as XLA writes it.
+        compiler: a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the
+            result is what that ends with.
 
     Raises:
         DumpError: the file cannot be read.
@@ -126,7 +129,14 @@ def opt(
     module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), form)
     before = module.to_text() if emit == "filecheck" else ""
     fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else several(pass_fuel)
-    manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, dump_to)
+    if compiler and dump_to and passes:
+        raise UsageError("one dump holds passes of one compiler: --passes, or --compile, with --dump-to")
+    own = None if compiler else dump_to
+    manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, own)
+    if compiler:
+        from hlotool.search.optimised import optimised
+
+        module = optimised(module, compiler, None if dump_to is None else Path(dump_to))
     pieces = _pieces(module, emit, passes, before)
     if output is not None:
         from hlotool.findings.files import write_file

@@ -24,6 +24,7 @@ examples:
   hlotool opt FILE --passes despecialize -o plain.hlo
   hlotool opt FILE --passes fuse --pass-fuel 12           only the first 12 transformations
   hlotool opt FILE --passes simplify,fuse --dump-to DIR   a dump that hlotool run and bisect take
+  hlotool opt FILE --compile aot:v5e --dump-to DIR        what the TPU's compiler makes of it, without a TPU
   hlotool opt FILE.hlo.pb --emit text                     a proto as text
   hlotool opt --list-passes                               passes and their options
 """
@@ -58,6 +59,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--print-after", metavar="PASS", action="append", default=[], help="likewise, where something changed"
+    )
+    group.add_argument(
+        "--compile",
+        dest="compiler",
+        metavar="BACKEND",
+        default="",
+        help="have a compiler make something of it: xla, aot:v5e",
     )
     group.add_argument("--dump-to", metavar="DIR", help="write the program after each pass, as XLA does")
     add_output_options(parser)

@@ -78,4 +78,3 @@ def _has_names_of_tpus(module: DumpModule) -> bool:
     names = [str(stage.source) for stage in module.stages]
     others = [file.path for file in module.artefacts]
     return any(map(_CHANGELIST.search, names)) or any(_TPU_ARTEFACT in name for name in others)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -16,6 +17,7 @@ from hlotool.replay.program import compile_program
 
 #: The ends of a compilation are written always.
 _NO_PASS = "^$"
+_EVERY_PASS = ".*"
 
 
 @runtime_checkable
@@ -26,12 +28,13 @@ class DumpingBackend(Protocol):
         """The same backend, which leaves a dump in `folder`."""
 
 
-def optimised(module: Module, spec: str) -> Module:
+def optimised(module: Module, spec: str, dump: Path | None = None) -> Module:
     """The program that the passes of a compiler make of another one.
 
     Args:
         module: the program.
         spec: of the backend that compiles it.
+        dump: folder for the program after each pass; None keeps none.
 
     Raises:
         BackendFailed: the compiler died of it.
@@ -41,8 +44,8 @@ def optimised(module: Module, spec: str) -> Module:
     backend = get_backend(spec)
     if not isinstance(backend, DumpingBackend):
         raise Unsupported(f"backend {spec} does not show what it makes of a program")
-    with brief_folder() as folder:
-        compile_program("", "", module, backend.dumping(folder, _NO_PASS))
+    with nullcontext(dump) if dump is not None else brief_folder() as folder:
+        compile_program("", "", module, backend.dumping(folder, _NO_PASS if dump is None else _EVERY_PASS))
         owners = [owner for owner in open_dump(folder).modules if owner.after is not None]
         if not owners:
             raise Unsupported(f"backend {spec} wrote no optimised program")
