@@ -14,7 +14,7 @@ from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
-from hlotool.replay.freedoms import STRICT, product_freedom
+from hlotool.replay.freedoms import UNKNOWN_TARGET, freedoms
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
@@ -57,9 +57,9 @@ def judged(
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
-    freedom = STRICT
+    allowed = UNKNOWN_TARGET
     if tested is None or is_other:
-        freedom = product_freedom(task.module, reference.module, None if tested is None else tested.module)
+        allowed = freedoms(task.module, reference.module, None if tested is None else tested.module)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
@@ -73,8 +73,7 @@ def judged(
         deadline=time.monotonic() + seconds,
         work=work,
         thorough=options.thorough,
-        product_unit=freedom.unit,
-        product_reason=freedom.reason,
+        freedoms=allowed,
         compare_with=None if options.compare_with is None else _comparison(options.compare_with),
         compare_exactly=compare_exactly,
         exact=options.exact,

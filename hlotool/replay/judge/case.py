@@ -88,6 +88,10 @@ class Case:
         origin = None if overflowing is None else origin_of(overflowing)
         return self._said(Verdict.RANGE, range_reason(self.known.misplaced, origin), overflowing)
 
+    def narrowed(self, because: str) -> Accusation:
+        """The tested program lost width; `because` says where."""
+        return Accusation(self, because)
+
     def accused(self) -> LeafComparison | Accusation:
         """Nothing legal explains it, unless a known departure of XLA's does."""
         # Where nothing is rounded, nothing is denormal, either: no execution tells what f64 tells apart.
@@ -103,8 +107,8 @@ class Case:
 
     def _with_freedom(self, reason: str) -> str:
         """The reason, and what the target may round besides where executions took that into account."""
-        freedom = self.executions.judgement.product_reason
-        return f"{reason}; {freedom}" if freedom else reason
+        said = reason, self.executions.judgement.freedoms.product.reason, self.executions.widths.removed(self.leaf)
+        return "; ".join(filter(None, said))
 
     def _said(
         self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""
@@ -143,9 +147,11 @@ class Accusation:
 
     Attributes:
         case: what is known of it.
+        because: what is known to be the cause; empty where the values have to say it.
     """
 
     case: Case
+    because: str = ""
 
     @property
     def severity(self) -> float:
@@ -184,7 +190,7 @@ class Accusation:
             detail=detail,
             explained=pattern is not None,
         )
-        reason = wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
+        reason = self.because or wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
         return dataclasses.replace(
             self.case.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
+from hlotool.numerics.retyping import precisions
 from hlotool.replay.judge.amplifier import amplifying_instruction
-from hlotool.replay.judge.ensemble import Clock, Ensemble, array_leaves
+from hlotool.replay.judge.ensemble import KEEPS, Clock, Ensemble, array_leaves
 from hlotool.replay.judge.equality import Equality
 from hlotool.replay.judge.f64_check import Wide, coarsest
 from hlotool.replay.judge.judgement import Judgement, Leaf
+from hlotool.replay.judge.lost_width import Widths
 from hlotool.replay.judge.semantics import Departures
 
 
@@ -27,19 +30,25 @@ class Executions:
         louder: the same with larger errors.
         tested: of the tested program; None where there is none.
         wide: compares both programs in f64; None likewise.
+        widths: what only one of both programs rounds.
         departures: of the reference under known rules.
         equality: of both programs as functions of real numbers.
     """
 
     def __init__(self, judgement: Judgement) -> None:
-        seed, unit = judgement.seed, judgement.product_unit
+        seed, freedoms = judgement.seed, judgement.freedoms
         clock = Clock(judgement.deadline, judgement.work)
         loudness = thresholds.LOUDER.value
         self.judgement = judgement
-        self.reference = Ensemble(judgement.reference, seed, clock=clock, product_unit=unit)
-        self.louder = Ensemble(judgement.reference, seed + 1, loudness, clock, unit)
-        self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, clock=clock)
+        asked = precisions(judgement.reference.module)
+        keeps = KEEPS if freedoms.excess_precision else (0.0,)
+        drawn: dict[str, Any] = {"clock": clock, "asked": asked, "keeps": keeps}
+        unit = freedoms.product.unit
+        self.reference = Ensemble(judgement.reference, seed, product_unit=unit, **drawn)
+        self.louder = Ensemble(judgement.reference, seed + 1, loudness, product_unit=unit, **drawn)
+        self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, **drawn)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
+        self.widths = Widths(self.reference, self.tested, freedoms)
         self.departures = Departures(judgement.reference)
         self.equality = Equality(judgement, clock)
 

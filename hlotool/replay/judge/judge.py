@@ -133,6 +133,8 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
         return Case(leaf, executions, relation, wide.found).accused()
     if leaf.compared.verdict is Verdict.AGREE:
         return leaf.compared
+    if because := executions.widths.lost(leaf):
+        return Case(leaf, executions, relation, wide.found if wide is not None else None).narrowed(because)
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
         return Case(leaf, executions, relation, wide.found).rounding()
     try:
