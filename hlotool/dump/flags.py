@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from hlotool.dump.records import DumpModule
 
@@ -31,16 +32,16 @@ def switches(module: DumpModule) -> list[str]:
     return list(dict.fromkeys(f"{match[1].decode()}={match[2].decode()}" for match in found))
 
 
-def fast_math_flags(module: DumpModule) -> list[str]:
-    """The flags of a module's compilation under which NaN and infinity need not survive."""
-    return [flag for flag in switches(module) if _FAST_MATH.match(flag)]
+def fast_math(flags: Iterable[str]) -> list[str]:
+    """Those of some flags under which NaN and infinity need not survive."""
+    return [flag for flag in flags if _FAST_MATH.match(flag)]
 
 
-def inexact_flags(module: DumpModule) -> list[str]:
+def inexact(flags: Iterable[str]) -> list[str]:
     """Those under which divisions and functions need not be what they are called."""
-    return [flag for flag in switches(module) if _INEXACT.match(flag)]
+    return [flag for flag in flags if _INEXACT.match(flag)]
 
 
-def keeps_every_rounding(module: DumpModule) -> bool:
+def keeps_every_rounding(flags: Iterable[str]) -> bool:
     """Whether no rounding to a narrow type may be left out."""
-    return _EVERY_ROUNDING in switches(module)
+    return _EVERY_ROUNDING in flags

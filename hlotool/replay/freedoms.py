@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass
 
 from hlotool.backends.numpy.rounding_errors import has_default_precision
-from hlotool.dump.flags import fast_math_flags, inexact_flags, keeps_every_rounding
+from hlotool.dump.flags import fast_math, inexact, keeps_every_rounding, switches
 from hlotool.dump.records import DumpModule
 from hlotool.findings.comparison import FreedomsRecord
 from hlotool.ir.module import Instruction, Module
@@ -105,14 +105,9 @@ def freedoms(module: DumpModule, reference: Module, tested: Module | None) -> Fr
             product = ON_TPU
         elif target == "gpu" and tested is None:
             product = ON_GPU
-    return Freedoms(
-        target,
-        told_by,
-        product,
-        not keeps_every_rounding(module),
-        tuple(fast_math_flags(module)),
-        tuple(inexact_flags(module)),
-    )
+    flags = switches(module)
+    excess = not keeps_every_rounding(flags)
+    return Freedoms(target, told_by, product, excess, tuple(fast_math(flags)), tuple(inexact(flags)))
 
 
 def _target(module: DumpModule, reference: Module, tested: Module | None) -> tuple[str, str]:
