@@ -119,7 +119,11 @@ class KernelPolicy:
     def kernel(self, instruction: Instruction, kernel: Kernel) -> Kernel:
         """`kernel`, which executes `instruction`, under this policy."""
         origin = self._origins.get(instruction)
-        if origin is not None and origin.opcode == "reduce-precision" and origin in (self._policy.unrounded or ()):
+        if (
+            origin is not None
+            and origin.opcode == "reduce-precision"
+            and origin in (self._policy.unrounded or ())
+        ):
             return lambda value: value
         if origin is None or isinstance(kernel, Reading) or not self._rounds(origin):
             return kernel

@@ -53,7 +53,7 @@ class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
 
 
 class FreedomsRecord(Record, frozen=True, kw_only=True):
-    """What the target of a program may do that HLO does not say; sums in any order and contraction it always may.
+    """What the target of a program may do that HLO does not say, beyond sums in any order and contraction.
 
     Attributes:
         target: what the program was compiled for: `cpu`, `gpu`, `tpu`, or empty where nothing tells.

@@ -112,7 +112,9 @@ def _actual(module: ModuleRecord) -> str:
 
 def _freedoms(allowed: FreedomsRecord) -> str:
     """What a legal execution may do."""
-    target = f"{allowed.target}, told by {allowed.told_by}" if allowed.target else "of a target that nothing tells"
+    target = (
+        f"{allowed.target}, told by {allowed.told_by}" if allowed.target else "of a target that nothing tells"
+    )
     excess = "excess precision" if allowed.excess_precision else "no excess precision"
     found = ["sums in any order", "contraction", excess, *filter(None, [allowed.products]), *allowed.flags]
     return f"{target}: {'; '.join(found)}"

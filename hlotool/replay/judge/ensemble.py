@@ -22,6 +22,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.numerics.retyping import Precision
+from hlotool.replay.judge.contracted import contractions
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import other_orders
@@ -152,6 +153,19 @@ class Ensemble:
             self._overflows[wide] = finder.found
         return self._overflows[wide]
 
+    @cached_property
+    def meets_special_values(self) -> bool:
+        """Whether an argument or a value on the way is NaN or infinite, as far as that can be seen."""
+        found: list[Instruction] = []
+
+        def probe(instruction: Instruction, value: Value) -> None:
+            is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
+            if not found and is_array and not np.isfinite(np.asarray(value)).all():
+                found.append(instruction)
+
+        self.watch_plainly(probe)
+        return bool(found) or self.side.watch is None
+
     def watch_plainly(self, probe: Probe, wide: bool = False) -> None:
         """Run the program as it is (or in f64) under a probe, if it can be; raises as `Clock.timed`."""
         watch = self.side.watch
@@ -163,6 +177,11 @@ class Ensemble:
         """The leaves with the factors of all products in other orders; none where there are no products."""
         backends = other_orders(self.side.module)
         return [self._executed(self.side.execute(backend)) for backend in backends]
+
+    @cached_property
+    def contractions(self) -> list[list[Array]]:
+        """The leaves with products contracted into sums; none where there is nothing to contract."""
+        return [self._executed(self.side.execute(backend)) for backend in contractions(self.side.module)]
 
     @cached_property
     def sums_in_turn(self) -> list[list[Array]]:

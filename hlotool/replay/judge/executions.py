@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
 from hlotool.numerics.retyping import precisions
 from hlotool.replay.judge.amplifier import amplifying_instruction
+from hlotool.replay.judge.contracted import contracted_text
 from hlotool.replay.judge.ensemble import KEEPS, Clock, Ensemble, array_leaves
 from hlotool.replay.judge.equality import Equality
 from hlotool.replay.judge.f64_check import Wide, coarsest
@@ -60,6 +63,16 @@ class Executions:
         """A leaf in f64, nothing perturbed; None where it has another size there."""
         shadow = self.reference.shadow[leaf.number]
         return shadow if shadow.shape == leaf.actual.shape else None
+
+    def contraction(self, leaf: Leaf) -> str:
+        """That products contracted into sums make the difference, in words; empty where they do not."""
+        if self.tested is not None or not leaf.is_inexact:
+            return ""
+        with suppress(HlotoolError):
+            for other in self.reference.contractions:
+                if other[leaf.number].tobytes() == leaf.actual.tobytes():
+                    return contracted_text(self.judgement.reference.module)
+        return ""
 
     @cached_property
     def expected(self) -> list[Array]:

@@ -141,7 +141,7 @@ class _Sampler:
 
 
 def _is_rounded(mantissas: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.bool_]:
-    """Which numbers in [0.5, 1) a type with this ulp at 1 does not hold, by more than wide types lose, too."""
+    """Which numbers in [0.5, 1) a type with this ulp at 1 is off by, and by more than f32 is."""
     units = mantissas / (unit / 2)
     lost: npt.NDArray[np.bool_] = np.abs(units - np.rint(units)) * unit > 8 * epsilon(ElementType.F32)
     return lost
@@ -261,9 +261,7 @@ class Widths:
             return ""
         return f"{removed}; xla_allow_excess_precision=false asks for every rounding"
 
-    def _changes(
-        self, leaf: Leaf, side: Ensemble, those: frozenset[Instruction], value: Array
-    ) -> bool:
+    def _changes(self, leaf: Leaf, side: Ensemble, those: frozenset[Instruction], value: Array) -> bool:
         """Whether what some instructions round makes a good part of what a leaf is off by.
 
         Args:
@@ -373,7 +371,7 @@ def _is_product(instruction: Instruction) -> bool:
 
 def _asked(module: Module) -> dict[Instruction, float]:
     """The operands of products that ask for an algorithm in bf16 or TF32."""
-    found = {}
+    found: dict[Instruction, float] = {}
     for instruction in module.instructions():
         algorithm = str(instruction.attributes.get("algorithm", "")).lower()
         if _is_product(instruction) and algorithm:

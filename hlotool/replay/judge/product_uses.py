@@ -15,7 +15,15 @@ from hlotool.numerics.contributions import EXACT
 #: them (hlo/transforms/bfloat16_propagation.cc, service/float_support.cc).
 _MOVING = frozenset({Class.DATA_MOVEMENT, Class.ANNOTATION})
 _PASSING = EXACT | {
-    *("all-gather", "collective-permute", "convert", "dynamic-slice", "dynamic-update-slice", "gather", "sort")
+    *(
+        "all-gather",
+        "collective-permute",
+        "convert",
+        "dynamic-slice",
+        "dynamic-update-slice",
+        "gather",
+        "sort",
+    )
 }
 #: Where a value goes from there is not followed; XLA follows it.
 _HIDING = frozenset({"async-start", "conditional", "get-tuple-element", "tuple", "while"})
