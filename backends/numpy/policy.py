@@ -71,8 +71,8 @@ class Policy:
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
             (`numerics.compiler_made`).
         asked: of a wide program: to which bits `reduce-precision` rounds (`numerics.retyping.widened`).
-        unrounded: instructions whose results keep f32, or all bits where they reduce precision; all other
-            narrow results are rounded. None leaves that to the execution.
+        unrounded: instructions whose results keep f32, or all bits where they reduce precision, be it in a
+            reducer; all other narrow results are rounded. None leaves that to the execution.
     """
 
     wide: bool = False
@@ -88,6 +88,8 @@ class Policy:
         if self.wide:
             copied = {i for i in self.uncertain if i.opcode == "constant"}
             return widened(module, copied, computes_wide, self.asked)
+        if self.unrounded is not None:
+            return without_narrow_floats(module, self.unrounded)
         if any(p.element_type.is_narrow_float for i in module.instructions() for p in array_shapes(i.shape)):
             return without_narrow_floats(module)
         return Retyped(module, {i: i for i in module.instructions()})
@@ -119,12 +121,6 @@ class KernelPolicy:
     def kernel(self, instruction: Instruction, kernel: Kernel) -> Kernel:
         """`kernel`, which executes `instruction`, under this policy."""
         origin = self._origins.get(instruction)
-        if (
-            origin is not None
-            and origin.opcode == "reduce-precision"
-            and origin in (self._policy.unrounded or ())
-        ):
-            return lambda value: value
         if origin is None or isinstance(kernel, Reading) or not self._rounds(origin):
             return kernel
         changes = {

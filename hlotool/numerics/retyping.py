@@ -133,9 +133,14 @@ def _named(names: str) -> tuple[ElementType, ...]:
     return tuple(ELEMENT_TYPES[name] for name in names.split())
 
 
-def without_narrow_floats(module: Module) -> Retyped:
-    """The module with f32 in place of all narrower floats, as if nothing were rounded on the way."""
-    return _Retyping(to_f32_at_least, asked=None).module(module)
+def without_narrow_floats(module: Module, unrounded: Collection[Instruction] = ()) -> Retyped:
+    """The module with f32 in place of all narrower floats, as if nothing were rounded on the way.
+
+    Args:
+        module: what is copied.
+        unrounded: `reduce-precision` among these rounds no more, either.
+    """
+    return _Retyping(to_f32_at_least, asked=None, unrounded=unrounded).module(module)
 
 
 def retyped_shape(shape: Shape, types: TypeMap) -> Shape:
@@ -178,6 +183,7 @@ class _Retyping:
     Attributes:
         types: what becomes of each element type.
         asked: to which bits `reduce-precision` rounds in the copy, too; None: to all.
+        unrounded: those that do not all the same.
         copied: constants read through a copy.
         computes_wide: which custom calls with arithmetic work in the new types; None: none does.
     """
@@ -186,6 +192,7 @@ class _Retyping:
     asked: frozenset[Precision] | None
     copied: Collection[Instruction] = ()
     computes_wide: WorksInAnyTypes | None = None
+    unrounded: Collection[Instruction] = ()
     origins: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: dict[Computation, Computation] = field(default_factory=dict)
 
@@ -278,8 +285,10 @@ class _Body:
 
     def _opcode(self, old: Instruction) -> str:
         asked = self._retyping.asked
-        is_kept = old.opcode != "reduce-precision" or asked is None or precision_of(old) in asked
-        return old.opcode if is_kept else "copy"
+        if old.opcode != "reduce-precision":
+            return old.opcode
+        is_asked = asked is None or precision_of(old) in asked
+        return old.opcode if is_asked and old not in self._retyping.unrounded else "copy"
 
     def _attributes(self, old: Instruction) -> Mapping[str, Any]:
         if self._opcode(old) != old.opcode:

@@ -1,10 +1,10 @@
 """What the target of a program may do that HLO does not say: the freedoms of legal executions, in one place.
 
 - **Products of f32.** A TPU multiplies bf16. Unless a product or a convolution asks for more
-  (`operand_precision`, `algorithm`), its operands of f32 are rounded to bf16: by the hardware, where the
-  text still says f32, or in the text, where the compiler makes the operands, and what only moves data to them,
-  bf16 (`bfloat16-propagation`). A GPU may multiply TF32, in the hardware alone. What a product adds up and
-  returns stays f32 on both.
+  (`operand_precision`, `algorithm`), its operands of f32 are rounded to bf16: by the hardware, where
+  the text still says f32, or in the text, where the compiler makes the operands, and what only moves data to
+  them, bf16 (`bfloat16-propagation`). A GPU may multiply TF32, in the hardware alone. What a product adds up
+  and returns stays f32 on both.
 - **Contraction.** A product whose only rounding is that of the sum it enters (fma), in complex operations,
   too: on every target (`judge.contracted`).
 - **Excess precision.** A narrow type need not be rounded to, unless the dump's debug options say
@@ -13,8 +13,8 @@
 
 Nothing else loses width (`judge.lost_width`).
 
-XLA: xla_data.proto (PrecisionConfig), hlo/transforms/bfloat16_propagation.h, xla.proto (DebugOptions); measured
-on what libtpu 0.0.42 compiles: at operand_precision highest the same programs keep f32.
+XLA: xla_data.proto (PrecisionConfig), hlo/transforms/bfloat16_propagation.h, xla.proto (DebugOptions); as
+measured on what libtpu 0.0.42 compiles: at operand_precision highest the same programs keep f32.
 """
 
 from __future__ import annotations

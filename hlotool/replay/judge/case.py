@@ -197,6 +197,8 @@ class Accusation:
             explained=pattern is not None,
         )
         reason = self.because or wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
+        if self.case.wide is WideRelation.OUTSIDE and (dropped := self.case.executions.widths.dropped):
+            reason = f"{reason}; {dropped}"
         return dataclasses.replace(
             self.case.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
         )

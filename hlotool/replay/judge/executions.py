@@ -10,13 +10,14 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
+from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.retyping import precisions
 from hlotool.replay.judge.amplifier import amplifying_instruction
 from hlotool.replay.judge.contracted import contracted_text
 from hlotool.replay.judge.ensemble import KEEPS, Clock, Ensemble, array_leaves
 from hlotool.replay.judge.equality import Equality
 from hlotool.replay.judge.f64_check import Wide, coarsest
-from hlotool.replay.judge.judgement import Judgement, Leaf
+from hlotool.replay.judge.judgement import Judgement, Leaf, Side
 from hlotool.replay.judge.lost_width import Widths
 from hlotool.replay.judge.semantics import Departures
 
@@ -54,6 +55,7 @@ class Executions:
         self.widths = Widths(self.reference, self.tested, freedoms)
         self.departures = Departures(judgement.reference)
         self.equality = Equality(judgement, clock)
+        self._units: dict[Side, list[float]] = {}
 
     def members(self, leaf: Leaf, size: int) -> list[Array]:
         """A leaf of the reference's result and of so many other executions of the reference."""
@@ -93,6 +95,22 @@ class Executions:
     def rounds_coarser_than_target(self) -> bool:
         """The same, where the reference rounds what its products read as the target does."""
         return self._rounds_coarser_than(self.judgement.product_unit)
+
+    def rounds_coarser_at(self, leaf: Leaf) -> bool:
+        """Whether the tested program rounds on the way to a leaf to less than the reference does."""
+        if self.judgement.tested is None:
+            return False
+        units = [
+            self._units_of(side)[leaf.number] for side in (self.judgement.reference, self.judgement.tested)
+        ]
+        return units[1] > units[0]
+
+    def _units_of(self, side: Side) -> list[float]:
+        """One ulp at 1 of the coarsest rounding on the way to each leaf."""
+        if side not in self._units:
+            found = (facts.rounding for facts in leaf_facts(side.module))
+            self._units[side] = [0.0 if rounding is None else rounding.epsilon for rounding in found]
+        return self._units[side]
 
     def _rounds_coarser_than(self, unit: float) -> bool:
         reference, tested = self.judgement.reference, self.judgement.tested

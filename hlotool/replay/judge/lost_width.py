@@ -15,7 +15,7 @@ Both count for a result only as far as they change it: the program is executed o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from hlotool.ir.walk import Context, contexts
 from hlotool.numerics import thresholds
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.facts import origin_of
+from hlotool.numerics.retyping import Precision, precision_of
 from hlotool.numerics.ulp import epsilon
 from hlotool.replay.freedoms import Freedoms
 from hlotool.replay.judge.ensemble import Ensemble
@@ -226,14 +227,13 @@ class Widths:
         self._reference = reference
         self._tested = tested
         self._freedoms = freedoms
-        self._effects: dict[tuple[bool, frozenset[Instruction]], list[Array] | None] = {}
+        self._runs: dict[tuple[bool, frozenset[Instruction]], list[Array] | None] = {}
 
     def lost(self, leaf: Leaf) -> str:
         """Why the tested program must not round what it rounds; empty where that does not change a leaf."""
         if self._tested is None or not self._narrower:
             return self._against_orders(leaf)
-        those = frozenset(n.instruction for n in self._narrower)
-        if not self._changes(leaf, self._tested, those, leaf.actual):
+        if not self._changes(leaf, self._tested, self._narrower, leaf.actual):
             return self._against_orders(leaf)
         first = self._narrower[0]
         what = "adds up in" if first.adds else "rounds to"
@@ -247,8 +247,7 @@ class Widths:
         change a leaf."""
         if self._tested is None or not self._wider:
             return ""
-        those = frozenset(n.instruction for n in self._wider)
-        if not self._changes(leaf, self._reference, those, leaf.expected):
+        if not self._changes(leaf, self._reference, self._wider, leaf.expected):
             return ""
         first = self._wider[0]
         cast = "a cast" if first.instruction.opcode == "convert" else "a rounding"
@@ -261,7 +260,16 @@ class Widths:
             return ""
         return f"{removed}; xla_allow_excess_precision=false asks for every rounding"
 
-    def _changes(self, leaf: Leaf, side: Ensemble, those: frozenset[Instruction], value: Array) -> bool:
+    @cached_property
+    def dropped(self) -> str:
+        """The `reduce-precision` of the reference that the tested program has fewer of, in words."""
+        if self._tested is None:
+            return ""
+        own, other = (_reductions(side.side.module) for side in (self._reference, self._tested))
+        missing = [those[0] for bits, those in own.items() if len(those) > len(other.get(bits, ()))]
+        return f"{origin_of(missing[0])} of the reference was dropped, which asks for it" if missing else ""
+
+    def _changes(self, leaf: Leaf, side: Ensemble, those: Sequence[Narrowing], value: Array) -> bool:
         """Whether what some instructions round makes a good part of what a leaf is off by.
 
         Args:
@@ -270,24 +278,33 @@ class Widths:
             those: instructions of it.
             value: that it returned.
         """
-        key = side is self._tested, those
-        if key not in self._effects:
-            try:
-                self._effects[key] = side.unrounded(those)
-            except HlotoolError:
-                self._effects[key] = None
-        without = self._effects[key]
-        if without is None or without[leaf.number].shape != value.shape:
+        unrounded = self._unrounded(side, frozenset(one for n in those for one in _with_steps(n)))
+        # Without narrow types sums of one are not rounded at each step, whatever rounds besides.
+        plain = [] if any(n.adds for n in those) else self._unrounded(side, frozenset())
+        if unrounded is None or plain is None:
+            return False
+        without, value = unrounded[leaf.number], plain[leaf.number] if plain else value
+        if without.shape != value.shape or value.shape != leaf.expected.shape:
             return False
         if not leaf.is_inexact:
-            return not np.array_equal(without[leaf.number], value)
+            return not np.array_equal(without, value)
         kind = np.complex128 if leaf.shape.element_type.is_complex else np.float64
         with np.errstate(all="ignore"):
-            moved = np.abs(without[leaf.number].astype(kind) - value.astype(kind))
+            moved = np.abs(without.astype(kind) - value.astype(kind))
             off = np.abs(leaf.expected.astype(kind) - leaf.actual.astype(kind))
             if np.array_equal(np.isfinite(moved), np.isfinite(off)):
                 moved, off = moved[np.isfinite(moved)], off[np.isfinite(off)]
             return bool(np.linalg.norm(moved) > thresholds.SHOWN.value * np.linalg.norm(off))
+
+    def _unrounded(self, side: Ensemble, those: frozenset[Instruction]) -> list[Array] | None:
+        """The leaves of one side where some instructions do not round; None where it cannot be executed."""
+        key = side is self._tested, those
+        if key not in self._runs:
+            try:
+                self._runs[key] = side.unrounded(those)
+            except HlotoolError:
+                self._runs[key] = None
+        return self._runs[key]
 
     @cached_property
     def _narrower(self) -> list[Narrowing]:
@@ -363,6 +380,22 @@ class Widths:
         except (HlotoolError, MemoryError):
             return None
         return searcher
+
+
+def _with_steps(narrowing: Narrowing) -> Iterator[Instruction]:
+    """What rounds, and what does so at every step of it."""
+    yield narrowing.instruction
+    if narrowing.adds:
+        yield from narrowing.instruction.computation("to_apply").instructions
+
+
+def _reductions(module: Module) -> dict[Precision, list[Instruction]]:
+    """Each `reduce-precision`, by the bits that it leaves."""
+    found: dict[Precision, list[Instruction]] = {}
+    for instruction in module.instructions():
+        if instruction.opcode == "reduce-precision":
+            found.setdefault(precision_of(instruction), []).append(instruction)
+    return found
 
 
 def _is_product(instruction: Instruction) -> bool:
