@@ -71,7 +71,8 @@ class Narrowing:
     @property
     def type_text(self) -> str:
         """What it rounds to, in words."""
-        kinds = {part.element_type for part in array_shapes(self.instruction.shape)}
+        steps = [step for computation in self.instruction.called for step in computation.instructions]
+        kinds = {part.element_type for one in (self.instruction, *steps) for part in array_shapes(one.shape)}
         named = next((kind for kind in kinds if kind.is_narrow_float and epsilon(kind) == self.unit), None)
         if named is None and self.unit == epsilon(ElementType.BF16):
             named = ElementType.BF16
