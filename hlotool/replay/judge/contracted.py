@@ -28,26 +28,30 @@ class ContractedSums(NumpyBackend):
     """Executes programs whose products are contracted.
 
     Args:
-        takes_last: of two products in a sum the second one is.
+        chosen: which of two products in a sum is: the first (0) or the second one (1); None: none of those of
+            parts of complex numbers, and no other, either.
     """
 
-    def __init__(self, takes_last: bool) -> None:
+    def __init__(self, chosen: int | None) -> None:
         super().__init__()
-        self._takes_last = takes_last
+        self._chosen = chosen
 
     def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
         """See `Backend.compile`."""
-        return super().compile(contracted(module, self._takes_last))
+        return super().compile(contracted(module, self._chosen))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """See `DevicesBackend.compile_devices`."""
-        return super().compile_devices(contracted(module, self._takes_last), grid)
+        return super().compile_devices(contracted(module, self._chosen), grid)
 
 
 def contractions(module: Module) -> Iterator[NumpyBackend]:
     """Backends that contract one product of each sum, or the other; none where there is none."""
-    if any(map(_is_contracted, module.instructions())):
-        yield from map(ContractedSums, (False, True))
+    found = [instruction.opcode for instruction in module.instructions() if _is_contracted(instruction)]
+    if found:
+        yield from map(ContractedSums, (0, 1))
+    if "multiply" in found:
+        yield ContractedSums(None)
 
 
 def contracted_text(module: Module) -> str:
@@ -57,7 +61,7 @@ def contracted_text(module: Module) -> str:
     return f"a contraction (fma) gives the same bits: {origin_of(first)}{more}"
 
 
-def contracted(module: Module, takes_last: bool) -> Module:
+def contracted(module: Module, chosen: int | None) -> Module:
     """A copy in which one product of each sum of f32 is not rounded; reducers stay as they are."""
     copy = clone_module(module).module
     kinds = contexts(copy)
@@ -67,7 +71,7 @@ def contracted(module: Module, takes_last: bool) -> Module:
         with editing(computation) as editor:
             for instruction in editor:
                 if _is_contracted(instruction):
-                    editor.replace(instruction, _rewritten(_Writer(editor, instruction), takes_last))
+                    editor.replace(instruction, _rewritten(_Writer(editor, instruction), chosen))
     return copy
 
 
@@ -99,13 +103,15 @@ class _Writer:
         new = Instruction(self.place.name, opcode, replace(shape, element_type=kind, layout=layout), operands)
         return self.editor.add(new, before=self.place)
 
-    def fused(self, opcode: str, one: Instruction, other: Instruction, takes_last: bool) -> Instruction:
+    def fused(self, opcode: str, one: Instruction, other: Instruction, chosen: int | None) -> Instruction:
         """The sum or difference of two values of f32, of which one product is not rounded."""
+        if chosen is None:
+            return self.write(opcode, ElementType.F32, one, other)
         values = [one, other]
         numbers = [n for n, value in enumerate(values) if value.opcode == "multiply"]
-        chosen = numbers[-1 if takes_last else 0]
+        exact = numbers[-1 if chosen else 0]
         for number, value in enumerate(values):
-            if number == chosen:
+            if number == exact:
                 factors = (self.write("convert", ElementType.F64, factor) for factor in value.operands)
                 values[number] = self.write("multiply", ElementType.F64, *factors)
             else:
@@ -125,17 +131,17 @@ class _Writer:
         return self.editor.add(new, before=self.place)
 
 
-def _rewritten(writer: _Writer, takes_last: bool) -> Instruction:
+def _rewritten(writer: _Writer, chosen: int | None) -> Instruction:
     """What takes the place of a sum, or of a product of complex numbers."""
     opcode, (one, other) = writer.place.opcode, writer.place.operands[:2]
     if opcode in ("add", "subtract"):
-        return writer.fused(opcode, one, other, takes_last)
+        return writer.fused(opcode, one, other, chosen)
     (a, b), (c, d) = writer.parts(one), writer.parts(other)
     products = [writer.product(*factors) for factors in ((a, c), (b, d), (a, d), (b, c))]
     if opcode == "dot":
         real = writer.write("subtract", ElementType.F32, *products[:2])
         imag = writer.write("add", ElementType.F32, *products[2:])
     else:
-        real = writer.fused("subtract", products[0], products[1], takes_last)
-        imag = writer.fused("add", products[2], products[3], takes_last)
+        real = writer.fused("subtract", products[0], products[1], chosen)
+        imag = writer.fused("add", products[2], products[3], chosen)
     return writer.write("complex", ElementType.C64, real, imag)
