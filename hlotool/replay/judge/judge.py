@@ -6,7 +6,8 @@ Every leaf goes through the same questions, the cheap ones first:
    numbers `not comparable`.
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
-   rounding in the runs at hand is `wrong` without another execution.
+   rounding in the runs at hand is `wrong` without another execution. So is width that the tested program lost
+   (`lost_width`).
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much and
    f64 does not settle it.
