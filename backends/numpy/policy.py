@@ -8,7 +8,8 @@ by a program in other types (`numerics.retyping`) and by kernels that are wrappe
   rounded or not, and denormal numbers are flushed or not, as `Noise.member` says. A sum in another order is a
   sum of terms that are a little off, over n terms by about sqrt(n) roundings (Higham and Mary, "A new
   approach to probabilistic rounding error analysis", 2019);
-- fused_excess: inside fusions nothing is rounded to a type narrower than f32, as XLA may do.
+- fused_excess: inside fusions nothing is rounded to a type narrower than f32, as XLA may do;
+- unrounded: so do some instructions, wherever they are, and those that reduce precision do not.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import does_arithmetic, sum_length
-from hlotool.numerics.retyping import Retyped, widened, without_narrow_floats
+from hlotool.numerics.retyping import Precision, Retyped, widened, without_narrow_floats
 from hlotool.numerics.ulp import digits_of, epsilon, flush_threshold
 
 
@@ -70,6 +71,9 @@ class Policy:
         product_unit: what the hardware multiplies f32 in (`rounding_errors.sum_error`).
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
             (`numerics.compiler_made`).
+        asked: of a wide program: to which bits `reduce-precision` rounds (`numerics.retyping.widened`).
+        unrounded: instructions whose results keep f32, or all bits where they reduce precision, be it in a
+            reducer; all other narrow results are rounded. None leaves that to the execution.
     """
 
     wide: bool = False
@@ -77,12 +81,16 @@ class Policy:
     fused_excess: bool = False
     product_unit: float = 0.0
     uncertain: frozenset[Instruction] = field(default=frozenset(), repr=False)
+    asked: frozenset[Precision] = frozenset()
+    unrounded: frozenset[Instruction] | None = field(default=None, repr=False)
 
     def program(self, module: Module) -> Retyped:
         """What is executed in place of `module`."""
         if self.wide:
             copied = {i for i in self.uncertain if i.opcode == "constant"}
-            return widened(module, copied, computes_wide)
+            return widened(module, copied, computes_wide, self.asked)
+        if self.unrounded is not None:
+            return without_narrow_floats(module, self.unrounded)
         if any(p.element_type.is_narrow_float for i in module.instructions() for p in array_shapes(i.shape)):
             return without_narrow_floats(module)
         return Retyped(module, {i: i for i in module.instructions()})
@@ -109,7 +117,7 @@ class KernelPolicy:
         self._policy = policy
         self._noise = noise
         self._origins = program.origins
-        self._fused = _fused(module) if policy.fused_excess else frozenset()
+        self._unrounded = _fused(module) if policy.fused_excess else policy.unrounded
 
     def kernel(self, instruction: Instruction, kernel: Kernel) -> Kernel:
         """`kernel`, which executes `instruction`, under this policy."""
@@ -185,7 +193,7 @@ class KernelPolicy:
         rounded = origin.opcode in ("convert", "fusion")
         error = EXACT if rounded else declared_error(origin, part, self._policy.product_unit)
         if kind.is_narrow_float:
-            keeps = origin in self._fused if self._policy.fused_excess else None
+            keeps = None if self._unrounded is None else origin in self._unrounded
             return RoundToNarrow(self._noise, error, kind, keeps)
         return self._perturb(origin, error, flush_threshold(kind))
 

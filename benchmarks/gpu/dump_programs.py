@@ -39,10 +39,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the dump goes")
     parser.add_argument("--seed", type=int, default=0, help="of the sizes")
     parser.add_argument("--only", default="", help="programs whose name contains this")
+    parser.add_argument("--no-triton", action="store_true", help="products become calls of cuBLASLt")
     options = parser.parse_args()
     # Before jax is imported: without a driver the plug-in is refused otherwise.
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
-    os.environ["XLA_FLAGS"] = f"--xla_dump_to={options.folder} --xla_dump_hlo_as_text"
+    flags = f"--xla_dump_to={options.folder} --xla_dump_hlo_as_text"
+    if options.no_triton:
+        flags += " --xla_gpu_enable_triton_gemm=false"
+    os.environ["XLA_FLAGS"] = flags
     os.environ["JAX_PLATFORMS"] = "cpu"
     from benchmarks.gpu import jax_programs, jax_steps
 

@@ -52,6 +52,24 @@ class MinimumToleranceRecord(Record, frozen=True, kw_only=True):
     joint: float | None
 
 
+class FreedomsRecord(Record, frozen=True, kw_only=True):
+    """What the target of a program may do that HLO does not say, beyond sums in any order and contraction.
+
+    Attributes:
+        target: what the program was compiled for: `cpu`, `gpu`, `tpu`, or empty where nothing tells.
+        told_by: what tells that.
+        products: what products of f32 may be computed in, in words; empty for f32.
+        excess_precision: a rounding to a narrow type may be left out.
+        flags: of the dump's debug options, which allow more: `NAME=VALUE`.
+    """
+
+    target: str = ""
+    told_by: str = ""
+    products: str = ""
+    excess_precision: bool = True
+    flags: list[str] = []
+
+
 class EvidenceRecord(Record, frozen=True, kw_only=True):
     """What the verdict on a leaf rests on, beyond a few ulps; equal options give equal evidence.
 

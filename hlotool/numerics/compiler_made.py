@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import INLINED
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
@@ -33,18 +35,29 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     known = frozenset[bytes]() if other is None else _constant_values(other) | _replaced(module, other)
     computed = frozenset[int]() if other is None else frozenset(_computed(other).values())
     own = _computed(module)
+    fixed = _fixed(module)
     found: set[Instruction] = set()
-    for computation in module.computations:
-        fixed: set[Instruction] = set()
-        for instruction in computation.instructions:
-            if _is_fixed(instruction, fixed):
-                fixed.add(instruction)
-                is_known = own.get(instruction) in computed or _is_known(instruction, known)
-                if _holds_floats(instruction.shape) and not is_known:
-                    found.add(instruction)
-            elif instruction.opcode == "divide" and instruction.operands[1] in fixed:
+    for instruction in module.instructions():
+        if instruction in fixed:
+            is_known = own.get(instruction) in computed or _is_known(instruction, known)
+            if _holds_floats(instruction.shape) and not is_known:
                 found.add(instruction)
+        elif instruction.opcode == "divide" and instruction.operands[1] in fixed:
+            found.add(instruction)
     return frozenset(found)
+
+
+def _fixed(module: Module) -> set[Instruction]:
+    """What a compiler may fold to constants, also in functions: it inlines their calls."""
+    calls = CallGraph(module)
+    fixed: set[Instruction] = set()
+    known = -1
+    while known < len(fixed):
+        known = len(fixed)
+        for instruction in calls.home:
+            if instruction not in fixed and _is_fixed(instruction, fixed, calls):
+                fixed.add(instruction)
+    return fixed
 
 
 def _computed(module: Module) -> dict[Instruction, int]:
@@ -106,10 +119,16 @@ def _are_neighbours(one: Literal, other: Literal) -> bool:
     return bool((distance <= thresholds.NEIGHBOURS.value).all())
 
 
-def _is_fixed(instruction: Instruction, fixed: set[Instruction]) -> bool:
-    """Whether its value is known to a compiler."""
+def _is_fixed(instruction: Instruction, fixed: set[Instruction], calls: CallGraph) -> bool:
+    """Whether its value is known to a compiler, since those that it is made of are."""
     if instruction.opcode in ("constant", "iota"):
         return True
+    if instruction.opcode == "parameter":
+        callers = calls.callers[calls.home[instruction]]
+        number = instruction.parameter_number or 0
+        return bool(callers) and all(c.opcode in INLINED and c.operands[number] in fixed for c in callers)
+    if instruction.opcode in INLINED:
+        return next(instruction.called).root in fixed
     if instruction.opcode in _CALLERS or not instruction.operands:
         return False
     return all(operand in fixed for operand in instruction.operands)

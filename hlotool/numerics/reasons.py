@@ -127,13 +127,17 @@ def amplified_reason(found: Finding) -> str:
     )
 
 
-def range_reason(misplaced: int, origin: Origin | None) -> str:
-    """The reason of `range`: how many elements are NaN or infinite on one side only, and what overflows."""
-    where = f" at {origin}" if origin is not None else ""
-    return (
-        f"{misplaced} elements are NaN or infinite on one side only: a value on the way is too large "
-        f"for its type there{where}, and a legal rewrite may take another way"
-    )
+def range_reason(misplaced: int, cause: str, origin: Origin | None) -> str:
+    """The reason of `range`: how many elements are NaN or infinite on one side only, and why.
+
+    Args:
+        misplaced: so many; 0 where they decide about others.
+        cause: in a clause.
+        origin: what overflows.
+    """
+    where = f", at {origin}" if origin is not None else ""
+    what = f"{misplaced} elements are NaN or infinite" if misplaced else "NaN or infinity is met"
+    return f"{what} on one side only: {cause}{where}"
 
 
 def wrong_reason(evidence: EvidenceRecord, found: Finding | None, misplaced: int, is_hidden: bool) -> str:

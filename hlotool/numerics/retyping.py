@@ -37,6 +37,9 @@ from hlotool.numerics.total_order import limit_in, order_types
 #: The type that takes the place of another one.
 TypeMap: TypeAlias = Callable[[ElementType], ElementType]
 
+#: Exponent and mantissa bits of a `reduce-precision`.
+Precision: TypeAlias = "tuple[int, int]"
+
 #: Whether a custom call works in any types.
 WorksInAnyTypes: TypeAlias = Callable[[Instruction], bool]
 
@@ -71,10 +74,26 @@ def to_f32_at_least(element_type: ElementType) -> ElementType:
     return ElementType.F32 if element_type.is_narrow_float else element_type
 
 
+def precision_of(instruction: Instruction) -> Precision:
+    """The bits that a `reduce-precision` leaves."""
+    return instruction.integer("exponent_bits"), instruction.integer("mantissa_bits")
+
+
+def precisions(module: Module) -> frozenset[Precision]:
+    """What the program rounds to on purpose: the bits of each `reduce-precision`."""
+    return frozenset(precision_of(i) for i in module.instructions() if i.opcode == "reduce-precision")
+
+
 def widened(
-    module: Module, copied: Collection[Instruction] = (), computes_wide: WorksInAnyTypes | None = None
+    module: Module,
+    copied: Collection[Instruction] = (),
+    computes_wide: WorksInAnyTypes | None = None,
+    asked: Collection[Precision] = (),
 ) -> Retyped:
-    """The module computed in f64 throughout, `reduce-precision` included.
+    """The module computed in f64 throughout.
+
+    A narrow type is what values are kept in, and nothing that an exact program has; `reduce-precision` rounds
+    because the program says so. Compilers write one for the other, so that it depends on the reference.
 
     Args:
         module: what is copied.
@@ -82,8 +101,10 @@ def widened(
             execution can change their values.
         computes_wide: says which custom calls compute in f64, too, where the copy is executed: those of
             libraries that it has a model of; None: those alone that compute nothing.
+        asked: to which bits `reduce-precision` rounds in the copy, too: those that the reference asks for
+            (`precisions`). All others stand for a narrow type, and are identities.
     """
-    return _Retyping(to_f64, False, copied, computes_wide).module(module)
+    return _Retyping(to_f64, frozenset(asked), copied, computes_wide).module(module)
 
 
 def declared_types(instruction: Instruction) -> tuple[tuple[ElementType, ...], tuple[ElementType, ...]]:
@@ -112,9 +133,14 @@ def _named(names: str) -> tuple[ElementType, ...]:
     return tuple(ELEMENT_TYPES[name] for name in names.split())
 
 
-def without_narrow_floats(module: Module) -> Retyped:
-    """The module with f32 in place of all narrower floats, as if nothing were rounded on the way."""
-    return _Retyping(to_f32_at_least, drops_precision=True).module(module)
+def without_narrow_floats(module: Module, unrounded: Collection[Instruction] = ()) -> Retyped:
+    """The module with f32 in place of all narrower floats, as if nothing were rounded on the way.
+
+    Args:
+        module: what is copied.
+        unrounded: `reduce-precision` among these rounds no more, either.
+    """
+    return _Retyping(to_f32_at_least, asked=None, unrounded=unrounded).module(module)
 
 
 def retyped_shape(shape: Shape, types: TypeMap) -> Shape:
@@ -156,15 +182,17 @@ class _Retyping:
 
     Attributes:
         types: what becomes of each element type.
-        drops_precision: `reduce-precision` does so in the copy, too.
+        asked: to which bits `reduce-precision` rounds in the copy, too; None: to all.
+        unrounded: those that do not all the same.
         copied: constants read through a copy.
         computes_wide: which custom calls with arithmetic work in the new types; None: none does.
     """
 
     types: TypeMap
-    drops_precision: bool
+    asked: frozenset[Precision] | None
     copied: Collection[Instruction] = ()
     computes_wide: WorksInAnyTypes | None = None
+    unrounded: Collection[Instruction] = ()
     origins: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: dict[Computation, Computation] = field(default_factory=dict)
 
@@ -256,8 +284,11 @@ class _Body:
         self._new[old] = new
 
     def _opcode(self, old: Instruction) -> str:
-        is_identity = old.opcode == "reduce-precision" and not self._retyping.drops_precision
-        return "copy" if is_identity else old.opcode
+        asked = self._retyping.asked
+        if old.opcode != "reduce-precision":
+            return old.opcode
+        is_asked = asked is None or precision_of(old) in asked
+        return old.opcode if is_asked and old not in self._retyping.unrounded else "copy"
 
     def _attributes(self, old: Instruction) -> Mapping[str, Any]:
         if self._opcode(old) != old.opcode:

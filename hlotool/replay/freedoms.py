@@ -1,12 +1,20 @@
-"""What the target of a program may do to f32 that HLO does not say: its products have narrower operands.
+"""What the target of a program may do that HLO does not say: the freedoms of legal executions, in one place.
 
-A TPU multiplies bf16. Unless a product or a convolution asks for more (`operand_precision`, `algorithm`), its
-operands of f32 are rounded to bf16: by the hardware, where the text still says f32, or in the text, where
-the compiler makes the operands, and what only moves data to them, bf16 (`bfloat16-propagation`). A GPU may
-multiply TF32, in the hardware alone. What a product adds up and returns stays f32 on both.
+- **Products of f32.** A TPU multiplies bf16. Unless a product or a convolution asks for more
+  (`operand_precision`, `algorithm`), its operands of f32 are rounded to bf16: by the hardware, where
+  the text still says f32, or in the text, where the compiler makes the operands, and what only moves data to
+  them, bf16 (`bfloat16-propagation`). A GPU may multiply TF32, in the hardware alone. What a product adds up
+  and returns stays f32 on both.
+- **Contraction.** A product whose only rounding is that of the sum it enters (fma), in complex operations,
+  too: on every target (`judge.contracted`).
+- **Excess precision.** A narrow type need not be rounded to, unless the dump's debug options say
+  `xla_allow_excess_precision=false`. A `reduce-precision` always is (`numerics.retyping`).
+- **Fast math.** NaN and infinity may be lost where the dump's debug options say so (`dump.flags`).
 
-XLA: xla_data.proto (PrecisionConfig), hlo/transforms/bfloat16_propagation.h; measured on what
-libtpu 0.0.42 compiles: at operand_precision highest the same programs keep f32.
+Nothing else loses width (`judge.lost_width`).
+
+XLA: xla_data.proto (PrecisionConfig), hlo/transforms/bfloat16_propagation.h, xla.proto (DebugOptions); as
+measured on what libtpu 0.0.42 compiles: at operand_precision highest the same programs keep f32.
 """
 
 from __future__ import annotations
@@ -16,7 +24,9 @@ from dataclasses import dataclass
 
 from hlotool.analysis.tiles import is_tiled
 from hlotool.backends.numpy.rounding_errors import has_default_precision
+from hlotool.dump.flags import fast_math, inexact, keeps_every_rounding, switches
 from hlotool.dump.records import DumpModule
+from hlotool.findings.comparison import FreedomsRecord
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType, array_shapes
 
@@ -44,28 +54,83 @@ _CHANGELIST = re.compile(r"\.cl_\d+\.[^/]*$")
 _TPU_ARTEFACT = "tpu_comp_env"
 
 
-def product_freedom(module: DumpModule, reference: Module, tested: Module | None) -> ProductFreedom:
-    """What the products of a program may be computed in, where some leave that open.
+@dataclass(frozen=True, slots=True)
+class Freedoms:
+    """What a legal execution of one program for one target may do.
+
+    Attributes:
+        target: `cpu`, `gpu`, `tpu`, or empty where nothing tells.
+        told_by: what tells the target, in words.
+        product: what products of f32 may be computed in.
+        excess_precision: a rounding to a narrow type may be left out.
+        fast_math: the flags under which NaN and infinity need not survive.
+        inexact: those under which divisions and functions need not be what they are called.
+    """
+
+    target: str = ""
+    told_by: str = ""
+    product: ProductFreedom = STRICT
+    excess_precision: bool = True
+    fast_math: tuple[str, ...] = ()
+    inexact: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> FreedomsRecord:
+        """The same as plain data."""
+        return FreedomsRecord(
+            target=self.target,
+            told_by=self.told_by,
+            products=self.product.reason,
+            excess_precision=self.excess_precision,
+            flags=[*self.fast_math, *self.inexact],
+        )
+
+
+#: Of a program whose target is not known.
+UNKNOWN_TARGET = Freedoms()
+
+
+def freedoms(
+    module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool = False
+) -> Freedoms:
+    """What a legal execution of a program may do.
 
     Args:
-        module: the files, whose names tell the target.
+        module: the files, whose names tell the target, and whose debug options the flags.
         reference: the program as it should be.
         tested: the text that is judged; None: a result that the target itself may have returned. Layouts in
             tiles tell a TPU, too, where names say nothing.
+        is_made_here: a compiler made `tested` just now; the files, with their flags, are of another one.
     """
-    if not any(map(_is_open, reference.instructions())):
-        return STRICT
-    # Of a text in tiles no name of a file tells more: another compiler may have written the others.
+    target, told_by = _target(module, reference, tested, is_made_here)
+    product = STRICT
+    if any(map(_is_open, reference.instructions())):
+        if target == "tpu":
+            product = ON_TPU
+        elif target == "gpu" and tested is None:
+            product = ON_GPU
+    flags = {} if is_made_here else switches(module)
+    excess = not keeps_every_rounding(flags)
+    return Freedoms(target, told_by, product, excess, tuple(fast_math(flags)), tuple(inexact(flags)))
+
+
+def _target(
+    module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool
+) -> tuple[str, str]:
+    """The target, and what tells it."""
+    if is_made_here:
+        return ("tpu", "layouts in tiles") if tested is not None and is_tiled(tested) else ("", "")
+    platforms = " ".join(stage.platform for stage in module.stages)
+    for target in ("gpu", "tpu", "cpu"):
+        if target in platforms:
+            return target, "names of files"
+    if platforms.strip():
+        return "", ""
+    if _has_names_of_tpus(module):
+        return "tpu", "names of files"
     if any(is_tiled(program) for program in (reference, tested) if program is not None):
-        return ON_TPU
-    platforms = {stage.platform for stage in module.stages if stage.platform}
-    if any("gpu" in platform for platform in platforms):
-        return ON_GPU if tested is None else STRICT
-    if any("tpu" in platform for platform in platforms):
-        return ON_TPU
-    if platforms:
-        return STRICT
-    return ON_TPU if _has_names_of_tpus(module) else STRICT
+        return "tpu", "layouts in tiles"
+    return "", ""
 
 
 def _is_open(instruction: Instruction) -> bool:

@@ -14,7 +14,7 @@ from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
 from hlotool.replay.devices.runners import OneDevice
-from hlotool.replay.freedoms import STRICT, product_freedom
+from hlotool.replay.freedoms import UNKNOWN_TARGET, Freedoms, freedoms
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
@@ -39,6 +39,7 @@ def judged(
     expected: Value,
     actual: Actual,
     facts: Leaves,
+    allowed: Freedoms,
 ) -> Comparison:
     """The verdict on `actual`.
 
@@ -49,6 +50,7 @@ def judged(
         expected: the reference's result.
         actual: the result in question.
         facts: of the leaves, joined over both sides.
+        allowed: what the target may do (`freedoms_of`).
     """
     tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
@@ -57,9 +59,6 @@ def judged(
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
-    freedom = STRICT
-    if tested is None or is_other:
-        freedom = product_freedom(task.module, reference.module, None if tested is None else tested.module)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
@@ -73,13 +72,22 @@ def judged(
         deadline=time.monotonic() + seconds,
         work=work,
         thorough=options.thorough,
-        product_unit=freedom.unit,
-        product_reason=freedom.reason,
+        freedoms=allowed,
         compare_with=None if options.compare_with is None else _comparison(options.compare_with),
         compare_exactly=compare_exactly,
         exact=options.exact,
     )
     return judge(judgement)
+
+
+def freedoms_of(task: Task, reference: Program, actual: Actual) -> Freedoms:
+    """What the target may do that gave `actual`; nothing, where another backend executed the reference."""
+    tested = actual.program
+    if tested is not None and not _is_other_program(tested, reference):
+        return UNKNOWN_TARGET
+    if tested is None:
+        return freedoms(task.module, reference.module, None)
+    return freedoms(task.module, reference.module, tested.module, bool(tested.made_by))
 
 
 @lru_cache(maxsize=4)

@@ -14,6 +14,7 @@ from hlotool.findings.comparison import (
     BucketRecord,
     EqualityRecord,
     EvidenceRecord,
+    FreedomsRecord,
     HeatMapRecord,
     MinimumToleranceRecord,
 )
@@ -210,6 +211,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         scaled: that both ran with smaller sizes than they have; None where they are as they are.
         in_place: that they ran as they are in less memory than that takes; None where there was enough.
         leaves: comparisons, in tuple order.
+        freedoms: what the target may do that HLO does not say, as the judge took it; None where nothing was
+            judged.
         outputs: summaries, when there was nothing to compare with.
         unexplained: wrong outputs whose errors were not looked at for a pattern: of many only the worst few
             are, unless `--thorough` asks for all.
@@ -245,6 +248,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     scaled: ScaleRecord | None = None
     in_place: InPlaceRecord | None = None
     leaves: list[LeafRecord] = []
+    freedoms: FreedomsRecord | None = None
     outputs: list[OutputRecord] = []
     unexplained: int = 0
     generated_constants: int = 0

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import msgspec
 
 from hlotool.backends.base import Value
-from hlotool.dump.flags import fast_math_flags
 from hlotool.findings.outputs import output_name
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
@@ -94,11 +93,12 @@ def compare_row(
 ) -> ModuleRecord:
     """The row of one comparison, whose arrays are saved where the user wants that and `saves` is set."""
     # What judges takes time to import, and not every run has two sides.
-    from hlotool.replay.judging import judged
+    from hlotool.replay.judging import freedoms_of, judged
 
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
-    comparison = judged(task, reference, trial, expected, actual, facts)
+    allowed = freedoms_of(task, reference, actual)
+    comparison = judged(task, reference, trial, expected, actual, facts, allowed)
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
@@ -121,13 +121,14 @@ def compare_row(
         reason=comparison.reason,
         inputs=trial.inputs,
         leaves=records,
+        freedoms=allowed.record,
         unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
         generated_constants=max(len(reference.module.generated), len(actual.module.generated)),
         opaque_calls=max(len(opaque_calls(reference.module)), len(opaque_calls(actual.module))),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,
-            *_permissions(task, records),
+            *_permissions(allowed.fast_math, records),
         ],
     )
     return _with_faults(row, actual) if actual.outcome.faults else row
@@ -146,9 +147,8 @@ def _with_heat(records: list[LeafRecord], shape: Shape, expected: Value, actual:
     return [msgspec.structs.replace(record, heat=maps.get(tuple(record.index))) for record in records]
 
 
-def _permissions(task: Task, leaves: Sequence[LeafRecord]) -> Iterator[str]:
+def _permissions(flags: Sequence[str], leaves: Sequence[LeafRecord]) -> Iterator[str]:
     """What the compiler was allowed to do with NaN and infinity, where one side has none."""
-    flags = fast_math_flags(task.module)
     if flags and any(leaf.nan_mismatches or leaf.inf_mismatches for leaf in leaves):
         yield f"compiled with {', '.join(flags)}: NaN and infinity need not be kept"
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
+from hlotool.findings.comparison import FreedomsRecord
 from hlotool.findings.outputs import output_name
 from hlotool.findings.records import ErrorRecord
 from hlotool.findings.verdict import AGREEING, Verdict
@@ -109,6 +110,16 @@ def _actual(module: ModuleRecord) -> str:
     return f"{stage} {module.tested}" if stage == REALITY else f"{stage} on {module.tested}"
 
 
+def _freedoms(allowed: FreedomsRecord) -> str:
+    """What a legal execution may do."""
+    target = (
+        f"{allowed.target}, told by {allowed.told_by}" if allowed.target else "of a target that nothing tells"
+    )
+    excess = "excess precision" if allowed.excess_precision else "no excess precision"
+    found = ["sums in any order", "contraction", excess, *filter(None, [allowed.products]), *allowed.flags]
+    return f"{target}: {'; '.join(found)}"
+
+
 def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
     """What was compared, on which inputs, and what that rests on, by name."""
     yield from _sides(module)
@@ -123,6 +134,8 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
                 yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if verbose and module.freedoms is not None:
+        yield "freedoms", _freedoms(module.freedoms)
     if module.in_place is not None:
         yield "ran within", module.in_place.text
     if module.scaled is not None:

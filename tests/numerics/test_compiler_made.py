@@ -38,3 +38,34 @@ def test_a_constant_that_both_versions_have_was_not_touched() -> None:
     """Whatever its dimensions are."""
     assert _names(BEFORE, AFTER) == {"b", "p", "ps", "f", "t", "d"}
     assert _names(AFTER, BEFORE) == set()
+
+
+def test_what_a_function_makes_of_constants_that_it_is_called_with() -> None:
+    """As JAX writes a uniform distribution: the compiler inlines the call and folds the difference."""
+    text = """f {
+  x = f32[4] parameter(0)
+  low = f32[] parameter(1)
+  high = f32[] parameter(2)
+  range = f32[] subtract(high, low)
+  ranges = f32[4] broadcast(range), dimensions={}
+  ROOT y = f32[4] multiply(x, ranges)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  low = f32[] constant(-0.99999994)
+  high = f32[] constant(1)
+  a = f32[4] call(x, low, high), to_apply=f
+  MORE
+  ROOT y = f32[4] negate(b)
+}"""
+    always = text.replace("MORE", "b = f32[4] copy(a)")
+    folded = (
+        "ENTRY e { x = f32[4] parameter(0) c = f32[] constant(2) cs = f32[4] broadcast(c), dimensions={} \
+  low = f32[] constant(-0.99999994) high = f32[] constant(1) ROOT y = f32[4] multiply(x, cs) }"
+    )
+    assert _names(always, folded) >= {"range", "ranges"}
+    sometimes = text.replace("MORE", "r = f32[] slice(x), slice={} b = f32[4] call(a, r, high), to_apply=f")
+    sometimes = sometimes.replace(
+        "r = f32[] slice(x), slice={}", "h = f32[1] slice(x), slice={[0:1]} r = f32[] reshape(h)"
+    )
+    assert not _names(sometimes, folded) & {"range", "ranges"}

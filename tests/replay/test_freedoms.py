@@ -10,7 +10,7 @@ from support.tpu_programs import TPU_CASES
 from hlotool.dump.directory import open_dump
 from hlotool.findings.verdict import Verdict
 from hlotool.parse.reader import parse_module
-from hlotool.replay.freedoms import ON_GPU, ON_TPU, STRICT, ProductFreedom, product_freedom
+from hlotool.replay.freedoms import ON_GPU, ON_TPU, STRICT, ProductFreedom, freedoms
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
@@ -75,11 +75,34 @@ def test_a_tpu_is_told_by_names_and_tiles(
     infix: str, platform: str, after: str, expected: ProductFreedom, tmp_path: Path
 ) -> None:
     [module] = open_dump(str(_dump(tmp_path, MLP.before, after, infix, platform))).modules
-    assert product_freedom(module, parse_module(MLP.before), parse_module(after)) is expected
+    assert freedoms(module, parse_module(MLP.before), parse_module(after)).product is expected
 
 
 def test_only_open_products_are_free_and_gpus_in_hardware_alone(tmp_path: Path) -> None:
     highest = parse_module(TPU_CASES["highest"].before)
     [module] = open_dump(str(_dump(tmp_path, MLP.before, MLP.before, "", "gpu_"))).modules
-    assert product_freedom(module, parse_module(MLP.before), None) is ON_GPU
-    assert product_freedom(module, highest, None) is STRICT
+    assert freedoms(module, parse_module(MLP.before), None).product is ON_GPU
+    assert freedoms(module, highest, None).product is STRICT
+
+
+FLAGS = """xla_cpu_enable_fast_math: true
+xla_cpu_fast_math_honor_division: false
+xla_allow_excess_precision: false
+"""
+
+
+def test_debug_options_say_what_else_is_allowed(tmp_path: Path) -> None:
+    folder = _dump(tmp_path, MLP.before, MLP.before, "", "cpu_")
+    (folder / "module_0000.jit_f.debug_options").write_text(FLAGS)
+    row = _row(folder)
+    assert row.freedoms is not None
+    assert (row.freedoms.target, row.freedoms.excess_precision, row.freedoms.products) == ("cpu", False, "")
+    assert row.freedoms.flags == ["xla_cpu_enable_fast_math=true", "xla_cpu_fast_math_honor_division=false"]
+
+
+def test_a_row_says_which_target_was_taken(tmp_path: Path) -> None:
+    row = _row(_dump(tmp_path, MLP.before, MLP.after))
+    assert row.freedoms is not None
+    assert (row.freedoms.target, row.freedoms.told_by) == ("tpu", "names of files")
+    assert row.freedoms.products == ON_TPU.reason
+    assert row.freedoms.excess_precision

@@ -31,6 +31,7 @@ from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
+from hlotool.replay.judge.range_check import RangeCause
 from hlotool.replay.judge.semantics import Rule
 
 
@@ -82,11 +83,16 @@ class Case:
         reason = self._with_freedom(unstable_reason(self.known, self.leaf.facts))
         return self._said(Verdict.UNSTABLE, reason, self.executions.amplifier)
 
-    def range(self) -> LeafComparison:
+    def range(self, cause: RangeCause) -> LeafComparison:
         """Too large or too small on the way, on one side; names the instruction that overflows."""
-        overflowing = self.executions.reference.overflow()
+        overflowing = self.executions.reference.overflow() if cause.names_overflow else None
         origin = None if overflowing is None else origin_of(overflowing)
-        return self._said(Verdict.RANGE, range_reason(self.known.misplaced, origin), overflowing)
+        reason = range_reason(0 if self.found is None else self.found.misplaced, cause.reason, origin)
+        return self._said(Verdict.RANGE, reason, overflowing)
+
+    def narrowed(self, because: str) -> Accusation:
+        """The tested program lost width; `because` says where."""
+        return Accusation(self, because)
 
     def accused(self) -> LeafComparison | Accusation:
         """Nothing legal explains it, unless a known departure of XLA's does."""
@@ -102,9 +108,13 @@ class Case:
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
 
     def _with_freedom(self, reason: str) -> str:
-        """The reason, and what the target may round besides where executions took that into account."""
-        freedom = self.executions.judgement.product_reason
-        return f"{reason}; {freedom}" if freedom else reason
+        """The reason, what executions took into account that the target may round besides, and what of all
+        that is known to be the cause.
+        """
+        executions = self.executions
+        allowed = executions.judgement.freedoms.product.reason
+        named = executions.widths.removed(self.leaf) or executions.contraction(self.leaf)
+        return "; ".join(filter(None, (reason, allowed, named)))
 
     def _said(
         self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""
@@ -143,9 +153,11 @@ class Accusation:
 
     Attributes:
         case: what is known of it.
+        because: what is known to be the cause; empty where the values have to say it.
     """
 
     case: Case
+    because: str = ""
 
     @property
     def severity(self) -> float:
@@ -184,7 +196,9 @@ class Accusation:
             detail=detail,
             explained=pattern is not None,
         )
-        reason = wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
+        reason = self.because or wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
+        if self.case.wide is WideRelation.OUTSIDE and (dropped := self.case.executions.widths.dropped):
+            reason = f"{reason}; {dropped}"
         return dataclasses.replace(
             self.case.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
         )

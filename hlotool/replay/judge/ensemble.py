@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,6 +21,8 @@ from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape
+from hlotool.numerics.retyping import Precision
+from hlotool.replay.judge.contracted import contractions
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import other_orders
@@ -32,7 +34,7 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 _WideRuns: TypeAlias = tuple[list[list[Array]], VariedBackend, Callable[[], Value]]
 
 #: How likely results of narrow types stay in f32, by member.
-_KEEPS = (0.0, 1.0, 0.5)
+KEEPS = (0.0, 1.0, 0.5)
 #: Every so many members flush denormal numbers.
 _FLUSHES = 4
 
@@ -98,6 +100,8 @@ class Ensemble:
         scale: multiplies every error.
         clock: how long executions may go on.
         product_unit: of the hardware that gave the result (`Policy.product_unit`).
+        asked: to which bits executions in f64 reduce precision, too (`Policy.asked`).
+        keeps: how likely results of narrow types stay in f32, by member.
     """
 
     def __init__(
@@ -107,9 +111,13 @@ class Ensemble:
         scale: float = 1.0,
         clock: Clock | None = None,
         product_unit: float = 0.0,
+        asked: frozenset[Precision] = frozenset(),
+        keeps: Sequence[float] = KEEPS,
     ) -> None:
         self.side = side
         self._policy = Policy(varied=True, product_unit=product_unit)
+        self._asked = asked
+        self._keeps = keeps
         self._clock = clock or Clock()
         self._seed = seed
         self._scale = scale
@@ -128,7 +136,7 @@ class Ensemble:
     @cached_property
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
-        return self._executed(lambda: self.side.execute(_plain(wide=True))())
+        return self._executed(lambda: self.side.execute(self._plain(wide=True))())
 
     def watch(self, number: int, probe: Probe) -> bool:
         """Run a member under a probe; False where that is not possible."""
@@ -145,17 +153,35 @@ class Ensemble:
             self._overflows[wide] = finder.found
         return self._overflows[wide]
 
+    @cached_property
+    def meets_special_values(self) -> bool:
+        """Whether an argument or a value on the way is NaN or infinite, as far as that can be seen."""
+        found: list[Instruction] = []
+
+        def probe(instruction: Instruction, value: Value) -> None:
+            is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
+            if not found and is_array and not np.isfinite(np.asarray(value)).all():
+                found.append(instruction)
+
+        self.watch_plainly(probe)
+        return bool(found) or self.side.watch is None
+
     def watch_plainly(self, probe: Probe, wide: bool = False) -> None:
         """Run the program as it is (or in f64) under a probe, if it can be; raises as `Clock.timed`."""
         watch = self.side.watch
         if watch is not None:
-            self._clock.timed(lambda: watch(_plain(wide), probe))
+            self._clock.timed(lambda: watch(self._plain(wide), probe))
 
     @cached_property
     def other_orders(self) -> list[list[Array]]:
         """The leaves with the factors of all products in other orders; none where there are no products."""
         backends = other_orders(self.side.module)
         return [self._executed(self.side.execute(backend)) for backend in backends]
+
+    @cached_property
+    def contractions(self) -> list[list[Array]]:
+        """The leaves with products contracted into sums; none where there is nothing to contract."""
+        return [self._executed(self.side.execute(backend)) for backend in contractions(self.side.module)]
 
     @cached_property
     def sums_in_turn(self) -> list[list[Array]]:
@@ -184,7 +210,7 @@ class Ensemble:
 
     def _wide_runs(self, uncertain: frozenset[Instruction]) -> _WideRuns:
         if uncertain not in self._wide:
-            policy = Policy(wide=True, varied=True, uncertain=uncertain)
+            policy = Policy(wide=True, varied=True, uncertain=uncertain, asked=self._asked)
             backend = VariedBackend(policy, keeps_wide=True)
             self._wide[uncertain] = [], backend, self.side.execute(backend)
         return self._wide[uncertain]
@@ -195,12 +221,22 @@ class Ensemble:
         return backend, self.side.execute(backend)
 
     def _member(self, number: int) -> Member:
-        keeps = _KEEPS[number % len(_KEEPS)]
+        keeps = self._keeps[number % len(self._keeps)]
         flushes = number % _FLUSHES == _FLUSHES - 1
         return Member(self._seed_of(number), keeps, flushes, self._scale, _signs(number))
 
     def _seed_of(self, number: int) -> int:
         return hash((self._seed, number))
+
+    def _plain(self, wide: bool) -> Backend:
+        """Executes programs as they are, in their types or in f64."""
+        if not wide:
+            return NumpyBackend()
+        return VariedBackend(Policy(wide=True, asked=self._asked), keeps_wide=True)
+
+    def unrounded(self, those: frozenset[Instruction]) -> list[Array]:
+        """The leaves where some instructions do not round to less than f32, and nothing is perturbed."""
+        return self._executed(self.side.execute(VariedBackend(Policy(unrounded=those))))
 
     def _executed(self, run: Callable[[], Value]) -> list[Array]:
         """The leaves of one execution; raises as `Clock.timed`."""
@@ -210,11 +246,6 @@ class Ensemble:
 def _signs(number: int) -> int:
     """See `Member.signs`: every other execution leaves them as they are, the others take turns."""
     return (0, 1, 0, -1)[number % 4]
-
-
-def _plain(wide: bool) -> Backend:
-    """Executes programs as they are, in their types or in f64."""
-    return VariedBackend(Policy(wide=True), keeps_wide=True) if wide else NumpyBackend()
 
 
 def array_leaves(shape: Shape, value: Any) -> list[Array]:

@@ -65,7 +65,7 @@ def is_less_stable(leaf: Leaf, found: Finding, executions: Executions, wide: Wid
     """Whether the tested program means the same, in the same types, but spreads its rounding further."""
     if executions.tested is None or isinstance(found, Flips) or wide is None or not wide.is_same:
         return False
-    if executions.rounds_coarser:
+    if executions.rounds_coarser or executions.rounds_coarser_at(leaf):
         return False
     own = [member[leaf.number] for member in executions.tested.members(int(thresholds.FIRST_MEMBERS.value))]
     if not stay_finite(own, leaf.expected):

@@ -6,7 +6,8 @@ Every leaf goes through the same questions, the cheap ones first:
    numbers `not comparable`.
 2. Where the tested side is a program, too: do both compute the same in f64 (`f64_check`)? Rewrites that are
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
-   rounding in the runs at hand is `wrong` without another execution.
+   rounding in the runs at hand is `wrong` without another execution. So is width that the tested program lost
+   (`lost_width`).
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
    `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much and
    f64 does not settle it.
@@ -126,13 +127,17 @@ def _urgency(leaf: Leaf, executions: Executions) -> float:
 def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Accusation:
     """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
     if not _depends_on_floats(leaf):
-        return Case(leaf, executions, None, None).accused()
+        cause = range_check.fast_math(executions) if range_check.asks_of_floats(executions) else None
+        case = Case(leaf, executions, None, None)
+        return case.accused() if cause is None else case.range(cause)
     wide = None if executions.wide is None else executions.wide.finding(leaf, in_company)
     relation = wide.relation if wide is not None else None
     if wide is not None and relation is WideRelation.OUTSIDE:
         return Case(leaf, executions, relation, wide.found).accused()
     if leaf.compared.verdict is Verdict.AGREE:
         return leaf.compared
+    if because := executions.widths.lost(leaf):
+        return Case(leaf, executions, relation, wide.found if wide is not None else None).narrowed(because)
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
         return Case(leaf, executions, relation, wide.found).rounding()
     try:
@@ -159,7 +164,8 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
 def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accusation:
     leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
-        return case.range() if range_check.is_range(leaf, found, executions, case.wide) else case.accused()
+        cause = range_check.range_cause(leaf, found, executions, case.wide)
+        return case.accused() if cause is None else case.range(cause)
     if found.ratio <= thresholds.RATIO.value:
         return _within(case, wide)
     if excuses.flips_when_louder(leaf, found, executions):
@@ -169,12 +175,14 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
     in_turn = excuses.with_sums_in_turn(leaf, found, executions)
     if not in_turn.misplaced and in_turn.ratio <= thresholds.RATIO.value:
         return _within(replace(case, found=in_turn), wide)
-    return case.accused()
+    cause = range_check.fast_math(executions)
+    return case.accused() if cause is None else case.range(cause)
 
 
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
-    if not _is_unstable(case.leaf, case.known, case.executions):
+    is_said = bool(case.executions.contraction(case.leaf))
+    if is_said or not _is_unstable(case.leaf, case.known, case.executions):
         return case.rounding()
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
 

@@ -19,6 +19,7 @@ from hlotool.numerics.dataflow import Leaves, join_leaves, leaf_facts
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.tolerance import ChosenTolerance, few_ulps
 from hlotool.numerics.verdict import Comparison, LeafComparison
+from hlotool.replay.freedoms import UNKNOWN_TARGET, Freedoms
 
 if TYPE_CHECKING:
     from hlotool.replay.exact.result import ExactResult
@@ -87,9 +88,7 @@ class Judgement:
         deadline: in `time.monotonic`: from then on no execution begins, and a bound decides.
         work: units of work after which none begins either.
         thorough: look for the pattern of every wrong leaf, not only of the worst few.
-        product_unit: one ulp at 1 of the type in which the target multiplies f32, in its hardware or in the
-            text of `tested`, where the program asks for no more; 0 for f32 itself.
-        product_reason: what is said of that.
+        freedoms: what the target may do in its hardware, or in the text of `tested`.
         compare_exactly: says whether both programs are the same function; None where that says nothing about
             `actual`, because something else than the reference's interpreter returned it.
         exact: the user wants the same function, not only close values.
@@ -107,10 +106,14 @@ class Judgement:
     deadline: float = math.inf
     work: float = math.inf
     thorough: bool = False
-    product_unit: float = 0.0
-    product_reason: str = ""
+    freedoms: Freedoms = UNKNOWN_TARGET
     compare_exactly: CompareExactly | None = None
     exact: bool = False
+
+    @property
+    def product_unit(self) -> float:
+        """One ulp at 1 of what products of f32 may be computed in; 0 for f32 itself."""
+        return self.freedoms.product.unit
 
     def compared(self) -> Comparison:
         """What a comparison of the values says, without another execution."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from hlotool.ir.dtypes import Array
 from hlotool.numerics import thresholds
@@ -12,6 +15,87 @@ from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCause:
+    """What explains that a value is not finite on one side only.
+
+    Attributes:
+        reason: that, to be read after a count of elements.
+        names_overflow: an instruction overflows, and is to be named.
+    """
+
+    reason: str
+    names_overflow: bool = True
+
+
+_OVERFLOW = RangeCause(
+    "a value on the way is too large for its type there, and a legal rewrite may take another way"
+)
+_CONTRACTION = RangeCause("a contraction (fma) does not round a product that overflows")
+_PARTS = RangeCause("a product of complex numbers is put together from its parts in another way")
+
+
+def range_cause(
+    leaf: Leaf, found: Finding, executions: Executions, wide: WideRelation | None
+) -> RangeCause | None:
+    """What explains the NaN and infinities that one side alone has; None where nothing legal does.
+
+    Args:
+        leaf: with a NaN or an infinity on one side only.
+        found: how it stands to legal executions.
+        executions: of both sides.
+        wide: what both programs show in f64; None where there is but one.
+    """
+    if is_range(leaf, found, executions, wide):
+        return _OVERFLOW
+    if wide is WideRelation.OUTSIDE:
+        return None
+    sides = (
+        (executions.reference,) if executions.tested is None else (executions.reference, executions.tested)
+    )
+    if any(_is_contracted(leaf, found, side, of) for side, of in zip(sides, (leaf.actual, leaf.expected))):
+        return _PARTS if leaf.shape.element_type.is_complex else _CONTRACTION
+    return fast_math(executions)
+
+
+def fast_math(executions: Executions) -> RangeCause | None:
+    """What the compiler was told, where that lets it lose NaN and infinity, and some are met on the way."""
+    flags = executions.judgement.freedoms.fast_math
+    if not flags or not executions.reference.meets_special_values:
+        return None
+    return RangeCause(f"compiled with {', '.join(flags)}, NaN and infinity need not be kept", False)
+
+
+def asks_of_floats(executions: Executions) -> bool:
+    """Whether the reference decides about floats as they are given: whether they are NaN, say."""
+    return any(
+        instruction.opcode in ("compare", "is-finite")
+        and instruction.operands[0].array_shape.element_type.is_inexact
+        for instruction in executions.judgement.reference.module.instructions()
+    )
+
+
+def _is_contracted(leaf: Leaf, found: Finding, side: Ensemble, wanted: Array) -> bool:
+    """Whether one side with products contracted has the NaN and infinities of the other one."""
+    if not _is_legal_elsewhere(found):
+        return False
+    expected, actual = _kinds(leaf.expected), _kinds(leaf.actual)
+    differ = expected != actual
+    kinds = _kinds(wanted)
+    found_there = (_kinds(leaves[leaf.number]) for leaves in side.contractions)
+    return bool(differ.any()) and any(bool((kinds == each)[differ].all()) for each in found_there)
+
+
+def _kinds(value: Array) -> npt.NDArray[np.int64]:
+    """Of each element, or of both parts of one, whether it is finite, NaN, or which infinity."""
+    if value.dtype.kind == "c":
+        return 8 * _kinds(value.real) + _kinds(value.imag)
+    with np.errstate(all="ignore"):
+        signs = np.sign(value.astype(np.float64))
+        found = np.where(np.isnan(value), 3, np.where(np.isinf(value), signs, 2))
+    return found.astype(np.int64)
 
 
 def is_range(leaf: Leaf, found: Finding, executions: Executions, wide: WideRelation | None) -> bool:

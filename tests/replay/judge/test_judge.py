@@ -16,6 +16,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.parse.reader import parse_module
+from hlotool.replay.freedoms import Freedoms, ProductFreedom
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import judgement_of
 
@@ -502,7 +503,7 @@ def test_hardware_that_multiplies_in_less_than_f32_unless_asked() -> None:
 
     def verdict(text: str, unit: float) -> Verdict:
         judgement = judgement_of(parse_module(text), DOT_INPUTS, x @ w)
-        return judge(replace(judgement, product_unit=unit)).verdict
+        return judge(replace(judgement, freedoms=Freedoms(product=ProductFreedom(unit)))).verdict
 
     precision = "rhs_contracting_dims={0}, operand_precision={highest,highest}"
     asked = DOT.replace("rhs_contracting_dims={0}", precision)
