@@ -21,13 +21,17 @@ from hlotool.numerics.reasons import (
     LESS_STABLE,
     Finding,
     amplified_reason,
+    cancelled_reason,
+    cancelling,
     flipping_reason,
     legal_reason,
+    named,
     range_reason,
     unstable_reason,
     wrong_reason,
 )
 from hlotool.numerics.verdict import LeafComparison
+from hlotool.replay.judge.cancellations import Cancellation
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
@@ -71,6 +75,18 @@ class Case:
     def less_stable(self) -> LeafComparison:
         """The tested program means the same and rounds in other places."""
         return self._said(Verdict.ROUNDING, LESS_STABLE)
+
+    def cancelled(self, found: Cancellation) -> LeafComparison:
+        """Legal executions differ because the terms of a sum cancel; names it, and what is made of its error."""
+        module = self.executions.judgement.reference.module
+        maker = "" if found.maker is None else named(source_of(module, [found.maker]))
+        rest = ""
+        if found.origin is not None and found.noted is not None:
+            noted, origin = found.noted, named(source_of(module, [found.origin]))
+            rest = cancelling(noted.terms, noted.value, noted.noise, origin)
+        decided = found.elements, self.leaf.actual.size, found.spread
+        reason = cancelled_reason(self.known, decided, rest, maker)
+        return self._said(Verdict.ROUNDING, self._with_freedom(reason), found.maker or found.origin)
 
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""

@@ -42,6 +42,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
+from hlotool.replay.judge.cancellations import Cancellation
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
@@ -176,7 +177,17 @@ def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
     if not _is_unstable(case.leaf, case.known, case.executions):
         return case.rounding()
+    if (cancellation := _cancellation(case)) is not None:
+        return case.cancelled(cancellation)
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
+
+
+def _cancellation(case: Case) -> Cancellation | None:
+    """What cancellations alone explain, unless both programs are known to mean different things."""
+    if case.wide is not None and not case.wide.is_same:
+        return None
+    executions = case.executions
+    return executions.cancellations.behind(case.leaf, lambda leaf, found: _is_unstable(leaf, found, executions))
 
 
 def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
