@@ -14,7 +14,7 @@ step gets no remedy from its sums.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final, TypeAlias
@@ -64,10 +64,10 @@ class Rest:
 
 @dataclass(slots=True, eq=False)
 class Noted:
-    """How far the sums of one instruction are off, in one execution, where their terms cancel.
+    """How far the sums of one instruction are off where their terms cancel.
 
     Attributes:
-        elements: that are off by as much as they are themselves, or more.
+        elements: how often one was off by as much as it is itself, or more.
         noise: how far the worst of them is off.
         terms: what cancels there: the sum of the magnitudes.
         value: what is left there in f64.
@@ -77,6 +77,15 @@ class Noted:
     noise: float = 0.0
     terms: float = 0.0
     value: float = 0.0
+
+    def add(self, rest: Rest, off: Array) -> None:
+        """How far the elements of one visit are off."""
+        is_noise = (off > 0) & (off >= np.abs(rest.values))
+        self.elements += int(is_noise.sum())
+        worst = int(np.argmax(np.where(is_noise, off, 0)))
+        if is_noise[worst] and off[worst] > self.noise:
+            self.noise, self.terms = float(off[worst]), float(rest.terms[worst])
+            self.value = float(np.abs(rest.values[worst]))
 
 
 class Rests:
@@ -128,22 +137,16 @@ class SettledBackend(VariedBackend):
 
     Attributes:
         released: instructions whose sums keep their errors.
-        share: of the errors that these keep.
-        noted: how far sums were off in the last execution.
+        noted: how far sums were off in all executions so far.
     """
 
     def __init__(self, rests: Rests, product_unit: float = 0.0) -> None:
         super().__init__(Policy(varied=True, product_unit=product_unit))
         self.noise = _Counting(Member())
         self.released: frozenset[Instruction] = frozenset()
-        self.share = 1.0
+        self.noted: dict[Instruction, Noted] = {}
         self._rests = rests
         self._unit = product_unit
-
-    @property
-    def noted(self) -> Mapping[Instruction, Noted]:
-        """See `SettledBackend`."""
-        return self._visits.noted
 
     @property
     def _visits(self) -> _Counting:
@@ -169,9 +172,9 @@ class SettledBackend(VariedBackend):
         with np.errstate(all="ignore"):
             off = np.abs(own.astype(rest.values.dtype) - rest.values)
             is_sound = off <= limit * rest.terms
-        self._visits.note(origin, rest, np.where(is_sound, off, 0))
+        self.noted.setdefault(origin, Noted()).add(rest, np.where(is_sound, off, 0))
         if origin in self.released:
-            values = (values + self.share * (own - values)).astype(own.dtype)
+            return result
         flat[rest.places] = np.where(is_sound, values, own)
         return array[()]
 
@@ -182,37 +185,22 @@ def cancelled(element_type: ElementType, product_unit: float = 0.0) -> float:
 
 
 class _Counting(Noise):
-    """Noise that counts visits, from the start of every execution on.
-
-    Attributes:
-        noted: how far sums were off so far.
-    """
+    """Noise that counts visits, from the start of every execution on."""
 
     def __init__(self, member: Member) -> None:
         super().__init__(member)
-        self.noted: dict[Instruction, Noted] = {}
         self._visits: dict[_Place, int] = {}
 
     def restart(self) -> None:
         """See `Noise`."""
         super().restart()
-        self.noted, self._visits = {}, {}
+        self._visits = {}
 
     def next(self, place: _Place) -> int:
         """The number of this visit."""
         number = self._visits.get(place, 0)
         self._visits[place] = number + 1
         return number
-
-    def note(self, origin: Instruction, rest: Rest, off: Array) -> None:
-        """How far the elements of one visit are off."""
-        is_noise = (off > 0) & (off >= np.abs(rest.values))
-        noted = self.noted.setdefault(origin, Noted())
-        noted.elements += int(is_noise.sum())
-        worst = int(np.argmax(np.where(is_noise, off, 0)))
-        if is_noise[worst] and off[worst] > noted.noise:
-            noted.noise, noted.terms = float(off[worst]), float(rest.terms[worst])
-            noted.value = float(np.abs(rest.values[worst]))
 
 
 class _Finding(KernelPolicy):

@@ -147,7 +147,7 @@ def cancelling(terms: float, value: float, noise: float, origin: str) -> str:
         origin: the instruction that adds.
     """
     return (
-        f"terms of {terms:.2g} cancel to {value:.2g} in {origin}, where rounding them leaves ±{noise:.2g}"
+        f"terms of {terms:.2g} cancel to {value:.2g} (in f64) in {origin}, where rounding them leaves ±{noise:.2g}"
     )
 
 

@@ -7,8 +7,7 @@ learning rate in a direction that rounding chose.
 
 With such sums as they are in f64 (`settled`), legal executions agree unless something else amplifies rounding.
 Which sum it is shows where it gets its error back, alone: the nearest one that makes the result differ as
-before. Whether what follows hands the error on or makes something of it shows where that error is a
-thousandth.
+before.
 """
 
 from __future__ import annotations
@@ -35,17 +34,18 @@ from hlotool.numerics.reasons import Finding
 from hlotool.numerics.ulp import epsilon
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.judgement import Leaf
-from hlotool.replay.judge.settled import SMALL, Settled, Watched
+from hlotool.replay.judge.settled import Settled, Watched
 
 #: Sums behind a result that are tried, the nearest first.
 _RANKS: Final = 4
-#: An error that shrinks by less than this while that of the sum becomes `SMALL` is not in proportion to it.
-_IN_PROPORTION: Final = 1 / 16
+#: An error is out of proportion where what it comes of would be so many times as large as what it is seen
+#: beside, had the terms not cancelled: linear operations scale both.
+_OUT_OF_PROPORTION: Final = 64
+#: How many times as far off as elsewhere an element is that a cancellation decides about.
+_TIMES: Final = 4
 #: Executions in which sums get their errors back, at most, and steps of the search for such that fit together.
 _GROUPS: Final = 8
 _STEPS: Final = 1 << 21
-#: Smaller relative differences are roundings.
-_RESOLUTION: Final = 64 * 2.0**-23
 #: The distance of what is not finite on one side only.
 _FAR: Final = 1e300
 
@@ -83,58 +83,79 @@ class Cancellations:
         self._settled = Settled(ensemble)
 
     def behind(self, leaf: Leaf, is_unstable: Callable[[Leaf, Finding], bool]) -> Cancellation | None:
-        """What cancellations alone explain; None where legal executions differ too much without them, too.
+        """What cancellations explain; None where legal executions differ too much without them, too.
 
         Args:
-            leaf: whose legal executions differ too much.
+            leaf: whose legal executions differ much.
             is_unstable: says so of the members of another ensemble.
         """
+        size = int(thresholds.FIRST_MEMBERS.value)
         try:
-            members = [m[leaf.number] for m in self._settled.members(1 + int(thresholds.FIRST_MEMBERS.value))]
+            usual = [leaf.expected, *(m[leaf.number] for m in self._ensemble.members(size))]
+            members = [m[leaf.number] for m in self._settled.members(size)]
         except (HlotoolError, MemoryError):
             return None
-        if any(member.shape != leaf.expected.shape for member in members):
+        if any(member.shape != leaf.expected.shape for member in (*usual, *members)):
             return None
         kind = leaf.shape.element_type
         found = score(members[0], members, kind) if leaf.is_inexact else flips(members[0], members)
         if is_unstable(leaf, found):
             return None
-        decided = _decided(leaf.expected, members, epsilon(kind) if leaf.is_inexact else 0.0)
+        distances = [_distance(one, other) for one, other in zip(usual, members)]
+        distance = np.max(distances, axis=0)
+        decided = distance > _ordinary(members, epsilon(kind) if leaf.is_inexact else 0.0)
         if not decided.any():
             return None
-        distance = _distance(leaf.expected, members[0])[decided]
-        spread = float(distance.max())
         try:
-            origin, maker = self._blamed(leaf, decided)
+            sizes = [_size(own[decided]) for own in distances[1:]]
+            # The first one has been watched for other leaves; where it happens to be near, another one is.
+            number = 0 if sizes[0] >= max(sizes) / 4 else int(np.argmax(sizes))
+            origin, maker = self._blamed(leaf, number, sizes[number], decided)
         except (HlotoolError, MemoryError):
             origin, maker = None, None
         noted = None if origin is None else self._settled.noted[origin]
-        return Cancellation(int(decided.sum()), spread, origin, noted, maker)
+        return Cancellation(int(decided.sum()), float(distance[decided].max()), origin, noted, maker)
 
-    def _blamed(self, leaf: Leaf, decided: _Flags) -> tuple[Instruction | None, Instruction | None]:
-        """The sum that makes the leaf differ, and what makes something of its error."""
-        settled = self._settled.watched()
+    def _blamed(
+        self, leaf: Leaf, number: int, whole: float, decided: _Flags
+    ) -> tuple[Instruction | None, Instruction | None]:
+        """The sum that makes the leaf differ in member `number`, and what makes something of its error.
+
+        `whole` is the mean distance of the elements in question there.
+        """
+        settled = self._settled.watched(number)
         centre = settled.leaves[leaf.number]
-        whole = _size(_distance(leaf.expected, centre)[decided])
         for origin in self._sums.behind(leaf.number)[:_RANKS]:
             released = self._sums.released_with(origin, leaf.number)
             if released is None:
                 break
-            free = self._settled.watched(released)
+            free = self._settled.watched(number, released)
             moved = _size(_distance(free.leaves[leaf.number], centre)[decided])
-            if moved < whole / 2:
-                continue
-            nearly = self._settled.watched(released, SMALL)
-            left = _size(_distance(nearly.leaves[leaf.number], centre)[decided])
-            if left <= _IN_PROPORTION * moved:
-                return origin, None
-            parts = self._sums.parts_behind(leaf.number)
-            return origin, _first_out_of_proportion(parts, settled, free, nearly)
+            if moved and moved >= whole / 2:
+                return origin, self._maker(leaf, origin, settled, free)
         return None, None
+
+    def _maker(
+        self, leaf: Leaf, origin: Instruction, settled: Watched, free: Watched
+    ) -> Instruction | None:
+        """The first instruction to make more of the error of a sum than it is beside the terms."""
+        noted, behind = self._settled.noted[origin], frozenset(self._sums.parts_behind(leaf.number))
+        for instruction, rounds in settled.values.items():
+            if instruction not in behind:
+                continue
+            for centre, other in zip(rounds, free.values.get(instruction, [])):
+                if centre.shape != other.shape or not centre.size:
+                    continue
+                moved = float(_distance(other, centre).max())
+                size = float(np.max(np.abs(centre), initial=noted.terms, where=np.isfinite(centre)))
+                if moved / noted.noise * noted.terms > _OUT_OF_PROPORTION * size:
+                    return instruction
+        return None
 
     @cached_property
     def _sums(self) -> _Sums:
-        return _Sums(self._ensemble.side.module, frozenset(self._settled.noted_noise))
+        noted = frozenset(i for i, noted in self._settled.noted.items() if noted.elements)
+        return _Sums(self._ensemble.side.module, noted)
 
 
 class _Sums:
@@ -188,33 +209,13 @@ class _Sums:
         return self._groups[-1]
 
 
-def _first_out_of_proportion(
-    parts: Sequence[Instruction], settled: Watched, free: Watched, nearly: Watched
-) -> Instruction | None:
-    """The first of `parts` to be executed whose error does not shrink as that of the sum does."""
-    among = frozenset(parts)
-    for instruction, rounds in settled.values.items():
-        if instruction not in among:
-            continue
-        others = free.values.get(instruction, []), nearly.values.get(instruction, [])
-        for centre, whole, small in zip(rounds, *others):
-            if centre.shape == whole.shape == small.shape and centre.size:
-                moved, left = (float(_distance(v, centre).max()) for v in (whole, small))
-                size = float(np.max(np.abs(centre), initial=0, where=np.isfinite(centre)))
-                if moved > _RESOLUTION * size and left > _IN_PROPORTION * moved:
-                    return instruction
-    return None
-
-
-def _decided(expected: Array, members: Sequence[Array], unit: float) -> _Flags:
-    """The elements that other executions do not reach: flat."""
-    centre = members[0]
-    spread = np.max([_distance(member, centre) for member in members[1:]], axis=0)
-    distance = _distance(expected, centre)
+def _ordinary(members: Sequence[Array], unit: float) -> npt.NDArray[np.float64]:
+    """How far elements are off where cancellations do not decide about them: flat."""
+    spread = np.max([_distance(member, members[0]) for member in members[1:]], axis=0)
     with np.errstate(all="ignore"):
-        step = unit * np.nan_to_num(np.abs(_wide(centre)), nan=0, posinf=0)
-    decided: _Flags = distance > 4 * (spread + step)
-    return decided
+        step = unit * np.nan_to_num(np.abs(_wide(members[0])), nan=0, posinf=0)
+    ordinary: npt.NDArray[np.float64] = _TIMES * (spread + step)
+    return ordinary
 
 
 def _distance(one: Array, other: Array) -> npt.NDArray[np.float64]:

@@ -28,6 +28,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ElementType
@@ -175,10 +177,12 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
 
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
-    if not _is_unstable(case.leaf, case.known, case.executions):
+    is_unstable = _is_unstable(case.leaf, case.known, case.executions)
+    if is_unstable or _differs_widely(case.leaf, case.executions):
+        if (cancellation := _cancellation(case)) is not None:
+            return case.cancelled(cancellation)
+    if not is_unstable:
         return case.rounding()
-    if (cancellation := _cancellation(case)) is not None:
-        return case.cancelled(cancellation)
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
 
 
@@ -220,11 +224,26 @@ def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
     """Whether legal executions are so far apart that anything may be legal."""
     if isinstance(found, Flips):
         return found.varied > thresholds.UNSTABLE_SHARE.value * leaf.actual.size
+    return found.width > _widest(leaf, executions) or found.unknown > 0
+
+
+def _widest(leaf: Leaf, executions: Executions) -> float:
+    """The relative spread from which nothing can be said."""
     rounding = leaf.facts.rounding
     coarsest = rounding.epsilon if rounding is not None else 0.0
     unit = max(epsilon(leaf.shape.element_type), coarsest, executions.judgement.product_unit)
-    widest = min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
-    return found.width > widest or found.unknown > 0
+    return min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
+
+
+def _differs_widely(leaf: Leaf, executions: Executions) -> bool:
+    """Whether many elements are so far off, each beside its own size: then the reason is worth a look."""
+    if not leaf.is_inexact:
+        return False
+    kind = np.complex128 if leaf.shape.element_type.is_complex else np.float64
+    expected, actual = (np.asarray(side).astype(kind) for side in (leaf.expected, leaf.actual))
+    with np.errstate(all="ignore"):
+        far = np.abs(actual - expected) > _widest(leaf, executions) * np.abs(expected)
+    return bool(far.mean() > thresholds.UNSTABLE_SHARE.value)
 
 
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:

@@ -15,8 +15,6 @@ from hlotool.ir.module import Instruction
 from hlotool.replay.judge.amplifier import Sketches
 from hlotool.replay.judge.ensemble import Ensemble
 
-#: The share of its error that a sum keeps in the third execution under watch.
-SMALL: Final = 2.0**-10
 #: Elements of each value that are looked at.
 _ELEMENTS: Final = 1 << 14
 
@@ -44,40 +42,32 @@ class Settled:
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
         self._members: list[list[Array]] = []
-        self._watched: dict[tuple[frozenset[Instruction], float], Watched] = {}
+        self._watched: dict[tuple[int, frozenset[Instruction]], Watched] = {}
 
     def members(self, count: int) -> list[list[Array]]:
-        """The leaves where nothing else is perturbed, then where everything else is, as in the ensemble."""
+        """The leaves where nothing else is perturbed, then of `count` with all else as in the ensemble."""
         run = self._execute
-        while len(self._members) < count:
+        while len(self._members) <= count:
             number = len(self._members)
             self._backend.noise.member = self._ensemble.member(number - 1) if number else Member()
             self._members.append(self._ensemble.executed(run))
-            if not number:
-                self._noted = dict(self._backend.noted)
-        return self._members[:count]
+        return self._members[: count + 1]
 
     @property
     def noted(self) -> Mapping[Instruction, Noted]:
-        """How far sums that cancel are off where nothing is perturbed, by instruction."""
-        self.members(1)
-        return self._noted
+        """How far sums that cancel were off in `members`, by instruction."""
+        return self._backend.noted
 
-    @property
-    def noted_noise(self) -> list[Instruction]:
-        """The instructions of which some sum is no more than its error."""
-        return [instruction for instruction, noted in self.noted.items() if noted.elements]
-
-    def watched(self, released: frozenset[Instruction] = frozenset(), share: float = 1.0) -> Watched:
-        """Nothing is perturbed, and some sums keep a share of their errors."""
-        key = released, share
+    def watched(self, number: int, released: frozenset[Instruction] = frozenset()) -> Watched:
+        """Member `number` of the ensemble, where some sums keep their errors."""
+        key = number, released
         if key not in self._watched:
-            self._watched[key] = self._run(released, share)
+            self._watched[key] = self._run(*key)
         return self._watched[key]
 
-    def _run(self, released: frozenset[Instruction], share: float) -> Watched:
+    def _run(self, number: int, released: frozenset[Instruction]) -> Watched:
         backend, side = self._new_backend(), self._ensemble.side
-        backend.released, backend.share = released, share
+        backend.released, backend.noise.member = released, self._ensemble.member(number)
         watch = side.watch
         if watch is None:
             return Watched(self._ensemble.executed(side.execute(backend)), {})
