@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
+
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
@@ -100,16 +102,32 @@ def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
 _HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
-def unstable_reason(found: Finding, facts: Facts) -> str:
-    """The reason of `unstable`: what amplifies rounding so much."""
+#: What may tell where values do not.
+_ADVICE = "fewer steps, inputs of another scale, --compare-with or `hlotool prove` may tell"
+
+
+def unstable_reason(found: Finding, facts: Facts, unit: float, where: str) -> str:
+    """The reason of `unstable`: what amplifies rounding so much.
+
+    Args:
+        found: how the result stands to legal executions.
+        facts: of the leaf.
+        unit: one ulp at 1 of the coarsest rounding on the way to it.
+        where: the instruction from which on the spread is large; empty where it is not known.
+    """
     if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
-        return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
+        return (
+            f"legal executions differ in {found.varied} of {found.beyond.size} elements, which one ulp "
+            f"flips{origin}: nothing can be said of this output; {_ADVICE}"
+        )
     if found.unknown:
-        return f"{_overflowing(found)}: nothing can be said"
+        return f"{_overflowing(found)}: nothing can be said of this output; {_ADVICE}"
+    grown = f", most of all in {where}" if where else ""
+    times = f"{found.width / unit:.0e} times" if unit and found.width < np.inf else "many times"
     return (
-        f"legal executions differ by {found.width:.2g} of the values: rounding is amplified so much that "
-        "nothing can be said"
+        f"legal executions differ by {found.width:.2g} of the values: what one operation rounds is amplified "
+        f"{times}{grown}, and nothing can be said of this output; {_ADVICE}"
     )
 
 
