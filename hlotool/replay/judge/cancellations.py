@@ -6,8 +6,8 @@ are 0 and come out as 1e-9. Where they are divided by their own size, as Adam do
 whole learning rate in a direction that rounding chose.
 
 With such sums as they are in f64 (`settled`), legal executions agree unless something else amplifies
-rounding. Which sum it is shows where it gets its error back, alone: the nearest one that makes the result differ as
-before.
+rounding. Which sum it is shows where it gets its error back, alone: the nearest one that makes the result
+differ as before.
 """
 
 from __future__ import annotations
