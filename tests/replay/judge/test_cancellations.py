@@ -214,6 +214,6 @@ def test_step_by_step_amplification_is_unstable() -> None:
     found = judged(text, [x], (two, executed(text, [np.nextafter(x, F32(1))])[1]))
     assert found.verdict is Verdict.UNSTABLE
     assert found.reason.startswith("1 of 2 outputs agree; output {1}: legal executions differ by ")
-    assert "map.py:4" in found.reason
+    assert "map.py:4" in found.reason, found.reason
     assert "`hlotool prove` may tell" in found.reason
     assert np.array_equal(two, 2 * x)
