@@ -30,6 +30,7 @@ from hlotool.cli.options import (
 from hlotool.cli.output import tell
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
+from hlotool.findings.verdict import Verdict
 from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ examples:
   hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
 """
 
+#: What the command that the report ends with looks into although nothing is accused: it needs the dump.
+_LOOKED_INTO = frozenset({Verdict.DIFFERS, Verdict.UNSTABLE})
 #: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
@@ -166,7 +169,8 @@ def _accompany(
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
     search = _search(replays, arguments, course, end)
     code = end.exit_code(ExitCode(replays.exit_code))
-    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE)
+    is_open = any(row.verdict in _LOOKED_INTO for row in rows)
+    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
         versions=replays.versions,
         program=ran,

@@ -109,7 +109,7 @@ def freedoms(
             product = ON_TPU
         elif target == "gpu" and tested is None:
             product = ON_GPU
-    flags = {} if is_made_here else switches(module)
+    flags = [] if is_made_here else switches(module)
     excess = not keeps_every_rounding(flags)
     return Freedoms(target, told_by, product, excess, tuple(fast_math(flags)), tuple(inexact(flags)))
 

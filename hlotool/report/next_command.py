@@ -65,7 +65,17 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return command_line(run, special[-1]) + " --verbose"
     if found := _worst(modules, {Verdict.DIFFERS}):
         return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
+    if found := _worst(modules, {Verdict.UNSTABLE}):
+        return _beyond_values(run, found)
     return ""
+
+
+def _beyond_values(run: RunRecord, module: ModuleRecord) -> str:
+    """What to type where values say nothing: the programs say more, where there are two."""
+    rows = [row for row in run.modules if row.name == module.name]
+    if len(run.paths) == 1 and any(row.stage_tested not in (None, row.stage_reference) for row in rows):
+        return shlex.join(["hlotool", "prove", *run.paths, "--only", f"^{re.escape(module.name)}$"])
+    return command_line(run, module) + " --verbose"
 
 
 def command_after_bisect(record: BisectRecord) -> str:

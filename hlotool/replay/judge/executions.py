@@ -13,6 +13,7 @@ from hlotool.numerics import thresholds
 from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.retyping import precisions
 from hlotool.replay.judge.amplifier import amplifying_instruction
+from hlotool.replay.judge.cancellations import Cancellations
 from hlotool.replay.judge.contracted import contracted_text
 from hlotool.replay.judge.ensemble import KEEPS, Clock, Ensemble, array_leaves
 from hlotool.replay.judge.equality import Equality
@@ -35,6 +36,7 @@ class Executions:
         tested: of the tested program; None where there is none.
         wide: compares both programs in f64; None likewise.
         widths: what only one of both programs rounds.
+        cancellations: of the reference: what they explain.
         departures: of the reference under known rules.
         equality: of both programs as functions of real numbers.
     """
@@ -53,6 +55,7 @@ class Executions:
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, **drawn)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.widths = Widths(self.reference, self.tested, freedoms)
+        self.cancellations = Cancellations(self.reference)
         self.departures = Departures(judgement.reference)
         self.equality = Equality(judgement, clock)
         self._units: dict[Side, list[float]] = {}

@@ -9,8 +9,8 @@ Every leaf goes through the same questions, the cheap ones first:
    rounding in the runs at hand is `wrong` without another execution. So is width that the tested program lost
    (`lost_width`).
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
-   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much and
-   f64 does not settle it.
+   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much, no
+   cancellation explains it (`cancellations`) and f64 does not settle it.
 4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
 5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
 6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
@@ -29,6 +29,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ElementType
@@ -43,6 +45,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
+from hlotool.replay.judge.cancellations import Cancellation
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
@@ -182,9 +185,25 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
     is_said = bool(case.executions.contraction(case.leaf))
-    if is_said or not _is_unstable(case.leaf, case.known, case.executions):
+    is_unstable = not is_said and _is_unstable(case.leaf, case.known, case.executions)
+    is_far = is_unstable or (not is_said and _differs_widely(case.leaf, case.executions))
+    if is_far and (cancellation := _cancellation(case)) is not None:
+        return case.cancelled(cancellation)
+    if not is_unstable:
         return case.rounding()
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
+
+
+def _cancellation(case: Case) -> Cancellation | None:
+    """What cancellations alone explain, unless both programs are known to mean different things."""
+    if case.wide is not None and not case.wide.is_same:
+        return None
+    executions = case.executions
+
+    def is_unstable(leaf: Leaf, found: Finding) -> bool:
+        return _is_unstable(leaf, found, executions)
+
+    return executions.cancellations.behind(case.leaf, is_unstable)
 
 
 def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
@@ -217,11 +236,26 @@ def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
     """Whether legal executions are so far apart that anything may be legal."""
     if isinstance(found, Flips):
         return found.varied > thresholds.UNSTABLE_SHARE.value * leaf.actual.size
+    return found.width > _widest(leaf, executions) or found.unknown > 0
+
+
+def _widest(leaf: Leaf, executions: Executions) -> float:
+    """The relative spread from which nothing can be said."""
     rounding = leaf.facts.rounding
     coarsest = rounding.epsilon if rounding is not None else 0.0
     unit = max(epsilon(leaf.shape.element_type), coarsest, executions.judgement.product_unit)
-    widest = min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
-    return found.width > widest or found.unknown > 0
+    return min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
+
+
+def _differs_widely(leaf: Leaf, executions: Executions) -> bool:
+    """Whether many elements are so far off, each beside its own size: then the reason is worth a look."""
+    if not leaf.is_inexact:
+        return False
+    kind = np.complex128 if leaf.shape.element_type.is_complex else np.float64
+    expected, actual = (np.asarray(side).astype(kind) for side in (leaf.expected, leaf.actual))
+    with np.errstate(all="ignore"):
+        far = np.abs(actual - expected) > _widest(leaf, executions) * np.abs(expected)
+    return bool(far.mean() > thresholds.UNSTABLE_SHARE.value)
 
 
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:
