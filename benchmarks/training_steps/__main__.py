@@ -70,11 +70,8 @@ def main() -> None:
             keep()
         print("", *fault_table(faults), sep="\n")
     seconds = time.monotonic() - began
-    print(
-        f"\nseed {arguments.seed}, {len(chosen)} scripts, Python {platform.python_version()}, {seconds:.0f} s",
-        end="",
-    )
-    print(f", load {os.getloadavg()[0]:.1f}")
+    on = f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
+    print(f"\nseed {arguments.seed}, {len(chosen)} scripts, {seconds:.0f} s, {on}")
     if arguments.out is None:
         shutil.rmtree(out, ignore_errors=True)
 

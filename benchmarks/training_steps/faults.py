@@ -1,7 +1,7 @@
 """Faults planted in the tested text of main steps, and whether `hlotool run` sees them.
 
-The catalogue is that of `hlotool.faults`, with what is particular to training steps: another momentum or beta,
-a correction of the bias left out, a limit of clipping, a narrow type on the way.
+The catalogue is that of `hlotool.faults`, with what is particular to training steps: another momentum or
+beta, a correction of the bias left out, a limit of clipping, a narrow type on the way.
 """
 
 from __future__ import annotations
