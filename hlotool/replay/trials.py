@@ -148,7 +148,8 @@ def _captured(capture: Capture, name: str, module: Module, copies: int, keep: Ke
     execution = read_execution(capture)
     devices = [tuple(keep(from_literal(one)) for one in literals) for literals in execution.arguments]
     arguments = _for_devices(devices, module, copies, Location(str(capture.source)))
-    record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
+    which = f"execution {capture.ordinal}, " if capture.ordinal else ""
+    record = InputsRecord(origin="captured", description=f"{which}captured in {capture.source.name}")
     result = keep(from_literal(execution.result)) if execution.result is not None else None
     origin = f"captured on {execution.platform}" if execution.platform else "captured"
     return Trial(arguments, record, name, result, origin)
