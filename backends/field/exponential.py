@@ -1,8 +1,10 @@
 """exp as a homomorphism, the logarithm that inverts it, and powers by both.
 
 exp(x) = g^(x mod Q) mod P for a random square g: from the residues modulo Q one to one onto the positive
-residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q the result is a
-hash.
+residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q, where the
+exponents of further exponentials are, no function has these laws: of the first of several exponents that are
+small multiples of each other the result is a hash, and that of the others is its power. So exp(-x) =
+1 / exp(x) and exp(2x) = exp(x)² hold there, too, but exp(a + b) = exp(a) exp(b) does not.
 
 log is the inverse, modulo Q: log(a b) = log(a) + log(b) and log(√a) = log(a) / 2 hold there, and exp(log(x))
 = x modulo P. Modulo P a logarithm is a hash, but for the values that exp or a power had before: of those the
@@ -11,7 +13,7 @@ logarithm is what exp was given, or the exponent times the logarithm of what was
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -29,6 +31,9 @@ from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, spli
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)
 
+#: Exponents that are these multiples of an earlier one, and their inverses, give powers of its exponential.
+_MULTIPLES: Final = (-1, 2, -2, 3, -3, 4, -4)
+
 #: Powers of powers that a logarithm is traced back through.
 _DEPTH: Final = 8
 
@@ -39,16 +44,19 @@ class Exponential:
     Args:
         seed: of the trial.
         remembers: whether `log` may be asked for; if not, the arguments of exp are not kept.
+        nests: whether what exp returned may be part of what it is given; if not, the result modulo Q has no
+            laws.
     """
 
-    def __init__(self, seed: int, remembers: bool = True) -> None:
+    def __init__(self, seed: int, remembers: bool = True, nests: bool = True) -> None:
         base_log = splitmix_of(key("generator", seed)) % (Q - 1) + 1
         self._generator = pow(2, base_log, P)
         self._scale = np.uint64(pow(base_log, -1, Q))
         self._seed = seed
         self._log_of_minus_one = np.uint64(key("log(-1)", seed) % Q)
         self._salt = np.uint64(key("exponential", seed))
-        self._remembers = remembers
+        self._remembers, self._nests = remembers, nests
+        self._hashes = Memo()
         self._exps, self._logs = Memo(), Memo()
         self._powers, self._bases = Memo(2), Memo(0)
 
@@ -77,7 +85,32 @@ class Exponential:
         self._bases.note(bases)
 
     def _exp(self, words: Words) -> Words:
-        return by_blocks(self._exp_of_block, np.uint64, words)
+        result = by_blocks(self._exp_of_block, np.uint64, words)
+        return self._with_laws(words, result) if self._nests and result.size else result
+
+    def _with_laws(self, words: Words, result: Words) -> Words:
+        """`result` with powers of earlier results modulo Q, where exponents are multiples of earlier ones."""
+        is_number = (words != NEG_INF) & (words != INF) & (words & _LOW != 0)
+        exponents, inverse = np.unique((words & _LOW)[is_number], return_inverse=True)
+        if not exponents.size:
+            return result
+        p = np.empty(exponents.shape, np.uint64)
+        p[inverse] = split(result[is_number])[0]
+        # Squares, and of every square one root is a square: so powers of 1/2 are as good as any.
+        hashes = MODULO_Q.reduce(splitmix(np.asarray(p ^ self._salt)))
+        q = MODULO_Q.power(np.maximum(hashes, np.uint64(1)), 2)
+        is_known = np.zeros(exponents.shape, np.bool_)
+        for factor, power in _relations():
+            found, values = self._hashes.find(_as_numbers(MODULO_Q.product(exponents, np.uint64(factor))))
+            if values:
+                powers_of_it = np.empty(exponents.shape, np.uint64)
+                powers_of_it[found] = MODULO_Q.power(values[0], power)
+                q = np.where(found & ~is_known, powers_of_it, q)
+                is_known |= found
+        self._hashes.note(_as_numbers(exponents), q)
+        changed = np.array(result)
+        changed[is_number] = join(split(result[is_number])[0], q[inverse])
+        return changed
 
     def _exp_of_block(self, words: Words) -> Words:
         exponents = words & _LOW
@@ -137,6 +170,25 @@ class Exponential:
         result = np.where(split(x)[0] == 0, np.uint64(0), np.where(is_positive, powers_of_x, unknown))
         self.note_power(result, x, y)
         return result
+
+
+@cache
+def _relations() -> list[tuple[int, int]]:
+    """Pairs of a factor and an exponent: where x times the one has been, exp(x) is its exp to the other.
+
+    The first one is that of x itself.
+    """
+    pairs = [(1, 1)]
+    for multiple in _MULTIPLES:
+        # The group of squares modulo Q has (Q - 1) / 2 elements, an odd number.
+        root = pow(multiple, -1, (Q - 1) // 2)
+        pairs += [(pow(multiple, -1, Q), multiple % (Q - 1)), (multiple % Q, root)]
+    return list(dict.fromkeys(pairs))
+
+
+def _as_numbers(residues: Words) -> Words:
+    """Residues modulo Q as words that differ modulo P where they do."""
+    return join(residues, np.zeros_like(residues))
 
 
 @once_per_element

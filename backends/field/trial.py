@@ -45,6 +45,7 @@ class Trial:
         constants: how the constants of the programs are read.
         seed: of the point.
         remembers_exp: whether logarithms will be asked for.
+        nests_exp: whether exponentials may be part of exponents.
         watches_roots: whether `roots` and `imaginary_roots` are counted.
         roots: how many roots were taken at this point.
         imaginary_roots: of them, those of numbers that are no squares. What is under a root in a program that
@@ -57,6 +58,7 @@ class Trial:
     constants: Constants
     seed: int = 0
     remembers_exp: bool = True
+    nests_exp: bool = True
     half: int = 0
     watches_roots: bool = False
     roots: int = field(init=False)
@@ -75,7 +77,7 @@ class Trial:
             around: binary logarithm of the sizes that numbers have there, up to a factor of 2^8.
         """
         self.seed = seed
-        self.exponential = Exponential(seed, self.remembers_exp)
+        self.exponential = Exponential(seed, self.remembers_exp, self.nests_exp)
         self.kappa = Kappa(seed, lambda: self.constants.known, around)
         self.roots = self.imaginary_roots = 0
 

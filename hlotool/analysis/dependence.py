@@ -6,13 +6,14 @@ of a loop) and through control (how often a loop runs, which branch is taken).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import Part, handed_on
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import leaves, subshape
+from hlotool.ir.types import ShapeIndex, leaves, subshape
 
 #: Their results are not determined by their operands, or nobody here knows how.
 _UNDETERMINED = frozenset({"custom-call", "partition-id", "replica-id", "rng-get-and-update-state"})
@@ -35,6 +36,18 @@ class Dependence:
     def runs_always_alike(self, instruction: Instruction) -> bool:
         """Whether it is executed equally often whatever the arguments are."""
         return self._is_steady(self._calls.home[instruction])
+
+    def behind(self, instruction: Instruction, index: ShapeIndex) -> Iterator[Part]:
+        """A leaf of a value, and all that it depends on: the nearest first."""
+        pending = deque([(instruction, index)])
+        seen = set(pending)
+        while pending:
+            part = pending.popleft()
+            yield part
+            for source in self._sources(part):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
 
     def _is_steady(self, computation: Computation) -> bool:
         if computation not in self._runs:

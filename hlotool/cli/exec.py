@@ -30,6 +30,7 @@ from hlotool.cli.options import (
 from hlotool.cli.output import tell
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
+from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ examples:
 #: First executions of a module that are judged only where no others come: a warm-up's learning rate is 0 in
 #: the first step, what starts at 0 hides its gradients there, and a moment is no average yet in the second.
 _LESS_TELLING = 2
+#: What the command that the report ends with looks into although nothing is accused: it needs the dump.
+_LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
 #: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
@@ -170,7 +173,8 @@ def _accompany(
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
     search = _search(replays, arguments, course, end)
     code = end.exit_code(ExitCode(replays.exit_code))
-    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE)
+    is_open = any(row.verdict in _LOOKED_INTO for row in rows)
+    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
         versions=replays.versions,
         program=ran,

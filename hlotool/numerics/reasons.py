@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
+
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
+from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
@@ -13,6 +16,9 @@ from hlotool.numerics.verdict import LeafComparison, format_position
 
 #: How a result stands to an ensemble.
 Finding: TypeAlias = Score | Flips
+
+#: No distance between finite numbers.
+_FAR = 1e300
 
 #: What each statistic looks at, in a sentence.
 _STATISTICS = {
@@ -96,16 +102,32 @@ def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
 _HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
-def unstable_reason(found: Finding, facts: Facts) -> str:
-    """The reason of `unstable`: what amplifies rounding so much."""
+#: What may tell where values do not.
+_ADVICE = "fewer steps, inputs of another scale, --compare-with or `hlotool prove` may tell"
+
+
+def unstable_reason(found: Finding, facts: Facts, unit: float, where: str) -> str:
+    """The reason of `unstable`: what amplifies rounding so much.
+
+    Args:
+        found: how the result stands to legal executions.
+        facts: of the leaf.
+        unit: one ulp at 1 of the coarsest rounding on the way to it.
+        where: the instruction from which on the spread is large; empty where it is not known.
+    """
     if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
-        return f"legal executions differ in many elements, which one ulp flips{origin}: nothing can be said"
+        return (
+            f"legal executions differ in {found.varied} of {found.beyond.size} elements, which one ulp "
+            f"flips{origin}: nothing can be said of this output; {_ADVICE}"
+        )
     if found.unknown:
-        return f"{_overflowing(found)}: nothing can be said"
+        return f"{_overflowing(found)}: nothing can be said of this output; {_ADVICE}"
+    grown = f", most of all in {where}" if where else ""
+    times = f"{found.width / unit:.0e} times" if unit and found.width < np.inf else "many times"
     return (
-        f"legal executions differ by {found.width:.2g} of the values: rounding is amplified so much that "
-        "nothing can be said"
+        f"legal executions differ by {found.width:.2g} of the values: what one operation rounds is amplified "
+        f"{times}{grown}, and nothing can be said of this output; {_ADVICE}"
     )
 
 
@@ -124,6 +146,47 @@ def amplified_reason(found: Finding) -> str:
     return (
         f"rounding is amplified ({spread}); in f64, where it is not, both programs compute the same, and "
         f"the result is {found.ratio:.2g} times as far off as in {found.members} legal executions"
+    )
+
+
+def named(source: SourceRecord) -> str:
+    """An instruction by opcode and name, with the user's line or that of the text."""
+    place = source.user_line or (f"line {source.line}" if source.line else "")
+    return f"{source.opcode} %{source.instruction}" + (f" ({place})" if place else "")
+
+
+def cancelling(terms: float, value: float, noise: float, origin: str) -> str:
+    """What cancels where, and how much rounding leaves of it.
+
+    Args:
+        terms: the magnitudes that are added up.
+        value: of the sum in f64.
+        noise: how far it is off.
+        origin: the instruction that adds.
+    """
+    return (
+        f"terms of {terms:.2g} cancel to {value:.2g} (in f64) in {origin}, where rounding them leaves ±{noise:.2g}"
+    )
+
+
+def cancelled_reason(found: Finding, decided: tuple[int, int, float], rest: str, maker: str) -> str:
+    """The reason of `rounding` where legal executions differ by what cancellations left, and by nothing else.
+
+    Args:
+        found: how the result stands to them.
+        decided: elements that these decide about, out of how many, and by how much at most.
+        rest: of `cancelling`; empty where no single sum is to blame.
+        maker: the instruction that makes something out of proportion of it; empty where nothing does.
+    """
+    count, total, spread = decided
+    size = f"±{spread:.2g}" if spread < _FAR else "NaN or infinity"
+    here = f"{count} of {total} elements"
+    what = rest or "what sums leave whose terms cancel is rounding"
+    if maker:
+        return f"cancellation: {what}, and {maker} makes {size} of that: nothing to judge in {here}"
+    return (
+        f"cancellation: {what}; that is {size} in {here}, and the result is {found.ratio:.2g} times as far "
+        f"off as in {found.members} legal executions"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance
@@ -59,6 +59,9 @@ def aggregate(leaves: Iterable[LeafComparison]) -> Comparison:
         return Comparison((), Verdict.IDENTICAL, "the result holds no arrays")
     decisive = max(parts, key=lambda leaf: leaf.verdict.rank)
     where = f"output {format_index(decisive.index)}: " if len(parts) > 1 else ""
+    if where and decisive.verdict is Verdict.UNSTABLE:
+        agreeing = sum(leaf.verdict in AGREEING for leaf in parts)
+        where = f"{agreeing} of {len(parts)} outputs agree; {where}"
     return Comparison(parts, decisive.verdict, where + decisive.reason)
 
 

@@ -11,7 +11,7 @@ from hlotool.backends.spec import portable
 from hlotool.check.findings import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.findings.records import ConfigurationRecord
-from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
+from hlotool.findings.verdict import DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.modules import worst_last
@@ -65,7 +65,19 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return command_line(run, special[-1]) + " --verbose"
     if found := _worst(modules, {Verdict.DIFFERS}):
         return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
+    if found := _worst(modules, {Verdict.UNSTABLE}):
+        return _beyond_values(run, found)
+    if (found := _worst(modules, EXCUSED)) and not verbose:
+        return command_line(run, found) + " --verbose"
     return ""
+
+
+def _beyond_values(run: RunRecord, module: ModuleRecord) -> str:
+    """What to type where values say nothing: the programs say more, where there are two."""
+    rows = [row for row in run.modules if row.name == module.name]
+    if len(run.paths) == 1 and any(row.stage_tested not in (None, row.stage_reference) for row in rows):
+        return shlex.join(["hlotool", "prove", *run.paths, "--only", f"^{re.escape(module.name)}$"])
+    return command_line(run, module) + " --verbose"
 
 
 def command_after_bisect(record: BisectRecord) -> str:

@@ -86,6 +86,11 @@ class Assumed:
     roots: bool = False
 
 
+_LOGARITHMS = frozenset({"log", "log-plus-one"})
+#: They compute exponentials.
+_EXPONENTIALS = frozenset(
+    {"cosh", "exponential", "exponential-minus-one", "logistic", "power", "sinh", "tanh"}
+)
 #: They take roots.
 _ROOTS = frozenset(
     {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
@@ -244,6 +249,7 @@ def trial_of(reference: Module, tested: Module, assumed: Assumed) -> Trial:
     return Trial(
         constants,
         remembers_exp=_takes_logarithms(reference, tested),
+        nests_exp=any(_count(module, _EXPONENTIALS) > 1 for module in (reference, tested)),
         watches_roots=assumed.roots,
         half=int(assumed.logarithms),
     )
@@ -260,7 +266,11 @@ def _readings(constants: Constants) -> list[tuple[str, str, str]]:
 
 
 def _takes_logarithms(*modules: Module) -> bool:
-    return any(i.opcode in ("log", "log-plus-one") for module in modules for i in module.instructions())
+    return any(_count(module, _LOGARITHMS) for module in modules)
+
+
+def _count(module: Module, opcodes: frozenset[str]) -> int:
+    return sum(i.opcode in opcodes for i in module.instructions())
 
 
 def _structural_difference(reference: Runner, tested: Runner) -> str:

@@ -28,9 +28,15 @@ _CARRIERS = frozenset((Class.TUPLE, Class.CONTROL, Class.ANNOTATION, Class.SOURC
 
 
 @dataclass(slots=True)
-class _Sketches:
-    """A few elements of every value of one execution, in order."""
+class Sketches:
+    """A few elements of every value of one execution, in order.
 
+    Attributes:
+        elements: that are kept of a value.
+        values: by instruction, in the order of execution; one per round of a loop.
+    """
+
+    elements: int = _ELEMENTS
     values: dict[Instruction, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
     def __call__(self, instruction: Instruction, value: Value) -> None:
@@ -38,14 +44,14 @@ class _Sketches:
         kept = self.values[instruction]
         if len(kept) < _ROUNDS and isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fciub":
             flat = np.asarray(value).reshape(-1)
-            kept.append(flat[:: max(1, flat.size // _ELEMENTS)][:_ELEMENTS].astype(np.complex128))
+            kept.append(flat[:: max(1, flat.size // self.elements)][: self.elements].astype(np.complex128))
 
 
 def amplifying_instruction(ensemble: Ensemble) -> Instruction | None:
     """The instruction whose result spreads most beyond its operands; None where it cannot be watched."""
     executions = []
     for number in range(_EXECUTIONS):
-        sketches = _Sketches()
+        sketches = Sketches()
         if not ensemble.watch(number, sketches):
             return None
         executions.append(sketches.values)

@@ -21,13 +21,18 @@ from hlotool.numerics.reasons import (
     LESS_STABLE,
     Finding,
     amplified_reason,
+    cancelled_reason,
+    cancelling,
     flipping_reason,
     legal_reason,
+    named,
     range_reason,
     unstable_reason,
     wrong_reason,
 )
+from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import LeafComparison
+from hlotool.replay.judge.cancellations import Cancellation
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.judgement import Leaf
@@ -72,6 +77,17 @@ class Case:
         """The tested program means the same and rounds in other places."""
         return self._said(Verdict.ROUNDING, LESS_STABLE)
 
+    def cancelled(self, found: Cancellation) -> LeafComparison:
+        """Legal executions differ because the terms of a sum cancel; names it, and what is made of its error."""
+        rest = ""
+        if found.origin is not None and found.noted is not None:
+            noted = found.noted
+            rest = cancelling(noted.terms, noted.value, noted.noise, self._named(found.origin))
+        maker = "" if found.maker is None else self._named(found.maker)
+        decided = found.elements, self.leaf.actual.size, found.spread
+        reason = cancelled_reason(self.known, decided, rest, maker)
+        return self._said(Verdict.ROUNDING, self._with_freedom(reason), found.maker or found.origin)
+
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""
         reason = self._with_freedom(amplified_reason(self.known))
@@ -79,8 +95,11 @@ class Case:
 
     def unstable(self) -> LeafComparison:
         """Legal executions differ too much; names the instruction that makes them do so."""
-        reason = self._with_freedom(unstable_reason(self.known, self.leaf.facts))
-        return self._said(Verdict.UNSTABLE, reason, self.executions.amplifier)
+        amplifier, rounding = self.executions.amplifier, self.leaf.facts.rounding
+        where = "" if amplifier is None else self._named(amplifier)
+        unit = max(epsilon(self.leaf.shape.element_type), 0.0 if rounding is None else rounding.epsilon)
+        reason = unstable_reason(self.known, self.leaf.facts, unit, where)
+        return self._said(Verdict.UNSTABLE, self._with_freedom(reason), amplifier)
 
     def range(self) -> LeafComparison:
         """Too large or too small on the way, on one side; names the instruction that overflows."""
@@ -105,6 +124,9 @@ class Case:
         """The reason, and what the target may round besides where executions took that into account."""
         freedom = self.executions.judgement.product_reason
         return f"{reason}; {freedom}" if freedom else reason
+
+    def _named(self, instruction: Instruction) -> str:
+        return named(source_of(self.executions.judgement.reference.module, [instruction]))
 
     def _said(
         self, verdict: Verdict, reason: str, instruction: Instruction | None = None, rule: str = ""

@@ -98,6 +98,10 @@ class Ensemble:
         scale: multiplies every error.
         clock: how long executions may go on.
         product_unit: of the hardware that gave the result (`Policy.product_unit`).
+
+    Attributes:
+        side: likewise.
+        product_unit: likewise.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Ensemble:
         product_unit: float = 0.0,
     ) -> None:
         self.side = side
+        self.product_unit = product_unit
         self._policy = Policy(varied=True, product_unit=product_unit)
         self._clock = clock or Clock()
         self._seed = seed
@@ -121,20 +126,20 @@ class Ensemble:
         """The leaves of the first `count` members, computed in the declared types."""
         while len(self._members) < count:
             backend, run = self._declared
-            backend.noise.member = self._member(len(self._members))
-            self._members.append(self._executed(run))
+            backend.noise.member = self.member(len(self._members))
+            self._members.append(self.executed(run))
         return self._members[:count]
 
     @cached_property
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
-        return self._executed(lambda: self.side.execute(_plain(wide=True))())
+        return self.executed(lambda: self.side.execute(_plain(wide=True))())
 
     def watch(self, number: int, probe: Probe) -> bool:
         """Run a member under a probe; False where that is not possible."""
         if self.side.watch is None:
             return False
-        self.side.watch(VariedBackend(self._policy, self._member(number)), probe)
+        self.side.watch(VariedBackend(self._policy, self.member(number)), probe)
         return True
 
     def overflow(self, wide: bool = False) -> Instruction | None:
@@ -155,7 +160,7 @@ class Ensemble:
     def other_orders(self) -> list[list[Array]]:
         """The leaves with the factors of all products in other orders; none where there are no products."""
         backends = other_orders(self.side.module)
-        return [self._executed(self.side.execute(backend)) for backend in backends]
+        return [self.executed(self.side.execute(backend)) for backend in backends]
 
     @cached_property
     def sums_in_turn(self) -> list[list[Array]]:
@@ -166,7 +171,7 @@ class Ensemble:
         found = []
         for step in STEPS:
             backend.noise.member = Member(in_turn=step)
-            found.append(self._executed(run))
+            found.append(self.executed(run))
         return found
 
     def wide_members(self, count: int, uncertain: frozenset[Instruction]) -> list[list[Array]]:
@@ -179,7 +184,7 @@ class Ensemble:
         for number in range(len(known), count):
             scale = self._scale if number % 2 == 0 else -self._scale
             backend.noise.member = Member(self._seed_of(number // 2), scale=scale, signs=_signs(number))
-            known.append(self._executed(run))
+            known.append(self.executed(run))
         return known[:count]
 
     def _wide_runs(self, uncertain: frozenset[Instruction]) -> _WideRuns:
@@ -194,7 +199,8 @@ class Ensemble:
         backend = VariedBackend(self._policy)
         return backend, self.side.execute(backend)
 
-    def _member(self, number: int) -> Member:
+    def member(self, number: int) -> Member:
+        """What is special about one execution."""
         keeps = _KEEPS[number % len(_KEEPS)]
         flushes = number % _FLUSHES == _FLUSHES - 1
         return Member(self._seed_of(number), keeps, flushes, self._scale, _signs(number))
@@ -202,7 +208,7 @@ class Ensemble:
     def _seed_of(self, number: int) -> int:
         return hash((self._seed, number))
 
-    def _executed(self, run: Callable[[], Value]) -> list[Array]:
+    def executed(self, run: Callable[[], Value]) -> list[Array]:
         """The leaves of one execution; raises as `Clock.timed`."""
         return array_leaves(self.side.shape, self._clock.timed(run))
 

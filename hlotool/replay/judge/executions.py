@@ -8,6 +8,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.numerics import thresholds
 from hlotool.replay.judge.amplifier import amplifying_instruction
+from hlotool.replay.judge.cancellations import Cancellations
 from hlotool.replay.judge.ensemble import Clock, Ensemble, array_leaves
 from hlotool.replay.judge.equality import Equality
 from hlotool.replay.judge.f64_check import Wide, coarsest
@@ -27,6 +28,7 @@ class Executions:
         louder: the same with larger errors.
         tested: of the tested program; None where there is none.
         wide: compares both programs in f64; None likewise.
+        cancellations: of the reference: what they explain.
         departures: of the reference under known rules.
         equality: of both programs as functions of real numbers.
     """
@@ -40,6 +42,7 @@ class Executions:
         self.louder = Ensemble(judgement.reference, seed + 1, loudness, clock, unit)
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, clock=clock)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
+        self.cancellations = Cancellations(self.reference)
         self.departures = Departures(judgement.reference)
         self.equality = Equality(judgement, clock)
 

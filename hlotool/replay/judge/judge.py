@@ -28,6 +28,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.types import ElementType
@@ -42,6 +44,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
+from hlotool.replay.judge.cancellations import Cancellation
 from hlotool.replay.judge.case import Accusation, Case
 from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
@@ -174,9 +177,21 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
 
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
-    if not _is_unstable(case.leaf, case.known, case.executions):
+    is_unstable = _is_unstable(case.leaf, case.known, case.executions)
+    if is_unstable or _differs_widely(case.leaf, case.executions):
+        if (cancellation := _cancellation(case)) is not None:
+            return case.cancelled(cancellation)
+    if not is_unstable:
         return case.rounding()
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
+
+
+def _cancellation(case: Case) -> Cancellation | None:
+    """What cancellations alone explain, unless both programs are known to mean different things."""
+    if case.wide is not None and not case.wide.is_same:
+        return None
+    executions = case.executions
+    return executions.cancellations.behind(case.leaf, lambda leaf, found: _is_unstable(leaf, found, executions))
 
 
 def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:
@@ -209,11 +224,26 @@ def _is_unstable(leaf: Leaf, found: Finding, executions: Executions) -> bool:
     """Whether legal executions are so far apart that anything may be legal."""
     if isinstance(found, Flips):
         return found.varied > thresholds.UNSTABLE_SHARE.value * leaf.actual.size
+    return found.width > _widest(leaf, executions) or found.unknown > 0
+
+
+def _widest(leaf: Leaf, executions: Executions) -> float:
+    """The relative spread from which nothing can be said."""
     rounding = leaf.facts.rounding
     coarsest = rounding.epsilon if rounding is not None else 0.0
     unit = max(epsilon(leaf.shape.element_type), coarsest, executions.judgement.product_unit)
-    widest = min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
-    return found.width > widest or found.unknown > 0
+    return min(thresholds.UNSTABLE_ULPS.value * math.sqrt(unit), thresholds.UNSTABLE_WIDTH.value)
+
+
+def _differs_widely(leaf: Leaf, executions: Executions) -> bool:
+    """Whether many elements are so far off, each beside its own size: then the reason is worth a look."""
+    if not leaf.is_inexact:
+        return False
+    kind = np.complex128 if leaf.shape.element_type.is_complex else np.float64
+    expected, actual = (np.asarray(side).astype(kind) for side in (leaf.expected, leaf.actual))
+    with np.errstate(all="ignore"):
+        far = np.abs(actual - expected) > _widest(leaf, executions) * np.abs(expected)
+    return bool(far.mean() > thresholds.UNSTABLE_SHARE.value)
 
 
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:

@@ -26,6 +26,28 @@ def test_exp_of_sums(seed: int) -> None:
     assert np.all(Kappa(0)(EXP(a)) > 0)
 
 
+@law
+@given(seeds)
+def test_exponents_of_exponentials(seed: int) -> None:
+    """exp(-x) = 1 / exp(x) and exp(2x) = exp(x)² as parts of exponents, too, in any order."""
+    exp, x = Exponential(seed), random_words(seed, 20)
+    first = exp(x)
+    double = w.multiply(first, first)
+    assert np.all(exp(w.negate(x)) == w.inverse(first))
+    assert np.all(exp(w.add(x, x)) == double)
+    assert np.all(exp(w.negate(w.add(x, x))) == w.inverse(double))
+    again = Exponential(seed)
+    double = again(w.add(x, x))
+    assert np.all(w.multiply(again(x), again(x)) == double)
+    assert np.all(exp(w.multiply(x, first)) != exp(w.multiply(x, double)))
+
+
+def test_exponentials_that_are_no_exponents_have_no_laws_there() -> None:
+    exp, x = Exponential(3, nests=False), random_words(3, 20)
+    assert np.all(w.equal(exp(w.negate(x)), w.inverse(exp(x))))
+    assert not np.any(exp(w.negate(x)) == w.inverse(exp(x)))
+
+
 def test_no_other_law() -> None:
     a, b = random_words(1, 100), random_words(2, 100)
     assert not np.any(w.equal(EXP(w.multiply(a, b)), w.multiply(EXP(a), EXP(b))))
