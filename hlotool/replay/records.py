@@ -215,6 +215,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         generated_constants: how many constants, whose values the dump leaves out, have generated ones.
         opaque_calls: how many custom calls, which cannot be executed, have stand-ins.
+        is_trivial: the program only moves data, but for one operation at most: that it agrees hides no other
+            module of which nothing can be said.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
@@ -249,6 +251,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     unexplained: int = 0
     generated_constants: int = 0
     opaque_calls: int = 0
+    is_trivial: bool = False
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     special_values: list[SpecialValuesRecord] = []
@@ -307,6 +310,16 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         return [found.index for found in self.special_values if found.nan == found.total]
 
     def fails_on(self, kinds: Sequence[str]) -> bool:
+        """Whether it is of one of the kinds that the user calls a finding.
+
+        Args:
+            kinds: `nan`, `inf`: one side's result holds such a value; `unstable`, `unsupported`,
+                `not-compared`: the verdict on the module, or on one of its outputs.
+        """
+        verdicts = {self.verdict, *(leaf.verdict for leaf in self.leaves)}
+        return self.is_not_finite(kinds) or any(v.value.replace(" ", "-") in kinds for v in verdicts)
+
+    def is_not_finite(self, kinds: Sequence[str]) -> bool:
         """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
         nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
         inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)

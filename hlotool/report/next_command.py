@@ -60,15 +60,16 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
-    special = [module for module in modules if module.fails_on(run.options.fail_on)]
+    special = [module for module in modules if module.is_not_finite(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
     if found := _worst(modules, {Verdict.DIFFERS}):
         return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     if found := _worst(modules, {Verdict.UNSTABLE}):
         return _beyond_values(run, found)
-    if (found := _worst(modules, EXCUSED)) and not verbose:
-        return command_line(run, found) + " --verbose"
+    others = [m for m in modules if m.verdict in EXCUSED or m.fails_on(run.options.fail_on)]
+    if others and not verbose:
+        return command_line(run, worst_last(others)[-1]) + " --verbose"
     return ""
 
 
