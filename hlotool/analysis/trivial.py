@@ -1,7 +1,7 @@
 """THE definition of a trivial program: one whose agreement says nothing of any other program.
 
-Frontends compile one for every operation outside of `jit`: `jit_convert_element_type`, `jit_broadcast_in_dim`,
-`jit_add`. A training script has sixty of them beside the one program that matters.
+Frontends compile one for every operation outside of `jit`: `jit_convert_element_type`,
+`jit_broadcast_in_dim`, `jit_add`. A training script has sixty of them beside the one program that matters.
 """
 
 from __future__ import annotations

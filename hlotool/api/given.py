@@ -33,7 +33,6 @@ from hlotool.names import complaint_about
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
-
 #: What `--fail-on` may make a finding: values in results, and verdicts as they are written there.
 FINDING_KINDS = ("nan", "inf", "unstable", "unsupported", "not-compared")
 

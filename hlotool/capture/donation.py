@@ -1,10 +1,10 @@
-"""Results of executions that take over the memory of their arguments, as training steps do (`donate_argnums`).
+"""Results of executions that take over the memory of their arguments, as training steps let them.
 
 XLA's CPU client writes an execution with its result when that is there, arguments anew: those that were given
 away are gone by then, and it leaves the execution without a result ("Failed to get literal for argument").
 As long as somebody else looks at an argument, it gives the program a copy instead. So this looks at all of
-them, as arrays of NumPy that share their memory. The program is the same, with its aliases; only a donated array is
-not deleted, and lives as long as the user's program has a name for it.
+them, as arrays of NumPy that share their memory. The program is the same, with its aliases; only a donated
+array (`donate_argnums`) is not deleted, and lives as long as the user's program has a name for it.
 
 Runs in whatever Python the program uses: nothing is imported but the standard library.
 

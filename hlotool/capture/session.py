@@ -158,7 +158,9 @@ class Session:
 
 def _with_ordinals(module: DumpModule, ordinals: Mapping[str, int]) -> DumpModule:
     """The module with those of its executions that are to be judged, each with its number."""
-    captures = [replace(c, ordinal=ordinals[c.source.path]) for c in module.captures if c.source.path in ordinals]
+    captures = [
+        replace(c, ordinal=ordinals[c.source.path]) for c in module.captures if c.source.path in ordinals
+    ]
     return replace(module, captures=tuple(captures))
 
 

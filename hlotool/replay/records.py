@@ -178,6 +178,8 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         origin: `generated`, `captured` (a snapshot of the dump) or `given` (`--inputs`).
         description: in words.
         seed: of generated inputs.
+        input_range: between which floats were generated, where that is not what the user asked for: ordinary
+            ones made outputs that are nothing but NaN.
         rules: what was assumed of parameters that generated inputs had to suit.
         sets: further sets on which the module was run, in order; the last one is the one that the row is of,
             where that shows a difference.
@@ -188,6 +190,7 @@ class InputsRecord(Record, frozen=True, kw_only=True):
     origin: str
     description: str
     seed: int | None = None
+    input_range: tuple[float, float] | None = None
     rules: list[str] = []
     sets: list[SetRecord] = []
     sets_cut: str = ""

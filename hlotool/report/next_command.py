@@ -159,8 +159,11 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
         given |= {"reference": "numpy", "backend": "numpy"}
     if module is not None:
         given |= {"shard": None, "sample": 0, "max_failures": 0}
-    if module is not None and module.inputs is not None and module.inputs.file:
-        given["inputs"] = module.inputs.file
+    if module is not None and module.inputs is not None:
+        made = module.inputs
+        given |= {"inputs": made.file} if made.file else {}
+        given |= {"seed": made.seed} if made.seed is not None else {}
+        given |= {"input_range": made.input_range} if made.input_range else {}
     changed = given | changes | {"only": only}
     return shlex.join(["hlotool", name, *run.paths, *_flags(changed, run.configuration)])
 

@@ -24,6 +24,7 @@ from hlotool.values.movement import carried, is_element_by_element, moved, moved
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
 _MOST_VISITS: Final = 500
 
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A demand that reached an entry parameter, or another instruction that is to get a value.

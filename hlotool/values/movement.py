@@ -37,7 +37,7 @@ _ELEMENT_BY_ELEMENT = frozenset(
 
 
 def is_element_by_element(instruction: Instruction) -> bool:
-    """Whether each operand becomes an element of the result of its own, which is no tuple where there is one."""
+    """Whether each operand becomes an element of the result, or all of it where there is but one."""
     if instruction.opcode == "custom-call":
         # JAX lets all values cross the border of a manual region in one call.
         is_border = instruction.custom_call_target in ENTERS_REGION | LEAVES_REGION

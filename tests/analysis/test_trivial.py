@@ -9,7 +9,8 @@ from hlotool.parse.reader import parse_module
 
 _TRIVIAL = {
     "nothing": "ROOT x = f32[4] parameter(0)",
-    "movement": "x = f32[4,2] parameter(0) t = f32[2,4] transpose(x), dimensions={1,0} ROOT r = f32[8] reshape(t)",
+    "movement": "x = f32[4,2] parameter(0) t = f32[2,4] transpose(x), dimensions={1,0} "
+    "ROOT r = f32[8] reshape(t)",
     "convert": "x = s32[4] parameter(0) ROOT c = f32[4] convert(x)",
     "one addition": "x = f32[4] parameter(0) c = f32[] constant(1) b = f32[4] broadcast(c), dimensions={} "
     "ROOT s = f32[4] add(x, b)",
