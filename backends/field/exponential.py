@@ -32,7 +32,8 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 _DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)
 
 #: Exponents that are these multiples of an earlier one, and their inverses, give powers of its exponential.
-_MULTIPLES: Final = (-1, 2, -2, 3, -3, 4, -4)
+#: Products of an exponential with itself have the first ones; a scan in pairs squares again and again.
+_MULTIPLES: Final = (-1, 2, -2, 3, -3, 4, -4, 8, -8, 16, -16)
 
 #: Powers of powers that a logarithm is traced back through.
 _DEPTH: Final = 8
@@ -99,14 +100,13 @@ class Exponential:
         # Squares, and of every square one root is a square: so powers of 1/2 are as good as any.
         hashes = MODULO_Q.reduce(splitmix(np.asarray(p ^ self._salt)))
         q = MODULO_Q.power(np.maximum(hashes, np.uint64(1)), 2)
-        is_known = np.zeros(exponents.shape, np.bool_)
+        left = np.arange(exponents.size)
         for factor, power in _relations():
-            found, values = self._hashes.find(_as_numbers(MODULO_Q.product(exponents, np.uint64(factor))))
+            numbers = _as_numbers(MODULO_Q.product(exponents[left], np.uint64(factor)))
+            found, values = self._hashes.find(numbers)
             if values:
-                powers_of_it = np.empty(exponents.shape, np.uint64)
-                powers_of_it[found] = MODULO_Q.power(values[0], power)
-                q = np.where(found & ~is_known, powers_of_it, q)
-                is_known |= found
+                q[left[found]] = MODULO_Q.power(values[0], power)
+                left = left[~found]
         self._hashes.note(_as_numbers(exponents), q)
         changed = np.array(result)
         changed[is_number] = join(split(result[is_number])[0], q[inverse])

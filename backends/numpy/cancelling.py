@@ -1,11 +1,11 @@
 """Sums whose terms cancel: what is left of them in f64, and executions in which nothing else is left.
 
 Where terms of 0.03 add up to 0, a sum in f32 is 1e-9: the rounding of its terms, and no digit of it means
-anything. Stochastic arithmetic calls it a computed zero (Vignes, "Discrete stochastic arithmetic for validating
-results of numerical software", 2004). `FindingBackend` runs a program in f64 and notes every element of a
-sum that is tiny beside its terms. `SettledBackend` runs it in its declared types, as any legal execution, but
-with the noted value in the place of each such element, as long as that is no further off than rounding of
-terms that are sound. What such executions still differ in has other causes.
+anything. Stochastic arithmetic calls it a computed zero (Vignes, "Discrete stochastic arithmetic for
+validating results of numerical software", 2004). `FindingBackend` runs a program in f64 and notes every
+element of a sum that is tiny beside its terms. `SettledBackend` runs it in its declared types, as any legal
+execution, but with the noted value in the place of each such element, as long as that is no further off than
+rounding of terms that are sound. What such executions still differ in has other causes.
 
 A sum of terms that are no longer sound themselves stays as it is: a program that amplifies rounding step by
 step gets no remedy from its sums.
@@ -266,7 +266,7 @@ class _Settling(KernelPolicy):
 def summed(instruction: Instruction) -> Sequence[int] | None:
     """The operands that are terms of sums, or factors of such terms; None for what is no plain sum of floats.
 
-    What factorises, solves and transforms adds up inside, and so do calls of libraries: these are no plain sums.
+    What factorises, solves and transforms adds up inside, and so do calls of libraries: no plain sums.
     """
     shape = instruction.shape
     if not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:

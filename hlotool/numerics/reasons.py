@@ -164,9 +164,8 @@ def cancelling(terms: float, value: float, noise: float, origin: str) -> str:
         noise: how far it is off.
         origin: the instruction that adds.
     """
-    return (
-        f"terms of {terms:.2g} cancel to {value:.2g} (in f64) in {origin}, where rounding them leaves ±{noise:.2g}"
-    )
+    left = f"where rounding them leaves ±{noise:.2g}"
+    return f"terms of {terms:.2g} cancel to {value:.2g} (in f64) in {origin}, {left}"
 
 
 def cancelled_reason(found: Finding, decided: tuple[int, int, float], rest: str, maker: str) -> str:

@@ -16,13 +16,15 @@ from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
+from hlotool.ir.types import ElementType, array_shapes
 from hlotool.numerics.patterns import typical_magnitude
+from hlotool.numerics.ulp import epsilon
 from hlotool.replay.judge.ensemble import Ensemble
 
 #: Executions watched, elements kept of a value, and values kept of an instruction.
 _EXECUTIONS, _ELEMENTS, _ROUNDS = 3, 256, 32
-#: A relative spread below this is no spread yet.
-_LEAST = 1e-16
+#: A relative spread below this is no spread yet; ulps by which a few roundings differ.
+_LEAST, _FEW = 1e-16, 4
 #: They hand on what others made.
 _CARRIERS = frozenset((Class.TUPLE, Class.CONTROL, Class.ANNOTATION, Class.SOURCE, Class.DATA_MOVEMENT))
 
@@ -70,10 +72,17 @@ def _largest_growth(executions: Sequence[dict[Instruction, list[Array]]]) -> Ins
                 for operand in instruction.operands
                 if (known := spreads.get(operand))
             ]
-            grown = spread / max([_LEAST * 1e4, *before])
+            grown = spread / max([_rounding(instruction), *before])
             if spread > _LEAST and grown > growth:
                 best, growth = instruction, grown
     return best
+
+
+def _rounding(instruction: Instruction) -> float:
+    """What one rounding makes of operands without spread: no amplification."""
+    shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+    kinds = {part.element_type for shape in shapes for part in array_shapes(shape)}
+    return _FEW * max((epsilon(kind) for kind in kinds if kind.is_inexact), default=epsilon(ElementType.F64))
 
 
 def _spreads(rounds: Sequence[Sequence[Array]]) -> list[float]:

@@ -1,13 +1,13 @@
 """Is it a cancellation that makes legal executions differ so much, and what became of it?
 
-In floats a sum whose terms cancel is what rounding left of them. That is nothing to wonder about, nor to judge
-at its own size: a bias before a normalisation and the keys' bias before a softmax have gradients that are 0
-and come out as 1e-9. Where they are divided by their own size, as Adam does, a parameter moves by the whole
-learning rate in a direction that rounding chose.
+In floats a sum whose terms cancel is what rounding left of them. That is nothing to wonder about, nor to
+judge at its own size: a bias before a normalisation and the keys' bias before a softmax have gradients that
+are 0 and come out as 1e-9. Where they are divided by their own size, as Adam does, a parameter moves by the
+whole learning rate in a direction that rounding chose.
 
-With such sums as they are in f64 (`settled`), legal executions agree unless something else amplifies rounding.
-Which sum it is shows where it gets its error back, alone: the nearest one that makes the result differ as
-before.
+With such sums as they are in f64 (`settled`), legal executions agree unless something else amplifies
+rounding. Which sum it is shows where it gets its error back, alone: the nearest one that makes the result
+differ as before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RANKS: Final = 4
 _OUT_OF_PROPORTION: Final = 64
 #: How many times as far off as elsewhere an element is that a cancellation decides about.
 _TIMES: Final = 4
-#: Executions in which sums get their errors back, at most, and steps of the search for such that fit together.
+#: Executions in which sums get their errors back, at most, and steps of the search for what fits together.
 _GROUPS: Final = 8
 _STEPS: Final = 1 << 21
 #: The distance of what is not finite on one side only.
@@ -135,9 +135,7 @@ class Cancellations:
                 return origin, self._maker(leaf, origin, settled, free)
         return None, None
 
-    def _maker(
-        self, leaf: Leaf, origin: Instruction, settled: Watched, free: Watched
-    ) -> Instruction | None:
+    def _maker(self, leaf: Leaf, origin: Instruction, settled: Watched, free: Watched) -> Instruction | None:
         """The first instruction to make more of the error of a sum than it is beside the terms."""
         noted, behind = self._settled.noted[origin], frozenset(self._sums.parts_behind(leaf.number))
         for instruction, rounds in settled.values.items():
@@ -199,13 +197,13 @@ class _Sums:
                 return group
         if len(self._groups) == _GROUPS:
             return None
-        group, owners = {origin}, [own]
+        together, owners = {origin}, [own]
         for other in self._others:
             theirs = self.behind(other)
-            if theirs and group.isdisjoint(theirs) and not any(theirs[0] in owner for owner in owners):
-                group.add(theirs[0])
+            if theirs and together.isdisjoint(theirs) and not any(theirs[0] in owner for owner in owners):
+                together.add(theirs[0])
                 owners.append(frozenset(theirs))
-        self._groups.append(frozenset(group))
+        self._groups.append(frozenset(together))
         return self._groups[-1]
 
 

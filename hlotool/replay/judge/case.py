@@ -78,7 +78,7 @@ class Case:
         return self._said(Verdict.ROUNDING, LESS_STABLE)
 
     def cancelled(self, found: Cancellation) -> LeafComparison:
-        """Legal executions differ because the terms of a sum cancel; names it, and what is made of its error."""
+        """Legal executions differ because terms of a sum cancel; names it, and what is made of its error."""
         rest = ""
         if found.origin is not None and found.noted is not None:
             noted = found.noted

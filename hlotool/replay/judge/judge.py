@@ -8,8 +8,8 @@ Every leaf goes through the same questions, the cheap ones first:
    right agree there far below what the declared types show, and faults do not: a difference that dwarfs all
    rounding in the runs at hand is `wrong` without another execution.
 3. Is the result inside of what an ensemble of legal executions spans (`ensemble`, judged by
-   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much and
-   f64 does not settle it.
+   `numerics.exchangeability` and `numerics.flips`)? `rounding`, or `unstable` where that spans too much, no
+   cancellation explains it (`cancellations`) and f64 does not settle it.
 4. Is a NaN or an infinity on one side only? `range` where a value overflows on the way (`range_check`).
 5. Do larger errors, or a less stable way to compute the same, explain it (`excuses`)? `rounding`.
 6. Does a known difference between XLA's implementations (`semantics`)? `semantics`.
@@ -178,9 +178,9 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
     is_unstable = _is_unstable(case.leaf, case.known, case.executions)
-    if is_unstable or _differs_widely(case.leaf, case.executions):
-        if (cancellation := _cancellation(case)) is not None:
-            return case.cancelled(cancellation)
+    is_far = is_unstable or _differs_widely(case.leaf, case.executions)
+    if is_far and (cancellation := _cancellation(case)) is not None:
+        return case.cancelled(cancellation)
     if not is_unstable:
         return case.rounding()
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
@@ -191,7 +191,11 @@ def _cancellation(case: Case) -> Cancellation | None:
     if case.wide is not None and not case.wide.is_same:
         return None
     executions = case.executions
-    return executions.cancellations.behind(case.leaf, lambda leaf, found: _is_unstable(leaf, found, executions))
+
+    def is_unstable(leaf: Leaf, found: Finding) -> bool:
+        return _is_unstable(leaf, found, executions)
+
+    return executions.cancellations.behind(case.leaf, is_unstable)
 
 
 def _against_ensemble(leaf: Leaf, executions: Executions, size: int) -> Finding:

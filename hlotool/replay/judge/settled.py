@@ -1,4 +1,4 @@
-"""Executions of the reference in which sums that cancel are as in f64: what differs there has other causes."""
+"""Executions of a program in which sums that cancel are as in f64: what differs there has other causes."""
 
 from __future__ import annotations
 
