@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from modules import ROOT
-from training_steps import dumped_steps
+from training_steps.adam_steps import dumped_steps
 
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage

@@ -33,6 +33,9 @@ from hlotool.names import complaint_about
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
+#: What `--fail-on` may make a finding: values in results, and verdicts as they are written there.
+FINDING_KINDS = ("nan", "inf", "unstable", "unsupported", "not-compared")
+
 
 def words(text: str) -> tuple[str, ...]:
     """`A,B,...`."""
@@ -82,11 +85,12 @@ def script_function(text: str) -> str:
     return values_file(text)
 
 
-def special_kinds(text: str) -> tuple[str, ...]:
-    """`nan`, `inf` or both."""
+def finding_kinds(text: str) -> tuple[str, ...]:
+    """Some of `FINDING_KINDS`, with commas between them."""
     kinds = words(text)
-    if not kinds or not set(kinds) <= {"nan", "inf"}:
-        raise argparse.ArgumentTypeError(f"{text!r}: write nan, inf or nan,inf")
+    if not kinds or not set(kinds) <= set(FINDING_KINDS):
+        known = f"{', '.join(FINDING_KINDS[:-1])} or {FINDING_KINDS[-1]}"
+        raise argparse.ArgumentTypeError(f"{text!r}: write {known}, several with commas between them")
     return kinds
 
 
@@ -195,7 +199,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     if "stages" in found:
         found["stages"] = several(found["stages"])
     if found.get("fail_on"):
-        found["fail_on"] = _ask("fail_on", found["fail_on"], special_kinds)
+        found["fail_on"] = _ask("fail_on", found["fail_on"], finding_kinds)
     for name, choices in CHOICES.items():
         if found.get(name) is not None and found[name] not in choices:
             raise UsageError(f"{name}={found[name]!r}: it is one of {', '.join(choices)}")

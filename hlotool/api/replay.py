@@ -169,7 +169,8 @@ def replay(
         values: regular expression of the instructions whose values are saved.
         first_divergence: name the instruction at which a wrong program goes wrong; None: where that takes
             seconds.
-        fail_on: `nan`, `inf`: such a value in a result is a finding.
+        fail_on: what else is a finding: `nan`, `inf`: such a value in a result; `unstable`, `unsupported`,
+            `not-compared`: such a module or output.
         baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
         coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
         thorough: explain every wrong output; run all further sets of inputs.

@@ -11,6 +11,7 @@ process of its own. Until then, and for XLA in another package, only flags that 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -31,6 +32,8 @@ PROBES = {
 }
 #: What JAX looks for when it is about to start XLA: the last moment for a program that set XLA_FLAGS itself.
 _LAST_MOMENT = "jax_plugins"
+#: The flag with which XLA writes executions.
+_SNAPSHOTS = "--xla_dump_hlo_snapshots"
 #: Seconds that an interpreter may take to answer; importing TensorFlow is slow.
 _PROBE_LIMIT = 180.0
 #: Not in a program under watch: they move the files that are waited for, or replace them by others.
@@ -89,6 +92,7 @@ class Watch:
         self._config = config
         self._known: list[str] | None = None
         self._packages: dict[str, str] = {}
+        self._keeps_arguments = False
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Look at an import that is about to happen."""
@@ -97,6 +101,9 @@ class Watch:
             self.redirect()
         elif name == _LAST_MOMENT:
             self.redirect()
+        if name.startswith("jax") and not self._keeps_arguments and _SNAPSHOTS in (self._known or ()):
+            # Those parts are not ready before JAX is nearly imported, and it imports more after them.
+            self._keeps_arguments = _load("donation").keep_arguments()
 
     def redirect(self) -> None:
         """Let XLA write to the folder of this process, from now on."""
@@ -181,6 +188,17 @@ def _is_accepted(package: str, flags: Sequence[str], tf: Sequence[str]) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+def _load(name: str) -> Any:
+    """A file beside this one as a module; hlotool need not be installed here."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("_hlotool_capture_" + name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _own_source() -> str:

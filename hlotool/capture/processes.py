@@ -11,8 +11,8 @@ import msgspec
 from hlotool.capture.launch import DumpWishes
 from hlotool.capture.process import merged
 from hlotool.findings.records import Record
-from hlotool.replay.records import ModuleRecord
-from hlotool.replay.trials import GENERATED
+from hlotool.replay.records import REALITY, ModuleRecord
+from hlotool.replay.trials import CAPTURED, GENERATED, NO_RESULT
 
 
 class ProcessRecord(Record, frozen=True, kw_only=True):
@@ -72,6 +72,7 @@ def notes_on(
         yield "XLA was loaded and nothing dumped: nothing was compiled, or the program sets XLA_FLAGS late"
     if wishes.snapshots and rows:
         yield from _not_captured(rows)
+        yield from _without_result(rows)
 
 
 def _unknown(process: ProcessRecord) -> Iterator[str]:
@@ -86,4 +87,14 @@ def _not_captured(rows: Sequence[ModuleRecord]) -> Iterator[str]:
         yield (
             f"of {len(made)} of {len({row.name for row in rows})} modules no execution was captured: not"
             " executed, or XLA writes none here or for several devices; their inputs are generated"
+        )
+
+
+def _without_result(rows: Sequence[ModuleRecord]) -> Iterator[str]:
+    captured = {row.name for row in rows if row.inputs is not None and row.inputs.origin == CAPTURED}
+    lacking = captured - {row.name for row in rows if row.stage_tested == REALITY}
+    if lacking:
+        yield (
+            f"of {len(lacking)} of {len({row.name for row in rows})} modules the arguments were captured and"
+            f" the result was not: {NO_RESULT}"
         )

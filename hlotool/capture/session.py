@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -74,8 +74,9 @@ class Session:
         """What is to be replayed when the program has ended, and nothing of its dump changes any more."""
         self._watch.stop()
         self.notes += self._watch.notes
+        ordinals = self._watch.ordinals()
         tasks = [
-            task_of(module, self._options)
+            task_of(_with_ordinals(module, ordinals), self._options)
             for folder in self._watch.folders()
             for module in self._modules_in(folder)
             if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
@@ -120,10 +121,7 @@ class Session:
         for folder in {module.folder for module in finished}:
             wanted = {module.number: module for module in finished if module.folder == folder}
             modules = [
-                replace(
-                    module,
-                    captures=tuple(c for c in module.captures if c.source.path in wanted[number].captures),
-                )
+                _with_ordinals(module, wanted[number].captures)
                 for module in self._modules_in(folder)
                 if (number := module.number or 0) in wanted and module.matches(self._options.only)
             ]
@@ -156,6 +154,14 @@ class Session:
 
     def _note(self, pool: Pool) -> None:
         self.notes += [note for note in pool.notes if note not in self.notes]
+
+
+def _with_ordinals(module: DumpModule, ordinals: Mapping[str, int]) -> DumpModule:
+    """The module with those of its executions that are to be judged, each with its number."""
+    captures = [
+        replace(c, ordinal=ordinals[c.source.path]) for c in module.captures if c.source.path in ordinals
+    ]
+    return replace(module, captures=tuple(captures))
 
 
 def _key_of(task: Task) -> Key:

@@ -25,6 +25,8 @@ _QUIET = 1.0
 _PAUSE, _PAUSE_FACTOR = 0.2, 30.0
 #: Seconds between two looks of somebody who waits for complete files, and for which he waits at most.
 _GLANCE, _PATIENCE = 0.01, 5.0
+#: Seconds without another execution after which no more are waited for: a helper may be executed just once.
+_NO_MORE = 10.0
 #: Of the text of a program where its header is, which says for how many devices it is.
 _HEAD = 1 << 16
 _SEVERAL_DEVICES = re.compile(rb"\b(?:num_partitions|replica_count)=(?!1\b)\d+")
@@ -39,12 +41,12 @@ class Finished:
     Attributes:
         folder: of its process.
         number: of the module in that process.
-        captures: files of complete executions.
+        captures: files of complete executions, with which execution of the module each is, from 1.
     """
 
     folder: Path
     number: int
-    captures: tuple[str, ...] = ()
+    captures: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -70,7 +72,8 @@ class _Module:
         last: file of its last stage, empty as long as there is none.
         platform: that it was compiled for.
         awaited: executions that are waited for; None as long as the last stage is not complete.
-        captures: files of executions that are kept, in their order.
+        captures: files of executions that are kept, in their order, with their number, from 1.
+        executed: how many executions were seen.
         is_taken: it was handed out.
         is_settled: nobody needs its files any more.
     """
@@ -78,7 +81,8 @@ class _Module:
     last: str = ""
     platform: str = ""
     awaited: int | None = None
-    captures: list[str] = field(default_factory=list)
+    captures: dict[str, int] = field(default_factory=dict)
+    executed: int = 0
     is_taken: bool = False
     is_settled: bool = False
 
@@ -90,15 +94,19 @@ class Watch:
         folder: holds a folder for each process, or the files of a process that has none.
         snapshots: how many executions of a module are kept and waited for; later ones are deleted.
         max_size: bytes that all files may take, 0 for no limit.
+        passed_over: executions that are less telling than those behind them, and are kept only where there
+            are no others: a learning rate that warms up from 0 and a head that starts at 0 hide most of the
+            first one.
 
     Attributes:
         notes: what was deleted that somebody might miss.
     """
 
-    def __init__(self, folder: Path, snapshots: int, max_size: int) -> None:
+    def __init__(self, folder: Path, snapshots: int, max_size: int, passed_over: int = 0) -> None:
         self.notes: list[str] = []
         self._folder = folder
         self._snapshots = snapshots
+        self._passed_over = passed_over if snapshots else 0
         self._max_size = max_size or float("inf")
         self._files: dict[str, _File] = {}
         self._modules: dict[tuple[Path, int], _Module] = {}
@@ -120,6 +128,8 @@ class Watch:
             self._stopped.set()
             self._thread.join()
             self._look()
+            for module in self._modules.values():
+                self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
     def take(self, limit: int) -> list[Finished]:
@@ -130,7 +140,13 @@ class Watch:
             found = [key for key in waiting if self._is_finished(self._modules[key], now)][:limit]
             for key in found:
                 self._modules[key].is_taken = True
-            return [Finished(*key, tuple(self._modules[key].captures)) for key in found]
+                self._choose_last(self._modules[key])
+            return [Finished(*key, dict(self._modules[key].captures)) for key in found]
+
+    def ordinals(self) -> dict[str, int]:
+        """Which execution of its module each kept file holds, from 1."""
+        with self._lock:
+            return {path: n for module in self._modules.values() for path, n in module.captures.items()}
 
     def settle(self, folder: Path, number: int) -> None:
         """Nobody needs the files of this module any more."""
@@ -171,7 +187,8 @@ class Watch:
             elif known.stamp != stamp:
                 known.stamp, known.since = stamp, now
         for _, path, module in sorted(executions, key=lambda execution: execution[:2]):
-            module.captures.append(path)
+            module.executed += 1
+            module.captures[path] = module.executed
 
     def _meet(self, folder: Path, entry: os.DirEntry[str], file: _File) -> _Module | None:
         """A new file; the module whose execution it holds."""
@@ -187,10 +204,17 @@ class Watch:
     def _is_finished(self, module: _Module, now: float) -> bool:
         if module.awaited is None and self._is_complete(module.last, now) and _ends_a_module(module.last):
             is_captured = module.platform == "cpu" and not _is_for_several_devices(module.last)
-            module.awaited = self._snapshots if is_captured else 0
-        if module.awaited is None or len(module.captures) < module.awaited:
+            module.awaited = self._snapshots + self._passed_over if is_captured else 0
+        if module.awaited is None or not all(self._is_complete(path, now) for path in module.captures):
             return False
-        return all(self._is_complete(path, now) for path in module.captures)
+        return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
+
+    def _waits_in_vain(self, module: _Module, now: float) -> bool:
+        """Whether enough executions are there, and those that would tell more do not come."""
+        if len(module.captures) < self._snapshots:
+            return False
+        files = [file for path in module.captures if (file := self._files.get(path))]
+        return all(now - file.since >= _NO_MORE for file in files)
 
     def _is_complete(self, path: str, now: float) -> bool:
         file = self._files.get(path)
@@ -198,9 +222,17 @@ class Watch:
 
     def _forget_executions(self, module: _Module) -> None:
         """Delete what was captured beyond the wanted number; XLA, if still writing it, does not mind."""
-        for path in module.captures[self._snapshots :]:
+        kept = self._snapshots + (0 if module.is_taken else self._passed_over)
+        self._delete_executions(module, list(module.captures)[kept:])
+
+    def _choose_last(self, module: _Module) -> None:
+        """Of what is there to be judged, delete the executions that tell less."""
+        self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
+
+    def _delete_executions(self, module: _Module, paths: Sequence[str]) -> None:
+        for path in paths:
             self._delete(path)
-        del module.captures[self._snapshots :]
+            del module.captures[path]
 
     def _shrink(self) -> None:
         """Keep below the size that is allowed: what nobody reads goes first, what nobody has read last."""
@@ -209,7 +241,7 @@ class Watch:
                 return
             self._deleted[what] = self._deleted.get(what, 0) + sum(map(self._delete, paths))
             for module in self._modules.values():
-                module.captures = [path for path in module.captures if path in self._files]
+                module.captures = {p: n for p, n in module.captures.items() if p in self._files}
 
     def _dispensable(self) -> Iterator[tuple[str, Sequence[str]]]:
         yield "files of kernels", [path for path in self._files if path.endswith(_LITTER)]

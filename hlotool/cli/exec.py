@@ -30,7 +30,7 @@ from hlotool.cli.options import (
 from hlotool.cli.output import tell
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
@@ -56,8 +56,11 @@ examples:
   hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
 """
 
+#: First executions of a module that are judged only where no others come: a warm-up's learning rate is 0 in
+#: the first step, what starts at 0 hides its gradients there, and a moment is no average yet in the second.
+_LESS_TELLING = 2
 #: What the command that the report ends with looks into although nothing is accused: it needs the dump.
-_LOOKED_INTO = frozenset({Verdict.DIFFERS, Verdict.UNSTABLE})
+_LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
 #: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
@@ -72,7 +75,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=executions,
         default=1,
-        help="executions of each module that are kept with arguments and results [1]",
+        help="executions of each module that are judged with arguments and results, from the third on or the"
+        " last ones of fewer [1]",
     )
     group.add_argument("--passes", action="store_true", help="the program after every pass, too")
     group.add_argument(
@@ -150,7 +154,7 @@ def _accompany(
         from hlotool.capture.watch import Watch
         from hlotool.report.exec_records import ExecRecord, ProgramRecord, exec_exit_code
 
-        with Watch(wishes.folder, arguments.snapshots, arguments.max_size) as watch:
+        with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING) as watch:
             session = Session(watch, options, missing, _announce)
             session.replay_beside(program)
     ran = ProgramRecord(

@@ -72,9 +72,16 @@ def _entries(parser: Parser, actions: Sequence[argparse.Action]) -> Iterator[Ent
             names,
             "COMMAND ..." if action.nargs == argparse.REMAINDER else value,
             formatter._expand_help(action) if action.help else "",
-            tuple(map(str, action.choices or ())),
+            _choices(action),
             _completes(action),
         )
+
+
+def _choices(action: argparse.Action) -> tuple[str, ...]:
+    """The values that there are: one of them, or several with commas where the value is called `a,b,c`."""
+    name = action.metavar if isinstance(action.metavar, str) else ""
+    listed = name.split(",") if "," in name and name.islower() else ()
+    return tuple(map(str, action.choices or listed))
 
 
 def _completes(action: argparse.Action) -> str:

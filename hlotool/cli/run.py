@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import budget, regex, special_kinds, words
+from hlotool.api.given import FINDING_KINDS, budget, finding_kinds, regex, words
 from hlotool.api.numbers import modules, shard
 from hlotool.cli.calling import TerminalCourse, keywords
 from hlotool.cli.options import (
@@ -105,10 +105,11 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> argparse._Argumen
     )
     group.add_argument(
         "--fail-on",
-        metavar="nan,inf",
-        type=special_kinds,
+        metavar=",".join(FINDING_KINDS),
+        type=finding_kinds,
         default=(),
-        help="exit 1 where a result holds such a value, even if both sides agree",
+        help="exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or output of"
+        " which nothing can be said",
     )
     group.add_argument(
         "--coverage",

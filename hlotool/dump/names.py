@@ -74,7 +74,7 @@ class DumpName:
         pipeline: of a pass stage; the pass itself for a stage in the middle of a pass.
         after_pass: the pass that has just run (or the step of it).
         before_pass: the pass that runs next.
-        execution: number of the execution that a snapshot captured.
+        execution: number of the execution that a snapshot captured, which may begin anywhere, also below 0.
     """
 
     text: str
@@ -145,7 +145,8 @@ _SUFFIXES = (
     _suffix(_STEP + _MODULE_EXTENSION, Kind.PASS),
     _suffix(_EXECUTION + "hlo_unoptimized_snapshot" + _PROTO_EXTENSION, Kind.UNOPTIMIZED_SNAPSHOT),
     _suffix(_EXECUTION + r"hlo_snapshot(?P<extension>\.pb)", Kind.SNAPSHOT),
-    _suffix(r"snapshot\.-?\d+(?P<extension>\.pb)", Kind.SNAPSHOT),
+    # A number of 32 bits that begins anywhere and counts up.
+    _suffix(r"snapshot\.(?P<execution>-?\d+)(?P<extension>\.pb)", Kind.SNAPSHOT),
     _suffix(rf"(?:{_PASS}|{_BEFORE}|{_AFTER}|{_NAMED}){_REPORT}", Kind.ARTEFACT),
     _suffix(f"(?:{_MODULE_ARTEFACTS})", Kind.ARTEFACT),
 )

@@ -94,13 +94,15 @@ class Capture:
         kind: SNAPSHOT (with result) or UNOPTIMIZED_SNAPSHOT (arguments per partition).
         format: PROTO or TEXT_PROTO.
         source: where it lies.
-        execution: its number, None when the name does not tell.
+        execution: its number in the file's name, None when that does not tell.
+        ordinal: which execution of the module it is, from 1; 0 where earlier ones may have gone unnoticed.
     """
 
     kind: Kind
     format: Format
     source: Source
     execution: int | None = None
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,10 +120,11 @@ def _with(row: ModuleRecord, special: list[SpecialValuesRecord], found: _Found) 
 
 def _looked_into(run: Ran, special: list[SpecialValuesRecord], options: ReplayOptions) -> _Found:
     """The first instructions that make special values; the program is executed once more and recorded."""
-    if run.work > _CHEAP and not options.fail_on:
-        return _Found([], f"the program {in_words(run.work)}: only looked for with --fail-on")
+    is_asked = bool({"nan", "inf"} & set(options.fail_on))
+    if run.work > _CHEAP and not is_asked:
+        return _Found([], f"the program {in_words(run.work)}: only looked for with --fail-on nan,inf")
     try:
-        budget = Budget() if options.fail_on else Budget(seconds=_MOST_SECONDS)
+        budget = Budget() if is_asked else Budget(seconds=_MOST_SECONDS)
         found = _origins(run, [tuple(one.index) for one in special], budget)
     except HlotoolError as error:
         return _Found([], str(error))

@@ -39,7 +39,8 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         values: regular expression of the instructions' names; all where it is empty.
         first_divergence: look for the instruction at which a differing program parts from the reference; None
             for: where that is cheap.
-        fail_on: kinds of values, `nan` and `inf`, that are a finding in a result even where both sides agree.
+        fail_on: what else is a finding: `nan` and `inf` in a result, even where both sides agree, and what is
+            `unstable`, `unsupported` or `not-compared`.
         coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
         thorough: explain every output that is wrong, not only the worst few; and run all further sets.
         exact: programs that are other functions of real numbers are a mismatch, however close their values

@@ -179,6 +179,8 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         origin: `generated`, `captured` (a snapshot of the dump) or `given` (`--inputs`).
         description: in words.
         seed: of generated inputs.
+        input_range: between which floats were generated, where that is not what the user asked for: ordinary
+            ones made outputs that are nothing but NaN.
         rules: what was assumed of parameters that generated inputs had to suit.
         sets: further sets on which the module was run, in order; the last one is the one that the row is of,
             where that shows a difference.
@@ -189,6 +191,7 @@ class InputsRecord(Record, frozen=True, kw_only=True):
     origin: str
     description: str
     seed: int | None = None
+    input_range: tuple[float, float] | None = None
     rules: list[str] = []
     sets: list[SetRecord] = []
     sets_cut: str = ""
@@ -218,6 +221,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         generated_constants: how many constants, whose values the dump leaves out, have generated ones.
         opaque_calls: how many custom calls, which cannot be executed, have stand-ins.
+        is_trivial: the program only moves data, but for one operation at most: that it agrees hides no other
+            module of which nothing can be said.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only
@@ -253,6 +258,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     unexplained: int = 0
     generated_constants: int = 0
     opaque_calls: int = 0
+    is_trivial: bool = False
     divergence: DivergenceRecord | None = None
     divergence_missing: str = ""
     special_values: list[SpecialValuesRecord] = []
@@ -311,6 +317,16 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         return [found.index for found in self.special_values if found.nan == found.total]
 
     def fails_on(self, kinds: Sequence[str]) -> bool:
+        """Whether it is of one of the kinds that the user calls a finding.
+
+        Args:
+            kinds: `nan`, `inf`: one side's result holds such a value; `unstable`, `unsupported`,
+                `not-compared`: the verdict on the module, or on one of its outputs.
+        """
+        verdicts = {self.verdict, *(leaf.verdict for leaf in self.leaves)}
+        return self.is_not_finite(kinds) or any(v.value.replace(" ", "-") in kinds for v in verdicts)
+
+    def is_not_finite(self, kinds: Sequence[str]) -> bool:
         """Whether one side's result holds a value of one of the kinds `nan` and `inf`."""
         nan = any(v.nan for v in self.special_values) or any(leaf.nan_mismatches for leaf in self.leaves)
         inf = any(v.inf for v in self.special_values) or any(leaf.inf_mismatches for leaf in self.leaves)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from hlotool.analysis.trivial import is_trivial
 from hlotool.backends.base import Value
 from hlotool.findings.outputs import output_name
 from hlotool.findings.provenance import source_of_output
@@ -125,6 +126,7 @@ def compare_row(
         unexplained=sum(leaf.evidence is not None and not leaf.evidence.explained for leaf in records),
         generated_constants=max(len(reference.module.generated), len(actual.module.generated)),
         opaque_calls=max(len(opaque_calls(reference.module)), len(opaque_calls(actual.module))),
+        is_trivial=is_trivial(reference.module),
         notes=[
             *_warnings(reference, actual.program),
             *actual.outcome.notes,
@@ -210,6 +212,7 @@ def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> Modu
         outputs=outputs,
         generated_constants=len(program.module.generated),
         opaque_calls=len(opaque_calls(program.module)),
+        is_trivial=is_trivial(program.module),
         notes=list(program.warnings),
     )
 

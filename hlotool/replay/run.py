@@ -24,6 +24,7 @@ from hlotool.replay.doubts import doubt_of
 from hlotool.replay.further_sets import on_further_sets
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
+from hlotool.replay.other_inputs import more_telling
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
@@ -172,6 +173,11 @@ def _trial_rows(
     """
     began, before = time.perf_counter(), work_done()
     expected = keep(reference.runner.run(trial.arguments, whole).value)
+    other = None if whole is not None else more_telling(task, reference, programs, trial, expected, keep)
+    if other is not None:
+        trial = other
+        before = work_done()
+        expected = keep(reference.runner.run(trial.arguments).value)
     work = work_done() - before
     aside.ran(Ran(reference, trial, expected, work))
     last: tuple[Program, Value, ModuleRecord] | None = None

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from hlotool.values.generate import LeafDescription
 
 
-#: `InputsRecord.origin` of inputs that were made from a seed.
-GENERATED = "generated"
+#: `InputsRecord.origin` of inputs that were made from a seed, and of those of an execution.
+GENERATED, CAPTURED = "generated", "captured"
+#: Why an execution may have no result, and what to do about it.
+NO_RESULT = (
+    "XLA saves none where arguments are donated (donate_argnums) and gone when it looks at them again; code"
+    " generation is not judged: run once without the donation, or add --test xla"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +93,7 @@ def trials(
     else:
         if options.outputs is not None and module.entry.parameters:
             raise InputDataError(f"{options.outputs}: without the inputs that gave these outputs (--inputs)")
-        yield _with_outputs(_generated(module, options, copies, keep), owner, module, options, copies, keep)
+        yield _with_outputs(generated(module, options, copies, keep), owner, module, options, copies, keep)
 
 
 def _cut(trial: Trial, module: Module, scaled: Scaled, copies: int) -> Trial:
@@ -148,7 +153,8 @@ def _captured(capture: Capture, name: str, module: Module, copies: int, keep: Ke
     execution = read_execution(capture)
     devices = [tuple(keep(from_literal(one)) for one in literals) for literals in execution.arguments]
     arguments = _for_devices(devices, module, copies, Location(str(capture.source)))
-    record = InputsRecord(origin="captured", description=f"captured in {capture.source.name}")
+    which = f"execution {capture.ordinal}, " if capture.ordinal else ""
+    record = InputsRecord(origin=CAPTURED, description=f"{which}captured in {capture.source.name}")
     result = keep(from_literal(execution.result)) if execution.result is not None else None
     origin = f"captured on {execution.platform}" if execution.platform else "captured"
     return Trial(arguments, record, name, result, origin)
@@ -170,7 +176,8 @@ def _for_devices(
     return tuple(devices)
 
 
-def _generated(module: Module, options: ReplayOptions, copies: int, keep: Keep) -> Trial:
+def generated(module: Module, options: ReplayOptions, copies: int, keep: Keep) -> Trial:
+    """A run on inputs from `options.seed`, in `options.input_range`."""
     from hlotool.values.generate import generate_inputs
 
     made = generate_inputs(module, options.seed, options.input_range, keep)

@@ -45,7 +45,7 @@ def causes_of_run(
     Args:
         modules: the rows of a run.
         next_command: what to type to look closer at one of them.
-        fail_on: kinds of values, `nan` and `inf`, that are a finding also where both sides agree.
+        fail_on: what else is a finding, also where both sides agree (see `ModuleRecord.fails_on`).
     """
     failing = [n for n, row in enumerate(modules) if is_open(row) or row.fails_on(fail_on)]
     found = []

@@ -17,7 +17,14 @@ from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.causes import is_open, signature_of_row
 from hlotool.report.tables import plain_table
-from hlotool.report.words import compared_stages, distance, row_verdict, style_of, verdict_text
+from hlotool.report.words import (
+    compared_stages,
+    distance,
+    output_counts,
+    row_verdict,
+    style_of,
+    verdict_text,
+)
 
 #: Names of one group that are listed.
 _LISTED = 4
@@ -112,6 +119,8 @@ class Group:
         count = f" ×{len(self.modules)}" if len(self.modules) > 1 else ""
         yield Text.assemble((f"{verdict_text(self.verdict)}{count}", style_of(self.verdict)), f"  {names}")
         yield Padding(Text(self.reason, "dim"), (0, 0, 0, 2))
+        counts = dict.fromkeys(filter(None, map(output_counts, self.modules)))
+        yield from (Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in list(counts)[:_LISTED])
 
 
 def groups(modules: Sequence[ModuleRecord]) -> list[Group]:

@@ -11,7 +11,7 @@ from hlotool.backends.spec import portable
 from hlotool.check.findings import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.findings.records import ConfigurationRecord
-from hlotool.findings.verdict import DIFFERING, FAILED, Verdict
+from hlotool.findings.verdict import DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.modules import worst_last
@@ -60,13 +60,16 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return _with_more_memory(run, found)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
-    special = [module for module in modules if module.fails_on(run.options.fail_on)]
+    special = [module for module in modules if module.is_not_finite(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
     if found := _worst(modules, {Verdict.DIFFERS}):
         return _typed_command("bisect", run, found, _NOT_BISECTED | {"exact": True})
     if found := _worst(modules, {Verdict.UNSTABLE}):
         return _beyond_values(run, found)
+    others = [m for m in modules if m.verdict in EXCUSED or m.fails_on(run.options.fail_on)]
+    if others and not verbose:
+        return command_line(run, worst_last(others)[-1]) + " --verbose"
     return ""
 
 
@@ -156,8 +159,11 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
         given |= {"reference": "numpy", "backend": "numpy"}
     if module is not None:
         given |= {"shard": None, "sample": 0, "max_failures": 0}
-    if module is not None and module.inputs is not None and module.inputs.file:
-        given["inputs"] = module.inputs.file
+    if module is not None and module.inputs is not None:
+        made = module.inputs
+        given |= {"inputs": made.file} if made.file else {}
+        given |= {"seed": made.seed} if made.seed is not None else {}
+        given |= {"input_range": made.input_range} if made.input_range else {}
     changed = given | changes | {"only": only}
     return shlex.join(["hlotool", name, *run.paths, *_flags(changed, run.configuration)])
 

@@ -129,12 +129,12 @@ def has_outcomes(record: Any) -> bool:
 def _of_run(record: RunRecord) -> Iterator[Outcome]:
     causes = _by_row(record.causes)
     for number, row in enumerate(record.modules):
-        has_special = row.fails_on(record.options.fail_on)
-        state = State.FAILED if has_special else _STATES[row.verdict]
+        kinds = record.options.fail_on
+        state = State.FAILED if row.fails_on(kinds) else _STATES[row.verdict]
         yield Outcome(
             command="run",
             name=row.name,
-            rule=NOT_FINITE if has_special and row.verdict in AGREEING else row.verdict.value,
+            rule=NOT_FINITE if row.verdict in AGREEING and row.is_not_finite(kinds) else row.verdict.value,
             state=state,
             message=row.error.message if row.error else row.reason or row.verdict.value,
             details=tuple(_row_details(row)),

@@ -217,12 +217,12 @@ def exit_code_of(
     fail_on: Sequence[str] = (),
     exact: bool = False,
 ) -> ExitCode:
-    """The exit status that the records deserve: the gravest finding wins.
+    """The exit status that the records deserve: the gravest finding wins, and trivial programs hide nothing.
 
     Args:
         modules: the records.
         interrupted: the user stopped it.
-        fail_on: kinds of values, `nan` and `inf`, that are a finding.
+        fail_on: what else is a finding (see `ModuleRecord.fails_on`).
         exact: the user wants programs that are the same function, and close values do not show that.
     """
     if interrupted:
@@ -230,6 +230,9 @@ def exit_code_of(
     if any(module.fails_on(fail_on) for module in modules):
         return ExitCode.MISMATCH
     code = verdict.exit_code_of(module.verdict for module in modules)
+    if code is ExitCode.AGREE and (others := [module for module in modules if not module.is_trivial]):
+        # Sixty helpers that agree say nothing of the one program that matters.
+        code = verdict.exit_code_of(module.verdict for module in others)
     if exact and code is ExitCode.AGREE and any(map(is_unproved, modules)):
         return ExitCode.INCONCLUSIVE
     return code

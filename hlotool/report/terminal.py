@@ -10,6 +10,7 @@ from rich.text import Text
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
+from hlotool.replay.trials import CAPTURED, NO_RESULT
 from hlotool.report.baseline import baseline_lines
 from hlotool.report.cause_table import cause_list
 from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
@@ -131,7 +132,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     if not agreeing:
         yield from _hint(run)
         return
-    origins = sorted({_origin(module.inputs) for module in agreeing if module.inputs})
+    origins = _origins([module.inputs for module in agreeing if module.inputs])
     backends = sorted({module.reference for module in agreeing if module.reference})
     made = sum(module.generated_constants for module in agreeing)
     calls = sum(module.opaque_calls for module in agreeing)
@@ -154,7 +155,10 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
-        yield f"{NOT_IN_A_DUMP} --test xla"
+        is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
+        yield (
+            f"of captured executions no result: {NO_RESULT}" if is_captured else f"{NOT_IN_A_DUMP} --test xla"
+        )
 
 
 def _memory(run: RunRecord) -> Iterator[str]:
@@ -211,9 +215,19 @@ def _is_of_real_code(module: ModuleRecord) -> bool:
     return module.stage_tested == REALITY or module.tested != module.reference
 
 
-def _origin(inputs: InputsRecord) -> str:
-    """Where inputs come from; captured executions are not named one by one."""
-    return "captured in the dump" if inputs.origin == "captured" else inputs.description
+def _origins(inputs: Sequence[InputsRecord]) -> list[str]:
+    """Where inputs come from; captured executions are not named one by one, only their numbers, if known."""
+    captured = [one.description for one in inputs if one.origin == CAPTURED]
+    numbers = {
+        int(n) for text in captured if (n := text.partition(",")[0].removeprefix("execution ")).isdigit()
+    }
+    which = (
+        f" ({'executions' if len(numbers) > 1 else 'execution'} {', '.join(map(str, sorted(numbers)))})"
+        if numbers
+        else ""
+    )
+    others = sorted({one.description for one in inputs if one.origin != CAPTURED})
+    return [*([f"captured in the dump{which}"] if captured else []), *others]
 
 
 def _hint(run: RunRecord) -> Iterator[str]:

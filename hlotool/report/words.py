@@ -32,6 +32,8 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.WRONG: ("✗", _BAD),
 }
 
+#: Outputs named of those with one verdict.
+_NAMED = 4
 #: What agreeing stages leave open; a command's own option stands behind it.
 NOT_IN_A_DUMP = (
     "code generation and run-time libraries are not in a dump: add --xla_dump_hlo_snapshots, --outputs or"
@@ -165,6 +167,22 @@ def _other_functions(module: ModuleRecord) -> str:
     names = [output_name(leaf.index) for leaf in module.leaves if leaf.verdict is module.verdict]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more}: another function" if names else ""
+
+
+def output_counts(module: ModuleRecord) -> str:
+    """`113 of 117 outputs agree; 4 unstable: {2}, {5}, …`; empty where all are alike in that."""
+    others: dict[str, list[str]] = {}
+    for leaf in module.leaves:
+        if leaf.verdict not in AGREEING:
+            others.setdefault(leaf.verdict.value, []).append(output_name(leaf.index))
+    open_ones = sum(map(len, others.values()))
+    if open_ones in (0, len(module.leaves)):
+        return ""
+    parts = [f"{len(module.leaves) - open_ones} of {len(module.leaves)} outputs agree"]
+    for verdict, names in others.items():
+        more = ", …" if len(names) > _NAMED else ""
+        parts.append(f"{len(names)} {verdict}: {', '.join(names[:_NAMED])}{more}")
+    return "; ".join(parts)
 
 
 def within(distance: int) -> str:

@@ -19,15 +19,10 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.values.arithmetic import solved
 from hlotool.values.demand_rules import Source, sources
 from hlotool.values.demands import Demand, InRange
-from hlotool.values.movement import carried, moved
+from hlotool.values.movement import carried, is_element_by_element, moved, moved_to_operand
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
 _MOST_VISITS: Final = 500
-
-#: Operand i becomes element i of the result.
-_ELEMENT_BY_ELEMENT = frozenset(
-    ("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "sort")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +97,11 @@ class _Trace:
         return all(interval.contains(self.ranges.of(instruction)) for interval in demand.intervals)
 
     def _producers(self, instruction: Instruction, index: ShapeIndex, demand: Demand) -> Iterator[_Item]:
-        if instruction.opcode in _ELEMENT_BY_ELEMENT:
-            yield instruction.operands[index[0] if index else 0], (), demand
+        if is_element_by_element(instruction):
+            number = index[0] if index else 0
+            asked_of_operand = moved_to_operand(instruction, number, demand)
+            if asked_of_operand is not None:
+                yield instruction.operands[number], (), asked_of_operand
             return
         handed = list(handed_on((instruction, index), self.calls))
         if handed:

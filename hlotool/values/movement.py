@@ -9,6 +9,8 @@ from math import prod
 from hlotool.analysis import custom_calls
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Instruction
+from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
+from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
 
 #: Operands whose elements reappear in the result.
@@ -26,6 +28,32 @@ _CARRIED: dict[str, slice] = {
 _IN_PLACE = frozenset(("clamp", "convert", "copy", "custom-call", "reduce-precision", "select"))
 #: Repeat or drop elements at positions that the data decides.
 _SHUFFLING = frozenset(("broadcast", "dynamic-slice", "dynamic-update-slice", "gather", "pad", "scatter"))
+
+
+#: Operand i becomes element i of the result.
+_ELEMENT_BY_ELEMENT = frozenset(
+    ("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "sort")
+)
+
+
+def is_element_by_element(instruction: Instruction) -> bool:
+    """Whether each operand becomes an element of the result, or all of it where there is but one."""
+    if instruction.opcode == "custom-call":
+        # JAX lets all values cross the border of a manual region in one call.
+        is_border = instruction.custom_call_target in ENTERS_REGION | LEAVES_REGION
+        return is_border and isinstance(instruction.shape, TupleShape)
+    return instruction.opcode in _ELEMENT_BY_ELEMENT
+
+
+def moved_to_operand(instruction: Instruction, number: int, demand: Demand) -> Demand | None:
+    """What a demand on one element of the result asks of its operand, which may be larger or smaller."""
+    result = instruction.shape
+    element = result.elements[number] if isinstance(result, TupleShape) else result
+    if isinstance(element, ArrayShape) and element.dims == instruction.operands[number].dims:
+        return demand
+    if isinstance(demand, InRange):
+        return InRange((demand.narrowest,), None, demand.required)
+    return None if isinstance(demand, Ordered | Matrix) else demand
 
 
 def carried(instruction: Instruction) -> range:

@@ -23,6 +23,7 @@ OFFERED = {
     "hlotool run --precision ": {"hlo", "wide"},
     "hlotool run dump --elided g": {"generate"},
     "hlotool check --fail-on w": {"warning"},
+    "hlotool run --fail-on un": {"unstable", "unsupported"},
     "hlotool repro v": {"verify"},
     "hlotool exec --snap": {"--snapshots"},
     "hlotool bisect dump/mod": {"dump/module_0001.txt"},

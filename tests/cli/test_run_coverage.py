@@ -94,6 +94,6 @@ def test_nan_is_a_finding_where_that_is_asked_for(tmp_path: Path, run: Shell) ->
     assert "all NaN" in run.out
 
 
-def test_only_nan_and_inf_can_be_failed_on(dump: Path, run: Shell) -> None:
+def test_only_some_kinds_can_be_failed_on(dump: Path, run: Shell) -> None:
     assert run(dump, "--fail-on", "zero") == 2
-    assert "write nan, inf or nan,inf" in run.error
+    assert "write nan, inf, unstable, unsupported or not-compared" in run.error

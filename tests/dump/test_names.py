@@ -69,7 +69,7 @@ NAMES: list[tuple[str, Kind, dict[str, Any]]] = [
     (
         "module_0004.jit_g.snapshot.-184650187.pb",
         Kind.SNAPSHOT,
-        {"format": Format.PROTO, "module_name": "jit_g", "execution": None},
+        {"format": Format.PROTO, "module_name": "jit_g", "execution": -184650187},
     ),
     (
         "1795278805508108.module_0004.jit_g.execution_0012.hlo_snapshot.pb",

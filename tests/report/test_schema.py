@@ -77,6 +77,36 @@ def test_the_gravest_finding_decides_the_exit_code(verdicts: list[Verdict], code
     assert exit_code_of(rows, interrupted=True) == ExitCode.INTERRUPTED
 
 
+@pytest.mark.parametrize(
+    ("main", "code"),
+    [
+        (Verdict.UNSTABLE, ExitCode.INCONCLUSIVE),
+        (Verdict.UNSUPPORTED, ExitCode.NOTHING_COMPARED),
+        (Verdict.ROUNDING, ExitCode.AGREE),
+        (Verdict.WRONG, ExitCode.MISMATCH),
+    ],
+)
+def test_trivial_programs_hide_nothing(main: Verdict, code: ExitCode) -> None:
+    helpers = [samples.module(f"h{n}", Verdict.IDENTICAL, is_trivial=True) for n in range(3)]
+    assert exit_code_of([*helpers, samples.module("main", main)]) == code
+    assert exit_code_of(helpers) == ExitCode.AGREE
+
+
+@pytest.mark.parametrize("kind", ["unstable", "unsupported", "not-compared"])
+def test_what_cannot_be_judged_is_a_finding_where_that_is_asked(kind: str) -> None:
+    rows = [samples.agreeing("a"), samples.module("b", Verdict(kind.replace("-", " ")))]
+    assert exit_code_of(rows) == ExitCode.AGREE
+    assert exit_code_of(rows, fail_on=("nan", kind)) == ExitCode.MISMATCH
+    assert exit_code_of(rows[:1], fail_on=(kind,)) == ExitCode.AGREE
+
+
+def test_an_unstable_output_of_a_wrong_module_counts() -> None:
+    leaf = msgspec.structs.replace(samples.agreeing_leaf([1]), verdict=Verdict.UNSTABLE)
+    row = samples.module("m", Verdict.DIFFERS, leaves=[samples.agreeing_leaf([0]), leaf])
+    assert row.fails_on(("unstable",))
+    assert not row.fails_on(("unsupported", "inf"))
+
+
 def test_verdict_groups_are_disjoint() -> None:
     groups = (AGREEING, DIFFERING, EXCUSED, FAILED)
     assert len(frozenset().union(*groups)) == sum(map(len, groups))

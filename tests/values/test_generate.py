@@ -570,3 +570,28 @@ def test_group_sizes_of_a_ragged_dot() -> None:
     )
     assert (sizes >= 0).all()
     assert sizes.sum() <= 12
+
+
+# Borders of manual regions
+
+_BORDER = """x = f32[8,4] parameter(0) count = s32[] parameter(1) nu = f32[8] parameter(2)
+  ids = s32[8] parameter(3)
+  in = (f32[4,4], s32[], f32[4], s32[4]) custom-call(x, count, nu, ids),
+    custom_call_target="xla.sdy.GlobalToLocalShape"
+  n = s32[] get-tuple-element(in), index=1 one = s32[] constant(1) m = s32[] add(n, one)
+  f = f32[] convert(m) r = f32[] sqrt(f) b = f32[4] broadcast(r), dimensions={}
+  v = f32[4] get-tuple-element(in), index=2 s = f32[4] sqrt(v) d = f32[4] multiply(s, b)
+  i = s32[4] get-tuple-element(in), index=3 y = f32[4,4] get-tuple-element(in), index=0
+  g = f32[4,4] gather(y, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,4}
+  ROOT t = (f32[4], f32[4,4]) tuple(d, g)"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_value_that_enters_a_manual_region_gets_its_own_demands(seed: int) -> None:
+    """JAX's shard_map takes all operands across the border in one call."""
+    x, count, nu, ids = _values(_BORDER, seed=seed)
+    assert count >= -1, "it is one less than the argument of a square root"
+    assert (nu >= 0).all()
+    assert _inside(ids, 0, 3)
+    assert (x < 0).any(), "nothing is asked of the first operand"
