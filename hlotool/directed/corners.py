@@ -36,6 +36,12 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
+#: Decades of floats in `near_zero`: from where expm1 keeps twice the digits of exp - 1 to where that has none.
+_SMALL: Final = (-7.0, -2.0)
+#: Decades of what `exponents` are beyond the largest: close to it a cosine brings the product back.
+_BEYOND_EXP: Final = (-2.0, 1.2)
+#: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.
+_MEAN: Final = 1000.0
 #: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
@@ -205,6 +211,55 @@ def large(rng: Rng) -> Chooser:
     return choose
 
 
+def near_zero(rng: Rng) -> Chooser:
+    """Floats so small that 1 + x loses most of them, as `expm1` and `log1p` do not."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        shape = leaf.plain.shape
+        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_SMALL, shape))
+
+    return choose
+
+
+def close_together(rng: Rng) -> Chooser:
+    """Floats that differ in their last digits: a variance is what their mean leaves of them."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        return _kept(leaf, _MEAN + rng.standard_normal(leaf.plain.shape))
+
+    return choose
+
+
+def exponents(rng: Rng) -> Chooser:
+    """Floats whose exponential overflows, and that of their half does not; both signs."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
+        beyond = 10 ** rng.uniform(*_BEYOND_EXP, leaf.plain.shape)
+        drawn = math.log(float(info.max)) + beyond
+        return _kept(leaf, drawn * rng.choice([-1.0, 1.0], leaf.plain.shape))
+
+    return choose
+
+
+def both_zeros(rng: Rng) -> Chooser:
+    """0 and -0 in turn, and few other numbers: a sort or a maximum of them keeps one or the other."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_floating:
+            return None
+        zeros = np.where(rng.random(leaf.plain.shape) < 0.5, 0.0, -0.0)
+        return _kept(leaf, np.where(rng.random(leaf.plain.shape) < 0.8, zeros, leaf.plain.astype(np.float64)))
+
+    return choose
+
+
 def signed(rng: Rng) -> Chooser:
     """Small integers of both signs, and floats far enough apart to have whole parts of both signs."""
 
@@ -248,10 +303,10 @@ def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
 
 
 def extreme(rng: Rng) -> Chooser:
-    """The largest and smallest numbers of the type, denormals among them."""
+    """The largest and smallest numbers of the type, of parts of complex ones, denormals among them."""
 
     def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or leaf.element_type is ElementType.PRED or leaf.element_type.is_complex:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         if leaf.element_type.is_integer:
             low, high = integer_limits(leaf.element_type)
@@ -261,7 +316,7 @@ def extreme(rng: Rng) -> Chooser:
             info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
             values = np.array(
                 [float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0]
-            ).astype(leaf.plain.dtype)
+            ).astype(leaf.plain.real.dtype)
         # Every one of them, in an array that has room for them.
         order = np.resize(rng.permutation(len(values)), leaf.plain.size)
         return _kept(leaf, values[order].reshape(leaf.plain.shape))

@@ -5,6 +5,7 @@ Each function makes a `Chooser`; leaves that are no positions have none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -73,6 +74,29 @@ def far_outside(above: bool, wraps: bool = False) -> Chooser:
             beyond -= int(wanted.high - wanted.low) + 1
         required = InRange(leaf.required.intervals).narrowest
         return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    return choose
+
+
+def from_the_end(rng: Rng, lengths: Sequence[int]) -> Chooser:
+    """Positions in range, less the length that frameworks add to a negative one: `select(i < 0, i + n, i)`.
+
+    Args:
+        rng: draws the positions.
+        lengths: that the program adds to negative numbers, rising.
+    """
+
+    def choose(leaf: Leaf) -> Array | None:
+        wanted = leaf.bounds
+        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer or not wanted.is_bounded:
+            return None
+        length = next((n for n in lengths if n > wanted.high), None)
+        if length is None:
+            return None
+        inside = rng.integers(int(wanted.low), int(wanted.high), leaf.plain.shape, endpoint=True)
+        required = InRange(leaf.required.intervals).narrowest
+        beyond = inside - length
+        return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in np.ravel(beyond)) else None
 
     return choose
 

@@ -10,6 +10,9 @@ from hlotool.backends.base import Value
 PLAIN = "plain"
 #: What is odd about a set with such indices, which XLA clamps or skips.
 OUT_OF_RANGE = "indices out of range"
+#: What is odd about a set with numbers that a function is not made for: the logarithm of -1 is NaN, a shift by
+#: more bits than there are 0.
+OUT_OF_DOMAIN = "numbers out of a domain"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +27,7 @@ class InputSet:
         aims: the outcomes that it was made for, in words.
         is_hard: rounding is at its worst on such numbers (all alike, sorted, far apart, large): between
             programs on one backend that is the same for both, between backends nobody measured it.
+        may_be_long: loops go round as often as the set says: a run may be far more work than others are.
     """
 
     name: str
@@ -31,6 +35,7 @@ class InputSet:
     odd: tuple[str, ...] = ()
     aims: tuple[str, ...] = ()
     is_hard: bool = False
+    may_be_long: bool = False
 
     @property
     def suits_other_backends(self) -> bool:

@@ -39,6 +39,7 @@ def judged(
     expected: Value,
     actual: Actual,
     facts: Leaves,
+    in_full: bool = True,
 ) -> Comparison:
     """The verdict on `actual`.
 
@@ -49,12 +50,15 @@ def judged(
         expected: the reference's result.
         actual: the result in question.
         facts: of the leaves, joined over both sides.
+        in_full: ask what both programs mean, too, where that says anything; the user who wants the same
+            function always has it asked.
     """
     tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
     is_other = tested is not None and _is_other_program(tested, reference)
     compare_exactly = None
-    if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
+    is_exact = (in_full or options.exact) and _is_interpreted(options)
+    if tested is not None and is_other and tested.backend == reference.backend and is_exact:
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
     freedom = STRICT

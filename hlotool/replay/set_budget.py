@@ -20,9 +20,12 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done, work_limit
 #: Of the work that a module was without them: a run takes less than twice as long with them, looking at what
 #: they exercise included.
 _FACTOR: Final = 0.5
-#: Work that they may be in any case. Small modules are read and run in some milliseconds, in which no set is
-#: made; the command itself takes longer to start than all of theirs together.
-_LEAST: Final = 0.025 * UNITS_PER_SECOND
+#: Work that they may be in any case: some forty runs of a small module, and what it takes to solve for its
+#: decisions. Small modules are read and run in some milliseconds, in which no set is made; the command itself
+#: takes longer to start than all of theirs together.
+_LEAST: Final = 0.045 * UNITS_PER_SECOND
+#: Of what further sets may be together: what one may be that lets loops go round for long.
+_LONG_SHARE: Final = 0.15
 #: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
 #: ends them long before, but on a machine that is very slow, or where its prices are far from true.
 _SHARE: Final = 0.3
@@ -71,8 +74,14 @@ class Limits:
     def __init__(self, allowed: Allowed) -> None:
         self.allowed = allowed
         self._work = work_done() + allowed.work
+        self._given_back = allowed.work
         self._end = time.monotonic() + allowed.seconds
         self._is_late = False
+
+    def give_back(self, work: int) -> None:
+        """What was no set, but a judgement that is worth more than they are: as much again at most."""
+        self._work += min(work, self._given_back)
+        self._given_back -= min(work, self._given_back)
 
     def are_reached(self) -> bool:
         """Whether nothing further may begin."""
@@ -80,10 +89,17 @@ class Limits:
         return self._is_late or work_done() > self._work
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """A block that ends with TooMuchWork or TooSlow where it goes beyond them."""
+    def hold(self, may_be_long: bool = False) -> Iterator[None]:
+        """A block that ends with TooMuchWork or TooSlow where it goes beyond them.
+
+        Args:
+            may_be_long: it may be so much work that a part of what is allowed has to do for it.
+        """
+        left = self._work - work_done()
+        if may_be_long:
+            left = min(left, _LONG_SHARE * self.allowed.work)
         try:
-            with time_limit(self._end - time.monotonic()), work_limit(self._work - work_done()):
+            with time_limit(self._end - time.monotonic()), work_limit(left):
                 yield
         except TooSlow:
             self._is_late = True
