@@ -39,8 +39,8 @@ _ELEMENTS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("gather", "scatter", "reduce-window", "select-and-scatter"), 20),
     "map": 50,
 }
-#: Of every instruction of a program: that it is parsed, verified and lowered; that it is lowered once more, as
-#: the probe of a run wants it; that an analysis of the whole program goes by.
+#: Of every instruction of a program: that it is parsed, verified and lowered; that it is lowered once more;
+#: that an analysis of the whole program goes by.
 _READ: Final = 60_000
 _LOWERED: Final = 20_000
 _FOLLOWED: Final = 20_000

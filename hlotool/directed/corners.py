@@ -36,8 +36,8 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
-#: Decades of floats in `near_zero`: from where expm1 keeps twice the digits of exp - 1 to where that has none.
-_SMALL: Final = (-7.0, -2.0)
+#: Decades of floats in `near_zero`: exp - 1 has half of the digits of expm1 there, or none.
+_SMALL: Final = (-7.0, -4.0)
 #: Decades of what `exponents` are beyond the largest: close to it a cosine brings the product back.
 _BEYOND_EXP: Final = (-2.0, 1.2)
 #: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.

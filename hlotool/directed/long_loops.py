@@ -1,17 +1,18 @@
 """Loops that go round as often as an argument says: never, once, and beyond what a narrow counter holds.
 
-A counter that is kept in 8 or 16 bits, or loses the carry into its upper half, is right in every short loop; a
-loop that asks for inequality where it should ask for less ends as long as its limit is not negative.
+A counter that is kept in 8 or 16 bits, or loses the carry into its upper half, is right in every short loop.
+And one that stops where it meets its limit, instead of beyond it, ends as long as that is not negative.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.interval import ANY
+from hlotool.analysis.interval import Interval
 from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
@@ -51,7 +52,8 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
     beside = sorted({c + step for c in constants for step in (-1, 0, 1)} - set(_COUNTS))
     for number in (*_COUNTS, *beside):
         for leaf in counting:
-            if not allows(leaf, number, ANY):
+            # A loop that looks for a number, or counts by the argument, may never end where that is negative.
+            if not allows(leaf, number, Interval(low=-math.inf if leaf.bounds.low <= 0 else 1)):
                 continue
             value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
 

@@ -41,18 +41,19 @@ def directed_sets(
 
     After the few that show most, and the limits of loops, sets of mixed values, odd and ordinary ones, take
     turns with those of one kind of value; once several of each were made, those that inverse arithmetic makes
-    for a decision take their turn, too: they take longer; first those that start from the plain arguments, for
-    decisions that one program alone has, then ties that start from small whole numbers, then ties alone that
-    start from the plain arguments. Then come those that a random search finds for outcomes that none of them
-    has, then what else is odd. More mixed values follow; long loops, which are most work, are last.
+    for a decision take their turn, too, for they take longer: first those that start from the plain
+    arguments, for decisions that one program alone has before all others; then ties that start from small
+    whole numbers, then ties alone that start from the plain arguments. Then come those that a random search
+    finds for outcomes that none of them has, then what else is odd. More mixed values follow; long loops,
+    which are most work, are last.
 
     Args:
         module: a program for one device.
         plain: its plain arguments.
         seed: of what is drawn.
         within: bounds of floats that no use bounds; no set has NaN, infinity or extreme numbers then.
-        tested: the program that `module` is compared with, which takes the same arguments: what only it decides
-            is asked about, too.
+        tested: the program that `module` is compared with, which takes the same arguments: what only it
+            decides is asked about, too.
     """
     if not plain:
         return
@@ -100,7 +101,7 @@ class _Solving:
         self._known: dict[tuple[str, bool], _Kept] = {}
 
     def sets(self, ties: str = "", of_tested: bool = False) -> Iterator[InputSet]:
-        """Those of one kind; none where the program cannot be run on what they start from: a replay says why."""
+        """Those of one kind; none where the program cannot be run on what they start from."""
         kept = self._known.get((ties, of_tested))
         if kept is None:
             kept = self._known[ties, of_tested] = _Kept(self._made(ties, of_tested))

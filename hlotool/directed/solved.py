@@ -86,8 +86,8 @@ def solved_sets(
 ) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
 
-    Decisions that only one of two programs has come first, then those of which the plain arguments do not show
-    every outcome.
+    Decisions that only one of two programs has come first, then those of which the plain arguments do not
+    show every outcome.
 
     Args:
         module: a program for one device.

@@ -259,42 +259,54 @@ def _order(instruction: Instruction, values: _Values) -> Iterator[Wish]:
 
 
 def _corners(instruction: Instruction, values: _Values) -> Iterator[Wish]:
-    """Numbers that a function is made for, or where it ends: near 0 for `expm1`, about to overflow for `exp`."""
+    """Numbers that a function is made for, and where it ends: small ones for `expm1`, about to overflow for
+    `exp`; apart from one another, for what is off by an ulp of a large number is lost beside it.
+    """
     kind = instruction.element_type
     if not kind.is_floating:
         return
     info: Any = ml_dtypes.finfo(dtype_of(kind))  # type: ignore[no-untyped-call]
-    points = np.array(_CORNERS[instruction.opcode](math.log(float(info.max)), float(info.eps)))
-    yield Wish(instruction, 0, np.resize(points, values[0].shape), "its corners")
+    eps, largest = float(info.eps), math.log(float(info.max))
+    near, far = _CORNERS[instruction.opcode]
+    for points, name in ((near(eps), "where it is exact"), (far(largest), "where it ends")):
+        if points:
+            yield Wish(instruction, 0, np.resize(np.array(points), values[0].shape), name)
 
 
-def _of_exp(largest: float, eps: float) -> tuple[float, ...]:
-    """Beyond where it overflows and half of it does not, and where it vanishes; close to 1."""
-    return (largest + 0.05, largest + 1, -largest - 1, largest * 1.3, math.sqrt(eps), -largest / 2)
-
-
-def _of_expm1(largest: float, eps: float) -> tuple[float, ...]:
+def _small(eps: float) -> tuple[float, ...]:
     """So small that 1 + x has lost x, or half of it."""
-    return (math.sqrt(eps) / 4, -eps * 3, eps**0.75, -math.sqrt(eps), largest * 1.01)
+    return (math.sqrt(eps) / 4, -eps * 3, eps**0.75, -math.sqrt(eps))
 
 
-def _near_one(_: float, eps: float) -> tuple[float, ...]:
+def _near_one(eps: float) -> tuple[float, ...]:
     """Where a logarithm is almost 0."""
-    return (1 + 4 * eps, 1 - 4 * eps, 1 + math.sqrt(eps), 1.0)
+    return (1 + 4 * eps, 1 - 4 * eps, 1 + math.sqrt(eps))
 
 
-def _saturating(largest: float, eps: float) -> tuple[float, ...]:
-    """Where a sigmoid is almost flat, and where it is a straight line."""
-    return (math.sqrt(eps) / 4, -math.log(1 / eps), math.log(1 / eps), -largest * 1.01, largest * 1.01)
+def _none(_: float) -> tuple[float, ...]:
+    return ()
 
 
-_CORNERS: Final[dict[str, Callable[[float, float], tuple[float, ...]]]] = {
-    "exponential": _of_exp,
-    "exponential-minus-one": _of_expm1,
-    "log-plus-one": _of_expm1,
-    "log": _near_one,
-    "tanh": _saturating,
-    "logistic": _saturating,
+def _overflowing(largest: float) -> tuple[float, ...]:
+    """Beyond where an exponential overflows and its root does not, and where it vanishes."""
+    return (largest + 0.05, largest + 1, -largest - 1, largest * 1.3, -largest / 2)
+
+
+def _saturating(largest: float) -> tuple[float, ...]:
+    """Where a sigmoid is almost flat."""
+    return (-largest / 5, largest / 5, -largest - 1, largest + 1)
+
+
+_Points: TypeAlias = Callable[[float], tuple[float, ...]]
+#: By opcode: where it is exact and what it is made of is not, by an ulp at 1; where it ends, by the logarithm
+#: of the largest number.
+_CORNERS: Final[dict[str, tuple[_Points, _Points]]] = {
+    "exponential": (_small, _overflowing),
+    "exponential-minus-one": (_small, _overflowing),
+    "log-plus-one": (_small, _none),
+    "log": (_near_one, _none),
+    "tanh": (_small, _saturating),
+    "logistic": (_small, _saturating),
 }
 
 

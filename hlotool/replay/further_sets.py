@@ -110,13 +110,13 @@ def on_further_sets(
     shown = (row, trial) if is_wrong else None
     is_news = row.verdict is Verdict.IDENTICAL
     for one, verdict, found in _tried(compared, limits, ran, search, is_news):
-        search.tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
-        if found is None or found[0].verdict.answer is not Answer.BAD:
-            continue
-        outputs = _wrong_outputs(found[0]) - search.wrong
+        is_bad = found is not None and found[0].verdict.answer is Answer.BAD
+        outputs = _wrong_outputs(found[0]) - search.wrong if found is not None and is_bad else set()
+        search.tried.append(_record(one, verdict, outputs))
         search.wrong |= outputs
+        if found is None or not is_bad:
+            continue
         if shown is None:
-            shown = found[0], found[1]
             inputs = msgspec.structs.replace(found[1].inputs, file=_saved(compared, found[1]))
             shown = msgspec.structs.replace(found[0], inputs=inputs), found[1]
         else:
@@ -159,6 +159,11 @@ def is_wanted(options: ReplayOptions, trial: Trial) -> bool:
     return options.further_sets and is_generated and is_judged and trial.result is None
 
 
+def _record(one: InputSet, verdict: Verdict, wrong: set[ShapeIndex]) -> SetRecord:
+    outputs = [list(index) for index in sorted(wrong)]
+    return SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict, wrong=outputs)
+
+
 def _wrong_outputs(row: ModuleRecord) -> set[ShapeIndex]:
     return {tuple(leaf.index) for leaf in row.leaves if leaf.verdict.answer is Answer.BAD}
 
@@ -172,7 +177,8 @@ def _another(one: InputSet, outputs: list[ShapeIndex], file: str) -> str:
     """What is said of outputs that another set shows to be wrong."""
     names = ", ".join(map(output_name, outputs))
     saved = f": --inputs {file}" if file else ""
-    return f"another cause, perhaps: {names} {'is' if len(outputs) == 1 else 'are'} wrong on {in_words(one)}{saved}"
+    verb = "is" if len(outputs) == 1 else "are"
+    return f"another cause, perhaps: {names} {verb} wrong on {in_words(one)}{saved}"
 
 
 def _tried(
@@ -237,6 +243,8 @@ def _tried(
             yield one, verdict_of(error), None
             continue
         except (TooMuchWork, TooSlow):
+            if not limits.are_reached():
+                yield one, Verdict.TIMEOUT, None
             continue
         yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
 

@@ -18,6 +18,8 @@ from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING
 from hlotool.replay.aside import Aside, Ran
+from hlotool.replay.covering import CHEAP
+from hlotool.replay.covering_tested import with_coverage_of_tested
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.doubts import doubt_of
@@ -200,7 +202,14 @@ def _trial_rows(
             compared = Compared(task, reference, program, trial, judge)
 
             elapsed, spent = time.perf_counter() - began, work + work_done() - before
-            row, shown = on_further_sets(compared, row, loading + spent, len(programs), aside.ran_on_further)
+            ordinary = [trial] if work <= CHEAP else []
+
+            def ran(other: Trial, units: int, ordinary: list[Trial] = ordinary) -> None:
+                aside.ran_on_further(other, units)
+                ordinary += [other] if units <= CHEAP else []
+
+            row, shown = on_further_sets(compared, row, loading + spent, len(programs), ran)
+            row = with_coverage_of_tested(row, task.options, reference, program, ordinary)
             if why := doubt(row.verdict):
                 problem = Unsupported(why, location=Location(program.path))
                 yield failed_comparison(task, reference, program.label, program.path, problem)
