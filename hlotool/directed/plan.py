@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import chain, islice
 from typing import Final, TypeVar
 
@@ -25,7 +24,9 @@ from hlotool.values.generate import InputGenerator
 
 #: Sets that cost little and come before the first that is solved for, by which time most of a default budget
 #: is spent.
-_BEFORE_SOLVED: Final = 8
+_BEFORE_SOLVED: Final = 5
+#: Sets for what only the tested program decides that no others come between.
+_OF_TESTED: Final = 12
 
 T = TypeVar("T")
 
@@ -59,30 +60,27 @@ def directed_sets(
         return
 
     solving = _Solving(module, plain, seed, within, tested)
-    makers = [
-        partial(solving.sets, of_tested=True),
-        solving.sets,
-        partial(solving.ties, TIES_OF_WHOLE),
-        partial(solving.ties, TIES_OF_WHOLE, of_tested=True),
-        partial(solving.ties, TIES_OF_PLAIN),
-    ]
     generator = InputGenerator(module, within)
     cheap = _in_turn(
         mixed_sets(module, generator, seed, odd=True, within=within),
         mixed_sets(module, generator, seed, odd=False, within=within),
         ordinary_sets(module, plain, seed, generator, within),
     )
+    of_tested = (s for s in solving.of_tested() if not s.odd)
+    own = (s for s in chain(solving.sets(), solving.own_ties()) if not s.odd)
+    odd = (s for s in chain(solving.of_tested(), solving.sets()) if s.odd)
     known: list[InputSet] = []
     for one in chain(
         quick_sets(module, plain, seed, within),
         counts(module, plain),
         islice(cheap, _BEFORE_SOLVED),
-        _in_turn(cheap, (s for s in _later(makers) if not s.odd), (s for s in _later(makers[:2]) if s.odd)),
+        islice(of_tested, _OF_TESTED),
+        _in_turn(cheap, chain(of_tested, own), odd),
     ):
         known += [] if one.odd else [one]
         yield one
     yield from searched_sets(module, plain, known, seed, within)
-    yield from _in_turn(odd_sets(module, plain, seed, within), (s for s in _later(makers[2:]) if s.odd))
+    yield from _in_turn(odd_sets(module, plain, seed, within), (s for s in solving.own_ties() if s.odd))
     yield from _in_turn(
         mixed_sets(module, generator, seed, odd=True, within=within, numbers=LAST),
         mixed_sets(module, generator, seed, odd=False, within=within, numbers=LAST),
@@ -106,6 +104,16 @@ class _Solving:
         if kept is None:
             kept = self._known[ties, of_tested] = _Kept(self._made(ties, of_tested))
         return iter(kept)
+
+    def of_tested(self) -> Iterator[InputSet]:
+        """For the decisions that only the tested program has."""
+        yield from self.sets(of_tested=True)
+        yield from self.ties(TIES_OF_WHOLE, of_tested=True)
+
+    def own_ties(self) -> Iterator[InputSet]:
+        """Ties alone of the decisions of the program itself."""
+        yield from self.ties(TIES_OF_WHOLE)
+        yield from self.ties(TIES_OF_PLAIN)
 
     def ties(self, ties: str, of_tested: bool = False) -> Iterator[InputSet]:
         """Ties alone; where nothing came of plain numbers, another search would only take as long again."""
@@ -144,12 +152,6 @@ class _Kept:
                 self._made.append(one)
             yield self._made[number]
             number += 1
-
-
-def _later(makers: Sequence[Callable[[], Iterator[InputSet]]]) -> Iterator[InputSet]:
-    """The sets of each in turn, which are made when they are asked for."""
-    for make in makers:
-        yield from make()
 
 
 def _in_turn(*sources: Iterator[T]) -> Iterator[T]:

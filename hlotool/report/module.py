@@ -181,7 +181,7 @@ def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, 
         yield "coverage", module.coverage_missing
     of_tested = [] if module.coverage_tested is None else [module.coverage_tested]
     if module.coverage is not None and (covers := covered_text([module.coverage], of_tested)):
-        yield "coverage", f"{covers}, {outcome_counts(module.coverage)}"
+        yield "coverage", f"{covers}; {outcome_counts(module.coverage)}"
         if verbose:
             missing = never_texts([module.coverage, *of_tested])
             yield from (("" if n else "never", text) for n, text in enumerate(missing))
