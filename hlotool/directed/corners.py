@@ -37,9 +37,13 @@ _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
 #: Decades of floats in `near_zero`: exp - 1 has half of the digits of expm1 there, or none.
-_SMALL: Final = (-7.0, -4.0)
+SMALL: Final = (-7.0, -4.0)
+#: And beside an epsilon such as 1e-8.
+TINY: Final = (-14.0, -9.0)
 #: Decades of what `exponents` are beyond the largest: close to it a cosine brings the product back.
 _BEYOND_EXP: Final = (-2.0, 1.2)
+#: Decades of floats in `huge`.
+_HUGE: Final = (10.0, 20.0)
 #: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.
 _MEAN: Final = 1000.0
 #: Share of the elements of an array that get a value such as NaN, as a rule.
@@ -99,11 +103,13 @@ def coincident(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
     return choose
 
 
-def constant(value: float) -> Chooser:
-    """One value in all elements: `value`, or what is allowed and closest to it."""
+def constant(value: float, of_integers: bool = True) -> Chooser:
+    """One value in all elements: `value`, or what is allowed and closest to it; integers may stay."""
 
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or leaf.element_type.is_complex:
+            return None
+        if not of_integers and not leaf.element_type.is_floating:
             return None
         if leaf.element_type is ElementType.PRED:
             return np.full(leaf.plain.shape, value > 0)
@@ -194,6 +200,18 @@ def peak(place: int) -> Chooser:
     return choose
 
 
+def huge(rng: Rng) -> Chooser:
+    """Floats that no integer of 32 bits holds, and whose squares overflow f32 or nearly do."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        shape = leaf.plain.shape
+        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_HUGE, shape))
+
+    return choose
+
+
 def large(rng: Rng) -> Chooser:
     """Floats beyond what f16 holds, and integers of most bits, alternating in sign."""
 
@@ -211,14 +229,14 @@ def large(rng: Rng) -> Chooser:
     return choose
 
 
-def near_zero(rng: Rng) -> Chooser:
+def near_zero(rng: Rng, decades: tuple[float, float] = SMALL) -> Chooser:
     """Floats so small that 1 + x loses most of them, as `expm1` and `log1p` do not."""
 
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or not leaf.element_type.is_inexact:
             return None
         shape = leaf.plain.shape
-        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_SMALL, shape))
+        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*decades, shape))
 
     return choose
 

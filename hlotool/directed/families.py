@@ -112,13 +112,16 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
             "positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)
         ),
         _Family("positions from the end", lambda rng: positions.from_the_end(rng, lengths), (OUT_OF_RANGE,)),
-        _Family("zeros", lambda _: corners.constant(0), is_hard=True),
+        _Family("zeros", lambda _: corners.constant(0, of_integers=False), is_hard=True),
         _Family("numbers out of domains", outside_of_domains, (OUT_OF_DOMAIN,)),
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("numbers near 0", corners.near_zero, is_hard=True),
         _Family("numbers close together", corners.close_together, is_hard=True),
         _Family("exponents", corners.exponents, is_hard=True),
         _Family("ties", lambda rng: corners.ties(rng, constants)),
+        _Family("huge numbers", corners.huge, is_hard=True),
+        _Family("tiny numbers", lambda rng: corners.near_zero(rng, corners.TINY), is_hard=True),
+        _Family("both zeros", corners.both_zeros, ("negative zeros",)),
     ]
 
 
@@ -139,7 +142,6 @@ _ODD = (
     _Family("positions far beyond", lambda _: positions.far_outside(above=True), (OUT_OF_RANGE,)),
     _Family("positions far before", lambda _: positions.far_outside(above=False), (OUT_OF_RANGE,)),
     _Family("negative zeros", lambda rng: corners.special(rng, -0.0), ("negative zeros",)),
-    _Family("both zeros", corners.both_zeros, ("negative zeros",)),
     _Family("infinity", lambda rng: corners.special(rng, np.inf), ("infinity",), apart=True),
     _Family("extremes", corners.extreme, ("extreme numbers",)),
 )
@@ -149,6 +151,7 @@ def _ordinary(constants: Sequence[float]) -> list[_Family]:
     return [
         _Family("positive numbers", lambda rng: corners.one_sided(rng, 1), is_hard=True),
         *_of_one_size(1),
+        _Family("zeros everywhere", lambda _: corners.constant(0), is_hard=True),
         _Family("ones", lambda _: corners.constant(1), is_hard=True),
         _Family("minus ones", lambda _: corners.constant(-1), is_hard=True),
         _Family("ascending", lambda _: corners.ascending, is_hard=True),

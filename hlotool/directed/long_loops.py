@@ -31,7 +31,7 @@ _LONGEST: Final = 4 * UNITS_PER_SECOND
 #: Narrower counters cannot count so far.
 _LEAST_BITS: Final = 32
 #: Limits of loops, those first that are least work: none, and a bit more than counters of 7 and 8 bits hold.
-_COUNTS: Final = (-1, 0, 1, -3, 130, 260)
+_COUNTS: Final = (-1, 0, 1, -3, 128, 130, 256, 260)
 #: Constants of the program up to this are counted up to, and beyond by one.
 _LARGEST_CONSTANT: Final = 300
 
@@ -64,7 +64,7 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
             if changed and not np.array_equal(value, leaf.plain):
                 odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
                 name = f"{number} in {leaf.name}"
-                yield InputSet(name, values, odd, is_hard=True, may_be_long=True)
+                yield InputSet(name, values, odd, is_hard=True)
 
 
 def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:

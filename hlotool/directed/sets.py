@@ -27,7 +27,6 @@ class InputSet:
         aims: the outcomes that it was made for, in words.
         is_hard: rounding is at its worst on such numbers (all alike, sorted, far apart, large): between
             programs on one backend that is the same for both, between backends nobody measured it.
-        may_be_long: loops go round as often as the set says: a run may be far more work than others are.
     """
 
     name: str
@@ -35,7 +34,6 @@ class InputSet:
     odd: tuple[str, ...] = ()
     aims: tuple[str, ...] = ()
     is_hard: bool = False
-    may_be_long: bool = False
 
     @property
     def suits_other_backends(self) -> bool:

@@ -71,7 +71,9 @@ class Covering:
             from hlotool.coverage.words import coverage_record
 
             for trial in self._waiting:
-                self._observe(trial)
+                # Every look is a run: what is left of odd outcomes alone is not worth one.
+                if self._coverage is None or self._coverage.covered < self._coverage.total:
+                    self._observe(trial)
             self._waiting.clear()
             if self._coverage is not None:
                 self._record = coverage_record(self._coverage, lists_all=bool(self._options.coverage))

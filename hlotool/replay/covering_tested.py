@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hlotool.coverage.records import CoverageRecord
 
 #: Looks without anything new after which no further one is taken: each is a run.
-_PATIENCE: Final = 6
+_PATIENCE: Final = 4
 
 
 def with_coverage_of_tested(

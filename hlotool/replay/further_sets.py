@@ -86,7 +86,7 @@ class _Search:
 
 
 def on_further_sets(
-    compared: Compared, row: ModuleRecord, spent: int, programs: int, ran: RanOn
+    compared: Compared, row: ModuleRecord, spent: int, programs: int, run: int, ran: RanOn
 ) -> tuple[ModuleRecord, Trial]:
     """The row of a module after further sets.
 
@@ -95,6 +95,7 @@ def on_further_sets(
         row: of the plain set.
         spent: units of work that the module was so far.
         programs: of the module that are tested, and share its time limit.
+        run: units of work of a run of the reference.
         ran: see `RanOn`.
 
     Returns:
@@ -106,7 +107,7 @@ def on_further_sets(
     is_wrong = row.verdict.answer is Answer.BAD
     if not is_wanted(task.options, trial) or (is_wrong and len(search.wrong) >= len(row.leaves)):
         return row, trial
-    limits = Limits(allowed_for_sets(task.options, spent, programs))
+    limits = Limits(allowed_for_sets(task.options, spent, programs, run))
     shown = (row, trial) if is_wrong else None
     is_news = row.verdict is Verdict.IDENTICAL
     for one, verdict, found in _tried(compared, limits, ran, search, is_news):
@@ -212,7 +213,7 @@ def _tried(
             continue
         other = _trial(one, compared.trial, options)
         try:
-            with limits.hold(one.may_be_long) if compared.is_here else nullcontext():
+            with limits.hold(is_run=True) if compared.is_here else nullcontext():
                 before = work_done()
                 global_value = None if whole is None else whole.runner.run(one.values).value
                 expected = reference.runner.run(one.values, global_value).value
@@ -253,7 +254,7 @@ def _outcome(compared: Compared, one: InputSet, expected: Value, work: int, limi
     """What the tested program returns; raises Miscompiled where it does not end, and the reference did."""
     program, least = compared.program, OF_SETS
     try:
-        with limits.hold() if compared.is_here else nullcontext():
+        with limits.hold(is_run=True) if compared.is_here else nullcontext():
             return program.runner.run(one.values, expected)
     except TooMuchWork:
         if most_work(work, least) > limits.allowed.work:

@@ -208,7 +208,7 @@ def _trial_rows(
                 aside.ran_on_further(other, units)
                 ordinary += [other] if units <= CHEAP else []
 
-            row, shown = on_further_sets(compared, row, loading + spent, len(programs), ran)
+            row, shown = on_further_sets(compared, row, loading + spent, len(programs), work, ran)
             row = with_coverage_of_tested(row, task.options, reference, program, ordinary)
             if why := doubt(row.verdict):
                 problem = Unsupported(why, location=Location(program.path))

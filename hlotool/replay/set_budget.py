@@ -23,9 +23,11 @@ _FACTOR: Final = 0.5
 #: Work that they may be in any case: some forty runs of a small module, and what it takes to solve for its
 #: decisions. Small modules are read and run in some milliseconds, in which no set is made; the command itself
 #: takes longer to start than all of theirs together.
-_LEAST: Final = 0.045 * UNITS_PER_SECOND
-#: Of what further sets may be together: what one may be that lets loops go round for long.
-_LONG_SHARE: Final = 0.15
+_LEAST: Final = 0.038 * UNITS_PER_SECOND
+#: Of what further sets may be together: what one run may be. Some numbers let a loop go round for ever.
+_RUN_SHARE: Final = 0.2
+#: Runs of most sets are as much work as the plain one, give or take some iterations.
+_RUNS: Final = 4
 #: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
 #: ends them long before, but on a machine that is very slow, or where its prices are far from true.
 _SHARE: Final = 0.3
@@ -39,29 +41,37 @@ class Allowed:
         work: in units; infinite where all of them are wanted, or a clock of the user's decides.
         seconds: of the clock.
         by_clock: the user gave the seconds: that they end the sets is no news.
+        run: units of work of one run on the plain set; none may be very many times that.
     """
 
     work: float
     seconds: float
     by_clock: bool = False
+    run: float = 0.0
+
+    @property
+    def most_run(self) -> float:
+        """Units of work that one run may be."""
+        return max(_RUN_SHARE * self.work, _RUNS * self.run)
 
 
-def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1) -> Allowed:
+def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1, run: int = 0) -> Allowed:
     """What further sets of a module may cost.
 
     Args:
         options: of the user.
         spent: units of work that the module was without them.
         programs: that share the time limit of the module.
+        run: units of work of one run on the plain set.
     """
     limit = options.timeout if isinstance(options, RunOptions) else float("inf")
     most = _SHARE * limit / programs
     if options.thorough:
-        return Allowed(float("inf"), most)
+        return Allowed(float("inf"), most, run=run)
     if options.budget is None:
-        return Allowed(max(_FACTOR * spent, _LEAST / programs), most)
+        return Allowed(max(_FACTOR * spent, _LEAST / programs), most, run=run)
     work, seconds = budget_limits(options.budget, spent)
-    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"))
+    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"), run=run)
 
 
 class Limits:
@@ -89,15 +99,15 @@ class Limits:
         return self._is_late or work_done() > self._work
 
     @contextmanager
-    def hold(self, may_be_long: bool = False) -> Iterator[None]:
+    def hold(self, is_run: bool = False) -> Iterator[None]:
         """A block that ends with TooMuchWork or TooSlow where it goes beyond them.
 
         Args:
-            may_be_long: it may be so much work that a part of what is allowed has to do for it.
+            is_run: it is one run, which may never end.
         """
         left = self._work - work_done()
-        if may_be_long:
-            left = min(left, _LONG_SHARE * self.allowed.work)
+        if is_run:
+            left = min(left, self.allowed.most_run)
         try:
             with time_limit(self._end - time.monotonic()), work_limit(left):
                 yield
