@@ -247,6 +247,43 @@ def _positive_zeros(_: Instruction, kernel: _Function, __: Lowering) -> _Functio
     return function
 
 
+#: They hand a mask on, at most in another shape.
+_MASK_MOVED = frozenset({"broadcast", "reshape", "bitcast", "transpose", "copy", "convert"})
+
+
+def _mask_number(instruction: Instruction) -> int | None:
+    """Which factor of a product is a converted pred; None where neither is."""
+    return next((n for n, operand in enumerate(instruction.operands) if _is_mask(operand)), None)
+
+
+def _is_mask(operand: Instruction) -> bool:
+    while True:
+        if operand.opcode == "convert" and _operand_type(operand) is ElementType.PRED:
+            return True
+        if operand.opcode in ("call", "fusion"):
+            operand = next(operand.called).root
+        elif operand.opcode in _MASK_MOVED:
+            operand = operand.operands[0]
+        else:
+            return False
+
+
+def _is_masked(instruction: Instruction) -> bool:
+    kind = _type(instruction)
+    return kind is not None and kind.is_inexact and _mask_number(instruction) is not None
+
+
+def _selects(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
+    number = _mask_number(instruction)
+    assert number is not None
+
+    def product(*operands: Any) -> Any:
+        usual = kernel(*operands)
+        return _where(operands[number] == 0, 0, usual, usual)
+
+    return product
+
+
 def _in_ieee_order(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
     plain = {k: v for k, v in instruction.attributes.items() if k != "type"}
     return _plain(RULES[instruction.opcode](replace(instruction, attributes=plain), lowering))
@@ -282,6 +319,13 @@ def has_its_own_start(instruction: Instruction) -> bool:
 _NARROW_SIGNED = (ElementType.S8, ElementType.S16)
 
 DEPARTURES = (
+    Departure(
+        "mask-selects",
+        "takes a product with a converted pred for a select, which is 0 where NaN and infinity would be NaN",
+        "multiply",
+        _is_masked,
+        _selects,
+    ),
     Departure(
         "integer-power-six-bits",
         "reads the low six bits of an integer exponent only",

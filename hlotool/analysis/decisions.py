@@ -23,7 +23,7 @@ from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.ir.walk import Context, branches, contexts
+from hlotool.ir.walk import branches
 
 
 class Kind(enum.Enum):
@@ -88,10 +88,11 @@ _RULES: dict[str, _Rule] = {}
 
 def decisions(calls: CallGraph) -> Iterator[Decision]:
     """The decisions of a program, in textual order of the computations that it runs step by step."""
-    kinds = contexts(calls.module)
-    for instruction, home in calls.home.items():
+    # A reducer inside of a fusion is applied to elements, too.
+    runs = set(calls.in_order_of_execution())
+    for instruction in calls.home:
         rule = _RULES.get(instruction.opcode)
-        if rule is not None and kinds[home] - {Context.EMBEDDED}:
+        if rule is not None and instruction in runs:
             yield from rule(instruction)
 
 

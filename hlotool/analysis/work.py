@@ -39,9 +39,10 @@ _ELEMENTS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("gather", "scatter", "reduce-window", "select-and-scatter"), 20),
     "map": 50,
 }
-#: Of every instruction of a program: that it is parsed, verified and lowered; that an analysis of the whole
-#: program goes by.
+#: Of every instruction of a program: that it is parsed, verified and lowered; that it is lowered once more;
+#: that an analysis of the whole program goes by.
 _READ: Final = 60_000
+_LOWERED: Final = 20_000
 _FOLLOWED: Final = 20_000
 #: Of an array that is drawn at random, and of each of its elements.
 _DRAWN: Final = 60_000
@@ -87,6 +88,11 @@ class Prices:
 def of_reading(module: Module) -> int:
     """A program is parsed, verified and compiled for the numpy backend."""
     return _READ * _instructions(module)
+
+
+def of_lowering(module: Module) -> int:
+    """A program that was read before is compiled for the numpy backend."""
+    return _LOWERED * _instructions(module)
 
 
 def of_following(module: Module) -> int:

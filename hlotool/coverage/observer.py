@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from hlotool.analysis.decisions import Decision, Kind
-from hlotool.analysis.work import of_reading
+from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
@@ -58,7 +58,7 @@ class Instrumented:
     """
 
     def __init__(self, module: Module) -> None:
-        spend(of_reading(module))
+        spend(of_lowering(module))
         self.program = ProgramDecisions(module)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from hlotool.analysis.calls import CallGraph
@@ -46,6 +46,10 @@ class ProgramDecisions:
         self.originals = flat.originals
         self.calls = CallGraph(flat.module)
         self.decisions = tuple(decisions(self.calls))
+
+    def keep(self, wanted: Callable[[Decision], bool]) -> None:
+        """Look at some of the decisions only, from now on."""
+        self.decisions = tuple(filter(wanted, self.decisions))
 
     def source(self, instruction: Instruction) -> SourceRecord:
         """Where an instruction of the copy stands in the program, and in the user's."""

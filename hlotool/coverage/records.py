@@ -30,7 +30,7 @@ class DecisionRecord(Record, frozen=True, kw_only=True):
 
 
 class CoverageRecord(Record, frozen=True, kw_only=True):
-    """Which outcomes the decisions of the reference program had.
+    """Which outcomes decisions of a program had: all of the reference, or those that only the tested one has.
 
     Attributes:
         decisions: how many sensible inputs may decide in several ways.

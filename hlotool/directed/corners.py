@@ -36,6 +36,16 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
+#: Decades of floats in `near_zero`: exp - 1 has half of the digits of expm1 there, or none.
+SMALL: Final = (-7.0, -4.0)
+#: And beside an epsilon such as 1e-8.
+TINY: Final = (-14.0, -9.0)
+#: Decades of what `exponents` are beyond the largest: close to it a cosine brings the product back.
+_BEYOND_EXP: Final = (-2.0, 1.2)
+#: Decades of floats in `huge`.
+_HUGE: Final = (10.0, 20.0)
+#: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.
+_MEAN: Final = 1000.0
 #: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
@@ -93,11 +103,13 @@ def coincident(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
     return choose
 
 
-def constant(value: float) -> Chooser:
-    """One value in all elements: `value`, or what is allowed and closest to it."""
+def constant(value: float, of_integers: bool = True) -> Chooser:
+    """One value in all elements: `value`, or what is allowed and closest to it; integers may stay."""
 
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or leaf.element_type.is_complex:
+            return None
+        if not of_integers and not leaf.element_type.is_floating:
             return None
         if leaf.element_type is ElementType.PRED:
             return np.full(leaf.plain.shape, value > 0)
@@ -188,6 +200,18 @@ def peak(place: int) -> Chooser:
     return choose
 
 
+def huge(rng: Rng) -> Chooser:
+    """Floats that no integer of 32 bits holds, and whose squares overflow f32 or nearly do."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        shape = leaf.plain.shape
+        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_HUGE, shape))
+
+    return choose
+
+
 def large(rng: Rng) -> Chooser:
     """Floats beyond what f16 holds, and integers of most bits, alternating in sign."""
 
@@ -201,6 +225,55 @@ def large(rng: Rng) -> Chooser:
             drawn = rng.integers(reach // 2, reach, leaf.plain.shape, endpoint=True)
             return _kept(leaf, np.where((signs < 0) & (low < 0), -drawn, drawn))
         return _kept(leaf, signs * 10 ** rng.uniform(5, 6, leaf.plain.shape))
+
+    return choose
+
+
+def near_zero(rng: Rng, decades: tuple[float, float] = SMALL) -> Chooser:
+    """Floats so small that 1 + x loses most of them, as `expm1` and `log1p` do not."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        shape = leaf.plain.shape
+        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*decades, shape))
+
+    return choose
+
+
+def close_together(rng: Rng) -> Chooser:
+    """Floats that differ in their last digits: a variance is what their mean leaves of them."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        return _kept(leaf, _MEAN + rng.standard_normal(leaf.plain.shape))
+
+    return choose
+
+
+def exponents(rng: Rng) -> Chooser:
+    """Floats whose exponential overflows, and that of their half does not; both signs."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_inexact:
+            return None
+        info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
+        beyond = 10 ** rng.uniform(*_BEYOND_EXP, leaf.plain.shape)
+        drawn = math.log(float(info.max)) + beyond
+        return _kept(leaf, drawn * rng.choice([-1.0, 1.0], leaf.plain.shape))
+
+    return choose
+
+
+def both_zeros(rng: Rng) -> Chooser:
+    """0 and -0 in turn, and few other numbers: a sort or a maximum of them keeps one or the other."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        if leaf.needs_order or not leaf.element_type.is_floating:
+            return None
+        zeros = np.where(rng.random(leaf.plain.shape) < 0.5, 0.0, -0.0)
+        return _kept(leaf, np.where(rng.random(leaf.plain.shape) < 0.8, zeros, leaf.plain.astype(np.float64)))
 
     return choose
 
@@ -248,10 +321,10 @@ def special(rng: Rng, value: float, share: float = _SHARE) -> Chooser:
 
 
 def extreme(rng: Rng) -> Chooser:
-    """The largest and smallest numbers of the type, denormals among them."""
+    """The largest and smallest numbers of the type, of parts of complex ones, denormals among them."""
 
     def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or leaf.element_type is ElementType.PRED or leaf.element_type.is_complex:
+        if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         if leaf.element_type.is_integer:
             low, high = integer_limits(leaf.element_type)
@@ -261,7 +334,7 @@ def extreme(rng: Rng) -> Chooser:
             info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
             values = np.array(
                 [float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0]
-            ).astype(leaf.plain.dtype)
+            ).astype(leaf.plain.real.dtype)
         # Every one of them, in an array that has room for them.
         order = np.resize(rng.permutation(len(values)), leaf.plain.size)
         return _kept(leaf, values[order].reshape(leaf.plain.shape))

@@ -16,9 +16,10 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.directed import corners, positions
 from hlotool.directed.constants import scalar_constants
+from hlotool.directed.domains import outside_of_domains
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
-from hlotool.directed.sets import OUT_OF_RANGE, InputSet
+from hlotool.directed.sets import OUT_OF_DOMAIN, OUT_OF_RANGE, InputSet
 from hlotool.ir.module import Module
 from hlotool.values.generate import InputGenerator
 
@@ -47,7 +48,7 @@ def quick_sets(module: Module, plain: Sequence[Value], seed: int, within: Range 
         seed: of what is drawn.
         within: bounds of floats that no use bounds.
     """
-    yield from _sets(module, plain, seed, _QUICK, within)
+    yield from _sets(module, plain, seed, _quick(scalar_constants(module)), within)
 
 
 def ordinary_sets(
@@ -101,12 +102,28 @@ def _set(
         yield InputSet(name, values, family.odd, is_hard=family.is_hard)
 
 
-_QUICK = (
-    _Family("large numbers", corners.large, is_hard=True),
-    _Family("positions beyond the end", lambda rng: positions.outside(rng, above=True), (OUT_OF_RANGE,)),
-    _Family("both signs", corners.signed),
-    _Family("positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)),
-)
+def _quick(constants: Sequence[float]) -> list[_Family]:
+    lengths = sorted(int(c) for c in constants if c > 1 and c == int(c))
+    return [
+        _Family("large numbers", corners.large, is_hard=True),
+        _Family("positions beyond the end", lambda rng: positions.outside(rng, above=True), (OUT_OF_RANGE,)),
+        _Family("both signs", corners.signed),
+        _Family(
+            "positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)
+        ),
+        _Family("positions from the end", lambda rng: positions.from_the_end(rng, lengths), (OUT_OF_RANGE,)),
+        _Family("zeros", lambda _: corners.constant(0, of_integers=False), is_hard=True),
+        _Family("numbers out of domains", outside_of_domains, (OUT_OF_DOMAIN,)),
+        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
+        _Family("numbers near 0", corners.near_zero, is_hard=True),
+        _Family("numbers close together", corners.close_together, is_hard=True),
+        _Family("exponents", corners.exponents, is_hard=True),
+        _Family("ties", lambda rng: corners.ties(rng, constants)),
+        _Family("huge numbers", corners.huge, is_hard=True),
+        _Family("tiny numbers", lambda rng: corners.near_zero(rng, corners.TINY), is_hard=True),
+        _Family("both zeros", corners.both_zeros, ("negative zeros",)),
+    ]
+
 
 #: All of about one size, beyond what f16 holds but for the first.
 _COMPARABLE = {"all negative": -12.0, "all large": 2e5, "all far below": -2e5}
@@ -118,6 +135,7 @@ _WITH_INTEGERS = 3
 _PLAIN_TO_SEE = (
     _Family("all magnitudes", corners.wide, is_hard=True),
     _Family("NaN", lambda rng: corners.special(rng, np.nan), ("NaN",), apart=True),
+    _Family("NaN everywhere", lambda rng: corners.special(rng, np.nan, share=1.0), ("NaN",)),
 )
 
 _ODD = (
@@ -131,11 +149,9 @@ _ODD = (
 
 def _ordinary(constants: Sequence[float]) -> list[_Family]:
     return [
-        _Family("ties", lambda rng: corners.ties(rng, constants)),
-        _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("positive numbers", lambda rng: corners.one_sided(rng, 1), is_hard=True),
         *_of_one_size(1),
-        _Family("zeros", lambda _: corners.constant(0), is_hard=True),
+        _Family("zeros everywhere", lambda _: corners.constant(0), is_hard=True),
         _Family("ones", lambda _: corners.constant(1), is_hard=True),
         _Family("minus ones", lambda _: corners.constant(-1), is_hard=True),
         _Family("ascending", lambda _: corners.ascending, is_hard=True),

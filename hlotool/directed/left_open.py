@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from hlotool.analysis.custom_calls import TRANSPARENT
+from hlotool.directed.sets import OUT_OF_DOMAIN
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 
 #: Odd values that operations may spread.
-_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers"})
+_NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers", OUT_OF_DOMAIN})
 #: Libraries that compilers call, and never rewrite: both sides make the same call.
 _LAPACK: Final = ("lapack_", "blas_")
 #: LAPACK's balancing before eigenvalues refuses a NaN with a message, and returns what was in memory.

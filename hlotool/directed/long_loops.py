@@ -1,18 +1,23 @@
-"""Loops that count beyond half the bits of their counter, where an argument says how long they are.
+"""Loops that go round as often as an argument says: never, once, and beyond what a narrow counter holds.
 
-A counter that is kept in 16 bits, or loses the carry into its upper half, is right in every short loop.
+A counter that is kept in 8 or 16 bits, or loses the carry into its upper half, is right in every short loop.
+And one that stops where it meets its limit, instead of beyond it, ends as long as that is not negative.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.work import of_reading
+from hlotool.analysis.interval import Interval
+from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.directed.constants import scalar_constants
+from hlotool.directed.corners import allows
 from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.errors import HlotoolError
@@ -25,6 +30,41 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, wor
 _LONGEST: Final = 4 * UNITS_PER_SECOND
 #: Narrower counters cannot count so far.
 _LEAST_BITS: Final = 32
+#: Limits of loops, those first that are least work: none, and a bit more than counters of 7 and 8 bits hold.
+_COUNTS: Final = (-1, 0, 1, -3, 128, 130, 256, 260)
+#: Constants of the program up to this are counted up to, and beyond by one.
+_LARGEST_CONSTANT: Final = 300
+
+
+def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
+    """Sets in which an argument that says how often a loop runs is negative, 0, 1, larger than what a byte
+    holds, or beside a constant of the program.
+
+    Args:
+        module: a program for one device.
+        plain: its plain arguments.
+    """
+    leaves = leaves_of(module, plain)
+    counting = [leaf for leaf in leaves if _counts(leaf)]
+    if not counting:
+        return
+    constants = {int(c) for c in scalar_constants(module) if c == int(c) and 1 < c <= _LARGEST_CONSTANT}
+    beside = sorted({c + step for c in constants for step in (-1, 0, 1)} - set(_COUNTS))
+    for number in (*_COUNTS, *beside):
+        for leaf in counting:
+            # A loop that looks for a number, or counts by the argument, may never end where that is negative.
+            if not allows(leaf, number, Interval(low=-math.inf if leaf.bounds.low <= 0 else 1)):
+                continue
+            value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
+
+            def choose(other: Leaf, leaf: Leaf = leaf, value: Array = value) -> Array | None:
+                return value if other is leaf else None
+
+            values, changed = with_chosen(module, plain, leaves, choose)
+            if changed and not np.array_equal(value, leaf.plain):
+                odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
+                name = f"{number} in {leaf.name}"
+                yield InputSet(name, values, odd, is_hard=True)
 
 
 def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
@@ -36,7 +76,7 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
     """
     leaves = leaves_of(module, plain)
     for leaf in leaves:
-        if not _counts(leaf):
+        if not _counts(leaf) or leaf.element_type.bits < _LEAST_BITS:
             continue
 
         def choose(other: Leaf, leaf: Leaf = leaf) -> Array | None:
@@ -50,8 +90,7 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
 
 def _counts(leaf: Leaf) -> bool:
     is_count = any(purpose.startswith(TRIP_COUNT) for purpose in leaf.constraint.purposes)
-    is_wide = leaf.element_type.is_integer and leaf.element_type.bits >= _LEAST_BITS
-    return is_count and is_wide and leaf.plain.size == 1
+    return is_count and leaf.is_free and leaf.element_type.is_integer and leaf.plain.size == 1
 
 
 def _beyond_half(leaf: Leaf) -> Array | None:
@@ -64,7 +103,7 @@ def _beyond_half(leaf: Leaf) -> Array | None:
 
 def _is_moderate(module: Module, values: Sequence[Value]) -> bool:
     """Whether a run of the program is as much work as it may be, or less; loops in loops seldom are."""
-    spend(of_reading(module))
+    spend(of_lowering(module))
     try:
         with work_limit(_LONGEST):
             NumpyBackend().compile(module).run(values)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Final, TypeVar
 
@@ -13,7 +13,7 @@ from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
 from hlotool.directed.leaves import Range, leaves_of, with_chosen
-from hlotool.directed.long_loops import long_loops
+from hlotool.directed.long_loops import counts, long_loops
 from hlotool.directed.mixed import LAST, mixed_sets
 from hlotool.directed.searched import searched_sets
 from hlotool.directed.sets import InputSet
@@ -24,64 +24,63 @@ from hlotool.values.generate import InputGenerator
 
 #: Sets that cost little and come before the first that is solved for, by which time most of a default budget
 #: is spent.
-_BEFORE_SOLVED: Final = 15
+_BEFORE_SOLVED: Final = 5
+#: Sets for what only the tested program decides that no others come between.
+_OF_TESTED: Final = 12
 
 T = TypeVar("T")
 
 
 def directed_sets(
-    module: Module, plain: Sequence[Value], seed: int, within: Range = None
+    module: Module,
+    plain: Sequence[Value],
+    seed: int,
+    within: Range = None,
+    tested: Module | None = None,
 ) -> Iterator[InputSet]:
     """Every set but the plain one, made when it is asked for; equal seeds give equal sets.
 
-    After the few that show most, sets of mixed values, odd and ordinary ones, take turns with those of one
-    kind of value; once several of each were made, those that inverse arithmetic makes for a decision take
-    their turn, too: they take longer; first those that start from the plain arguments, then ties that start
-    from small whole numbers, then ties alone that start from the plain arguments. Then come those that a
-    random search finds for outcomes that none of them has, then what else is odd. More mixed values follow;
-    long loops, which are most work, are last.
+    After the few that show most, and the limits of loops, sets of mixed values, odd and ordinary ones, take
+    turns with those of one kind of value; once several of each were made, those that inverse arithmetic makes
+    for a decision take their turn, too, for they take longer: first those that start from the plain
+    arguments, for decisions that one program alone has before all others; then ties that start from small
+    whole numbers, then ties alone that start from the plain arguments. Then come those that a random search
+    finds for outcomes that none of them has, then what else is odd. More mixed values follow; long loops,
+    which are most work, are last.
 
     Args:
         module: a program for one device.
         plain: its plain arguments.
         seed: of what is drawn.
         within: bounds of floats that no use bounds; no set has NaN, infinity or extreme numbers then.
+        tested: the program that `module` is compared with, which takes the same arguments: what only it
+            decides is asked about, too.
     """
     if not plain:
         return
 
-    @cache
-    def solved() -> Sequence[InputSet]:
-        return _solved(module, plain, seed, within)
-
-    @cache
-    def ties() -> Sequence[InputSet]:
-        # Where nothing came of plain numbers, another search would only take as long again.
-        whole = _whole(module, plain, seed, within)
-        return _solved(module, whole, seed, within, TIES_OF_WHOLE) if solved() else ()
-
-    @cache
-    def plain_ties() -> Sequence[InputSet]:
-        return _solved(module, plain, seed, within, TIES_OF_PLAIN) if solved() else ()
-
+    solving = _Solving(module, plain, seed, within, tested)
     generator = InputGenerator(module, within)
     cheap = _in_turn(
         mixed_sets(module, generator, seed, odd=True, within=within),
         mixed_sets(module, generator, seed, odd=False, within=within),
         ordinary_sets(module, plain, seed, generator, within),
     )
+    of_tested = (s for s in solving.of_tested() if not s.odd)
+    own = (s for s in chain(solving.sets(), solving.own_ties()) if not s.odd)
+    odd = (s for s in chain(solving.of_tested(), solving.sets()) if s.odd)
     known: list[InputSet] = []
     for one in chain(
         quick_sets(module, plain, seed, within),
+        counts(module, plain),
         islice(cheap, _BEFORE_SOLVED),
-        _in_turn(cheap, (s for s in _later(solved, ties, plain_ties) if not s.odd)),
+        islice(of_tested, _OF_TESTED),
+        _in_turn(cheap, chain(of_tested, own), odd),
     ):
         known += [] if one.odd else [one]
         yield one
     yield from searched_sets(module, plain, known, seed, within)
-    yield from _in_turn(
-        odd_sets(module, plain, seed, within), (s for s in _later(solved, ties, plain_ties) if s.odd)
-    )
+    yield from _in_turn(odd_sets(module, plain, seed, within), (s for s in solving.own_ties() if s.odd))
     yield from _in_turn(
         mixed_sets(module, generator, seed, odd=True, within=within, numbers=LAST),
         mixed_sets(module, generator, seed, odd=False, within=within, numbers=LAST),
@@ -89,26 +88,70 @@ def directed_sets(
     yield from long_loops(module, plain)
 
 
-def _solved(
-    module: Module, start: Sequence[Value], seed: int, within: Range, ties: str = ""
-) -> Sequence[InputSet]:
-    """None where the program cannot be run on the arguments to start from: the replay will say why."""
-    try:
-        return list(solved_sets(module, start, seed, ties, within))
-    except HlotoolError:
-        return []
+class _Solving:
+    """The sets that inverse arithmetic makes, as far as they are asked for; see `directed_sets`."""
+
+    def __init__(
+        self, module: Module, plain: Sequence[Value], seed: int, within: Range, tested: Module | None
+    ) -> None:
+        self._module, self._plain, self._seed = module, plain, seed
+        self._within, self._tested = within, tested
+        self._known: dict[tuple[str, bool], _Kept] = {}
+
+    def sets(self, ties: str = "", of_tested: bool = False) -> Iterator[InputSet]:
+        """Those of one kind; none where the program cannot be run on what they start from."""
+        kept = self._known.get((ties, of_tested))
+        if kept is None:
+            kept = self._known[ties, of_tested] = _Kept(self._made(ties, of_tested))
+        return iter(kept)
+
+    def of_tested(self) -> Iterator[InputSet]:
+        """For the decisions that only the tested program has."""
+        yield from self.sets(of_tested=True)
+        yield from self.ties(TIES_OF_WHOLE, of_tested=True)
+
+    def own_ties(self) -> Iterator[InputSet]:
+        """Ties alone of the decisions of the program itself."""
+        yield from self.ties(TIES_OF_WHOLE)
+        yield from self.ties(TIES_OF_PLAIN)
+
+    def ties(self, ties: str, of_tested: bool = False) -> Iterator[InputSet]:
+        """Ties alone; where nothing came of plain numbers, another search would only take as long again."""
+        if next(self.sets(of_tested=of_tested), None) is not None:
+            yield from self.sets(ties, of_tested)
+
+    def _made(self, ties: str, of_tested: bool) -> Iterator[InputSet]:
+        if of_tested and self._tested is None:
+            return
+        start = self._whole() if ties == TIES_OF_WHOLE else self._plain
+        options = self._seed, ties, self._within, self._tested, of_tested
+        with suppress(HlotoolError):
+            yield from solved_sets(self._module, start, *options)
+
+    def _whole(self) -> Sequence[Value]:
+        """Arguments from which inverse arithmetic is mostly exact, so that a tie is one to the last bit."""
+        choose = corners.coincident(np.random.default_rng([self._seed, 7]))
+        leaves = leaves_of(self._module, self._plain, self._within)
+        return with_chosen(self._module, self._plain, leaves, choose)[0]
 
 
-def _whole(module: Module, plain: Sequence[Value], seed: int, within: Range) -> Sequence[Value]:
-    """Arguments from which inverse arithmetic is mostly exact, so that a tie is one to the last bit."""
-    choose = corners.coincident(np.random.default_rng([seed, 7]))
-    return with_chosen(module, plain, leaves_of(module, plain, within), choose)[0]
+class _Kept:
+    """Sets that are made once, however often they are gone through."""
 
+    def __init__(self, source: Iterator[InputSet]) -> None:
+        self._source = source
+        self._made: list[InputSet] = []
 
-def _later(*makers: Callable[[], Sequence[InputSet]]) -> Iterator[InputSet]:
-    """The sets of each in turn, which are made when its first is asked for."""
-    for make in makers:
-        yield from make()
+    def __iter__(self) -> Iterator[InputSet]:
+        number = 0
+        while True:
+            if number == len(self._made):
+                one = next(self._source, None)
+                if one is None:
+                    return
+                self._made.append(one)
+            yield self._made[number]
+            number += 1
 
 
 def _in_turn(*sources: Iterator[T]) -> Iterator[T]:

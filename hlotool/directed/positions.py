@@ -5,6 +5,7 @@ Each function makes a `Chooser`; leaves that are no positions have none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from hlotool.values.demands import InRange
 
 #: Share of the positions out of range that are next to the range.
 _JUST_BEYOND: Final = 0.4
+#: And of those that are several lengths away.
+_FAR: Final = 0.15
 
 
 def outside(rng: Rng, above: bool) -> Chooser:
@@ -33,7 +36,9 @@ def outside(rng: Rng, above: bool) -> Chooser:
             return None
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
-        steps = np.where(rng.random(leaf.plain.shape) < _JUST_BEYOND, 1, steps)
+        near = rng.random(leaf.plain.shape)
+        # So far that what frameworks add to negative ones does not bring them back.
+        steps = np.where(near < _JUST_BEYOND, 1, np.where(near > 1 - _FAR, 3 * span + steps, steps))
         beyond: npt.NDArray[Any] | None
         if leaf.needs_order and not above and rng.random() < 0.5:
             # All together stay in order, also where the length is added to what is negative.
@@ -73,6 +78,29 @@ def far_outside(above: bool, wraps: bool = False) -> Chooser:
             beyond -= int(wanted.high - wanted.low) + 1
         required = InRange(leaf.required.intervals).narrowest
         return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in beyond.flat[:4]) else None
+
+    return choose
+
+
+def from_the_end(rng: Rng, lengths: Sequence[int]) -> Chooser:
+    """Positions in range, less the length that frameworks add to a negative one: `select(i < 0, i + n, i)`.
+
+    Args:
+        rng: draws the positions.
+        lengths: that the program adds to negative numbers, rising.
+    """
+
+    def choose(leaf: Leaf) -> Array | None:
+        wanted = leaf.bounds
+        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer or not wanted.is_bounded:
+            return None
+        length = next((n for n in lengths if n > wanted.high), None)
+        if length is None:
+            return None
+        inside = rng.integers(int(wanted.low), int(wanted.high), leaf.plain.shape, endpoint=True)
+        required = InRange(leaf.required.intervals).narrowest
+        beyond = inside - length
+        return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in np.ravel(beyond)) else None
 
     return choose
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.work import of_reading
+from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.dtypes import Array
@@ -42,6 +42,6 @@ def first_values(module: Module, arguments: Sequence[Value]) -> dict[Instruction
     probe = FirstValues()
     for parameter, value in zip(module.entry.parameters, arguments):
         probe(parameter, value)
-    spend(of_reading(module))
+    spend(of_lowering(module))
     NumpyBackend().compile(module).run(arguments, probe)
     return probe.values

@@ -10,6 +10,9 @@ from hlotool.backends.base import Value
 PLAIN = "plain"
 #: What is odd about a set with such indices, which XLA clamps or skips.
 OUT_OF_RANGE = "indices out of range"
+#: What is odd about a set with numbers that a function is not made for: the logarithm of -1 is NaN, a shift
+#: by more bits than there are is 0.
+OUT_OF_DOMAIN = "numbers out of a domain"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

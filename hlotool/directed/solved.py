@@ -7,35 +7,42 @@ the arguments go into one set, so that few runs serve many decisions.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from itertools import count, islice
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.interval import Interval
 from hlotool.backends.base import Value
 from hlotool.directed import corners
 from hlotool.directed.backwards import Assignment, Backwards
 from hlotool.directed.leaves import Leaf, Range, leaves_of, with_chosen
 from hlotool.directed.left_open import left_open
+from hlotool.directed.needs import LATER, NO_COUNTERPART, ranked
 from hlotool.directed.record import first_values
 from hlotool.directed.sets import InputSet
-from hlotool.directed.wishes import Wish, wishes
+from hlotool.directed.wishes import Wish, is_wished, wishes
 from hlotool.ir.dtypes import Array, integer_limits
-from hlotool.ir.module import Module
+from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
 
 #: Elements of an operand that are solved for: the fault may be at any, and each costs time.
-_ELEMENTS: Final = 24
+_ELEMENTS: Final = 12
 #: Wishes that one set serves at most, so that one does not undo another on the way.
 _TOGETHER: Final = 6
+#: Wishes that are granted before the sets for them are made: whoever wants the first few pays for no more.
+_AT_ONCE: Final = 12
 #: Magnitude of the numbers that an argument may hold.
 _LARGEST: Final = sys.float_info.max
 
 #: Sets of ties alone, by what they start from: their names.
 TIES_OF_WHOLE: Final = "solved tie"
 TIES_OF_PLAIN: Final = "plain tie"
+
+T = TypeVar("T")
 
 _Place: TypeAlias = tuple[int, ShapeIndex]
 
@@ -69,9 +76,18 @@ class _Plan:
 
 
 def solved_sets(
-    module: Module, plain: Sequence[Value], seed: int, ties: str = "", within: Range = None
+    module: Module,
+    plain: Sequence[Value],
+    seed: int,
+    ties: str = "",
+    within: Range = None,
+    tested: Module | None = None,
+    of_tested: bool = False,
 ) -> Iterator[InputSet]:
     """Sets that should show decisions at their corners; equal seeds give equal sets.
+
+    Decisions that only one of two programs has come first, then those of which the plain arguments do not
+    show every outcome.
 
     Args:
         module: a program for one device.
@@ -80,38 +96,59 @@ def solved_sets(
         ties: where it is not empty, leave out all but ties, each of which has a set of this name for itself:
             one that is exact lasts as long as nothing else moves.
         within: bounds of floats that no use bounds.
+        tested: the program that `module` is compared with, which takes the same arguments.
+        of_tested: solve for the decisions that only `tested` has, instead of those of `module`.
 
     Raises:
         as `Executable.run`.
     """
-    values = first_values(module, plain)
-    backwards = Backwards(module, values, is_exact=ties == TIES_OF_WHOLE)
+    subject, other = (tested, module) if of_tested and tested is not None else (module, tested)
+    backwards = Backwards(subject, first_values(subject, plain), is_exact=ties == TIES_OF_WHOLE)
+    rank = ranked(backwards.calls, backwards.value_of, None if other is None else CallGraph(other))
     leaves = leaves_of(module, plain, within)
     by_place = {(leaf.parameter.parameter_number or 0, leaf.index): leaf for leaf in leaves}
     rng = np.random.default_rng([seed, 2])
-    plans: list[_Plan] = []
-    for wish, assignments in _solutions(backwards, rng):
-        allowed = [
-            one for one in assignments if _is_allowed(by_place.get((one.number, one.index)), one, wish)
-        ]
-        if ties and not wish.is_tie:
-            continue
-        if allowed and (ties or not any(plan.takes(wish, allowed) for plan in plans)):
-            plan = _Plan(wish.odd)
-            plan.takes(wish, allowed)
-            plans.append(plan)
-    name = ties or "solved"
     may_be_nan = "NaN" not in left_open(module, within is not None)
-    for number, plan in enumerate(sorted(plans, key=lambda p: bool(p.odd)), start=1):
-        yield _as_set(module, plain, leaves, plan, f"{name} {number}")
-        if may_be_nan and (plan.leads or any(not _is_float(by_place[place]) for place in plan.wanted)):
-            yield from _with_nan(module, plain, leaves, plan, f"{name} {number} and NaN", rng)
+    name = ("tested " if of_tested else "") + (ties or "solved")
+    numbers = count(1)
+    last = NO_COUNTERPART if of_tested else LATER
+    for granted in _batches(_solutions(backwards, rng, rank, last, bool(ties)), _AT_ONCE):
+        plans: list[_Plan] = []
+        for wish, assignments in granted:
+            allowed = [
+                one for one in assignments if _is_allowed(by_place.get((one.number, one.index)), one, wish)
+            ]
+            if allowed and (ties or not any(plan.takes(wish, allowed) for plan in plans)):
+                plan = _Plan(wish.odd)
+                plan.takes(wish, allowed)
+                plans.append(plan)
+        for number, plan in zip(numbers, sorted(plans, key=lambda p: bool(p.odd))):
+            yield _as_set(module, plain, leaves, plan, f"{name} {number}")
+            if may_be_nan and (plan.leads or any(not _is_float(by_place[place]) for place in plan.wanted)):
+                yield from _with_nan(module, plain, leaves, plan, f"{name} {number} and NaN", rng)
 
 
-def _solutions(backwards: Backwards, rng: np.random.Generator) -> Iterator[tuple[Wish, list[Assignment]]]:
-    for instruction in backwards.calls.in_order_of_execution():
+def _batches(source: Iterator[T], size: int) -> Iterator[list[T]]:
+    while batch := list(islice(source, size)):
+        yield batch
+
+
+def _solutions(
+    backwards: Backwards,
+    rng: np.random.Generator,
+    rank: Callable[[Instruction], int],
+    last: int,
+    is_tie: bool,
+) -> Iterator[tuple[Wish, list[Assignment]]]:
+    """Wishes that can be granted, those of the lowest rank first; none beyond the rank `last`."""
+    ranks = {i: rank(i) for i in backwards.calls.in_order_of_execution() if is_wished(i)}
+    for instruction in sorted(ranks, key=lambda i: ranks[i]):
+        if ranks[instruction] > last:
+            return
         operands = [backwards.value_of(o) for o in instruction.operands]
         for wish in wishes(instruction, operands):
+            if is_tie and not wish.is_tie:
+                continue
             operand = instruction.operands[wish.operand]
             size = wish.wanted.size
             flat = wish.wanted.reshape(-1)

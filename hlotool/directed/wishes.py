@@ -17,6 +17,10 @@ from hlotool.ir.types import ArrayShape, ElementType
 #: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
 #: hide.
 _NEAR: Final = 3e-4
+#: From where a constant that is selected stands for something: a masked score, a missing value.
+_FAR: Final = 1e3
+#: Elements that tell whether an array holds one number everywhere.
+_SAMPLED: Final = 1024
 #: The outcome of a tie, which others add to.
 _EQUAL: Final = "equal"
 
@@ -60,6 +64,11 @@ def wishes(instruction: Instruction, operands: Sequence[Array | None]) -> Iterat
     if rule is None or any(o is None or np.iscomplexobj(o) or not o.size for o in operands):
         return
     yield from rule(instruction, [o for o in operands if o is not None])
+
+
+def is_wished(instruction: Instruction) -> bool:
+    """Whether something may be wished for an instruction."""
+    return instruction.opcode in _RULES
 
 
 def _number(value: Array) -> Array:
@@ -215,6 +224,15 @@ def _conditional(instruction: Instruction, values: _Values) -> Iterator[Wish]:
 def _select(instruction: Instruction, values: _Values) -> Iterator[Wish]:
     for outcome in (0.0, 1.0):
         yield Wish(instruction, 0, np.full(values[0].shape, outcome), "true" if outcome else "false")
+    if not instruction.element_type.is_floating:
+        return
+    for operand in (1, 2):
+        # A stand-in such as -1e9 is to lose against every number, and need not against one of its own size.
+        stand_in = np.unique(_number(values[3 - operand]).reshape(-1)[:_SAMPLED])
+        if stand_in.size == 1 and _FAR <= abs(stand_in[0]) < math.inf:
+            for factor, name in ((0.1, "less"), (10.0, "more")):
+                wanted = np.full(values[operand].shape, stand_in[0] * factor)
+                yield Wish(instruction, operand, wanted, f"{name} than the stand-in")
 
 
 def _shift(instruction: Instruction, values: _Values) -> Iterator[Wish]:
@@ -238,6 +256,58 @@ def _order(instruction: Instruction, values: _Values) -> Iterator[Wish]:
         yield Wish(instruction, 0, neighbours, "ties")
         reversed_keys = _number(np.flip(np.sort(keys, axis=dimension), axis=dimension))
         yield Wish(instruction, 0, reversed_keys, "falling")
+
+
+def _corners(instruction: Instruction, values: _Values) -> Iterator[Wish]:
+    """Numbers that a function is made for, and where it ends: small ones for `expm1`, about to overflow for
+    `exp`; apart from one another, for what is off by an ulp of a large number is lost beside it.
+    """
+    kind = instruction.element_type
+    if not kind.is_floating:
+        return
+    info: Any = ml_dtypes.finfo(dtype_of(kind))  # type: ignore[no-untyped-call]
+    eps, largest = float(info.eps), math.log(float(info.max))
+    near, far = _CORNERS[instruction.opcode]
+    for points, name in ((near(eps), "where it is exact"), (far(largest), "where it ends")):
+        if points:
+            yield Wish(instruction, 0, np.resize(np.array(points), values[0].shape), name)
+
+
+def _small(eps: float) -> tuple[float, ...]:
+    """So small that 1 + x has lost x, or half of it."""
+    return (math.sqrt(eps) / 4, -eps * 3, eps**0.75, -math.sqrt(eps))
+
+
+def _near_one(eps: float) -> tuple[float, ...]:
+    """Where a logarithm is almost 0."""
+    return (1 + 4 * eps, 1 - 4 * eps, 1 + math.sqrt(eps))
+
+
+def _none(_: float) -> tuple[float, ...]:
+    return ()
+
+
+def _overflowing(largest: float) -> tuple[float, ...]:
+    """Beyond where an exponential overflows and its root does not, and where it vanishes."""
+    return (largest + 0.05, largest + 1, -largest - 1, largest * 1.3, -largest / 2)
+
+
+def _saturating(largest: float) -> tuple[float, ...]:
+    """Where a sigmoid is almost flat."""
+    return (-largest / 5, largest / 5, -largest - 1, largest + 1)
+
+
+_Points: TypeAlias = Callable[[float], tuple[float, ...]]
+#: By opcode: where it is exact and what it is made of is not, by an ulp at 1; where it ends, by the logarithm
+#: of the largest number.
+_CORNERS: Final[dict[str, tuple[_Points, _Points]]] = {
+    "exponential": (_small, _overflowing),
+    "exponential-minus-one": (_small, _overflowing),
+    "log-plus-one": (_small, _none),
+    "log": (_near_one, _none),
+    "tanh": (_small, _saturating),
+    "logistic": (_small, _saturating),
+}
 
 
 def _pole(instruction: Instruction, values: _Values) -> Iterator[Wish]:
@@ -275,4 +345,5 @@ _RULES: dict[str, _Rule] = {
     "abs": _sign,
     "sign": _sign,
     "tan": _pole,
+    **dict.fromkeys(_CORNERS, _corners),
 }

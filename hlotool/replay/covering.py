@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hlotool.coverage.records import CoverageRecord
 
 #: Observed unasked where a run of the reference is no more work: observing takes about as long again.
-_CHEAP = 5 * UNITS_PER_SECOND
+CHEAP = 5 * UNITS_PER_SECOND
 
 
 class Covering:
@@ -50,7 +50,7 @@ class Covering:
             trial: what the reference has run on.
             work: units of work that it was.
         """
-        if self._options.coverage is None and work > _CHEAP:
+        if self._options.coverage is None and work > CHEAP:
             self._missing = f"the reference {in_words(work)}: only looked at with --coverage"
         elif self._options.coverage is not False:
             self._waiting.append(trial)
@@ -71,7 +71,9 @@ class Covering:
             from hlotool.coverage.words import coverage_record
 
             for trial in self._waiting:
-                self._observe(trial)
+                # Every look is a run: what is left of odd outcomes alone is not worth one.
+                if self._coverage is None or self._coverage.covered < self._coverage.total:
+                    self._observe(trial)
             self._waiting.clear()
             if self._coverage is not None:
                 self._record = coverage_record(self._coverage, lists_all=bool(self._options.coverage))

@@ -55,7 +55,12 @@ def with_divergence(
         elapsed: seconds that it took.
     """
     wanted = options.first_divergence
-    if wanted is False or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}:
+    is_result = row.error is None
+    if (
+        wanted is False
+        or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}
+        or not is_result
+    ):
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row

@@ -1,108 +1,153 @@
-"""What agrees on the plain inputs is run on further ones, as many as the budget allows.
+"""What does not differ on the plain inputs is run on further ones, as many as the budget allows.
 
-A set that shows a difference takes the place of the plain one: its row is the module's, and its values are
-saved, so that everything after starts from there. What a further set cannot tell (a run that takes too long,
-an overflow on one side only) is no verdict on the module: the plain row stands, and names the sets.
+Whatever the plain set said, short of `wrong` for every output, further sets are asked of the outputs that are
+not wrong yet. The first set that shows that one is takes the place of the plain one: its row is the module's,
+and its values are saved, so that everything after starts from there. What a later set shows wrong beside it
+is noted, for another cause may be behind it. What a further set cannot tell (a run that takes too long, an
+overflow on one side only) is no verdict on the module: the plain row stands, and names the sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.directed.sets import InputSet, in_words
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, HlotoolError, Miscompiled
+from hlotool.findings.errors import verdict_of
+from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import Answer, Verdict
-from hlotool.replay.devices.runners import Outcome
+from hlotool.ir.types import ShapeIndex
+from hlotool.replay.devices.runners import OneDevice, Outcome
 from hlotool.replay.devices.sets import further_sets
+from hlotool.replay.ending import OF_SETS, ends_like, most_work
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
+from hlotool.replay.rows import failed_comparison
 from hlotool.replay.saved_inputs import save_inputs
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
+from hlotool.values.flatten import flatten, unflatten
 from hlotool.workers.time_limit import TooSlow
 from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
 
-#: Judges the outcome of a tested program: the trial, what the reference returned, what the program did.
-Judge = Callable[[Trial, Value, Outcome], ModuleRecord]
+#: Judges the outcome of a tested program: the trial, what the reference returned, what the program did, and
+#: whether all that may be said of it is wanted, or the verdict on its values alone.
+Judge = Callable[[Trial, Value, Outcome, bool], ModuleRecord]
+#: Is told of a run of the reference on ordinary inputs: the trial, and the work that it was.
+RanOn = Callable[[Trial, int], None]
 
 
-def on_further_sets(
-    task: Task,
-    reference: Program,
-    program: Program,
-    trial: Trial,
-    row: ModuleRecord,
-    spent: int,
-    judge: Judge,
-    programs: int,
-    ran: Callable[[Trial, int], None],
-) -> tuple[ModuleRecord, Trial]:
-    """The row of a module that agrees on the plain set, after the further ones.
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Two programs that take the same arguments.
 
-    Args:
-        task: whose options decide how long it may take.
+    Attributes:
+        task: the module, and what the user wants.
         reference: gives the expected values.
         program: is tested.
         trial: the plain one.
-        row: of the plain one.
-        spent: units of work that the module was so far.
         judge: says what a difference means.
+    """
+
+    task: Task
+    reference: Program
+    program: Program
+    trial: Trial
+    judge: Judge
+
+    @property
+    def is_here(self) -> bool:
+        """Whether both run in this process; waiting for another one must not be interrupted."""
+        return self.program.backend == self.reference.backend
+
+
+@dataclass(slots=True)
+class _Search:
+    """What further sets have shown so far.
+
+    Attributes:
+        tried: the sets.
+        wrong: outputs that are known to be wrong: no set is asked of them again.
+        notes: of outputs that other sets than the shown one show to be wrong.
+    """
+
+    tried: list[SetRecord] = field(default_factory=list)
+    wrong: set[ShapeIndex] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+def on_further_sets(
+    compared: Compared, row: ModuleRecord, spent: int, programs: int, run: int, ran: RanOn
+) -> tuple[ModuleRecord, Trial]:
+    """The row of a module after further sets.
+
+    Args:
+        compared: the programs.
+        row: of the plain set.
+        spent: units of work that the module was so far.
         programs: of the module that are tested, and share its time limit.
-        ran: told of the runs of the reference on ordinary inputs, with the work that each was.
+        run: units of work of a run of the reference.
+        ran: see `RanOn`.
 
     Returns:
         the row of the first set that shows that the program is wrong, with the trial of that set; otherwise
         the plain row, which names the sets, and the plain trial.
     """
-    if not is_wanted(task.options, trial) or row.verdict.answer is Answer.BAD:
+    task, trial = compared.task, compared.trial
+    search = _Search(wrong=_wrong_outputs(row))
+    is_wrong = row.verdict.answer is Answer.BAD
+    if not is_wanted(task.options, trial) or (is_wrong and len(search.wrong) >= len(row.leaves)):
         return row, trial
-    limits = Limits(allowed_for_sets(task.options, spent, programs))
-    tried: list[SetRecord] = []
+    limits = Limits(allowed_for_sets(task.options, spent, programs, run))
+    shown = (row, trial) if is_wrong else None
     is_news = row.verdict is Verdict.IDENTICAL
-    for one, verdict, found in _tried(reference, program, trial, task.options, limits, judge, ran, is_news):
-        tried.append(SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict))
-        if found is not None and found[0].verdict.answer is Answer.BAD:
-            wrong, its_trial = found
-            file = save_inputs(task.module.title, its_trial.arguments, reference.runner.copies)
-            inputs = msgspec.structs.replace(its_trial.inputs, file=file, sets=tried)
-            return msgspec.structs.replace(wrong, inputs=inputs), its_trial
+    for one, verdict, found in _tried(compared, limits, ran, search, is_news):
+        is_bad = found is not None and found[0].verdict.answer is Answer.BAD
+        outputs = _wrong_outputs(found[0]) - search.wrong if found is not None and is_bad else set()
+        search.tried.append(_record(one, verdict, outputs))
+        search.wrong |= outputs
+        if found is None or not is_bad:
+            continue
+        if shown is None:
+            inputs = msgspec.structs.replace(found[1].inputs, file=_saved(compared, found[1]))
+            shown = msgspec.structs.replace(found[0], inputs=inputs), found[1]
+        else:
+            file = _saved(compared, found[1], f".out{'.'.join(map(str, min(outputs)))}")
+            search.notes.append(_another(one, sorted(outputs), file))
+        if len(search.wrong) >= len(shown[0].leaves):
+            break
+    row, trial = shown or (row, trial)
     if row.inputs is None:
         return row, trial
-    inputs = msgspec.structs.replace(row.inputs, sets=tried, sets_cut=limits.cut)
-    return msgspec.structs.replace(row, inputs=inputs), trial
+    inputs = msgspec.structs.replace(row.inputs, sets=search.tried, sets_cut=limits.cut)
+    return msgspec.structs.replace(row, inputs=inputs, notes=[*row.notes, *search.notes]), trial
 
 
-def inputs_that_show(
-    task: Task, reference: Program, program: Program, trial: Trial, allowed: Allowed, judge: Judge
-) -> str:
+def inputs_that_show(compared: Compared, allowed: Allowed) -> str:
     """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
 
     Args:
-        task: the module.
-        reference: gives the expected values.
-        program: is tested.
-        trial: the plain one.
+        compared: the programs.
         allowed: what it may cost.
-        judge: says what a difference means.
     """
-    if not is_wanted(task.options, trial):
+    if not is_wanted(compared.task.options, compared.trial):
         return ""
 
     def ignored(_: Trial, __: int) -> None:
-        """Nobody asks what these runs exercise."""
+        """It is not asked what these runs exercise."""
 
-    limits = Limits(allowed)
-    for _, _, found in _tried(reference, program, trial, task.options, limits, judge, ignored, False):
+    for _, _, found in _tried(compared, Limits(allowed), ignored, _Search(), False):
         if found is not None and found[0].verdict.answer is Answer.BAD:
-            return save_inputs(task.module.title, found[1].arguments, reference.runner.copies)
+            return _saved(compared, found[1])
     return ""
 
 
@@ -115,34 +160,47 @@ def is_wanted(options: ReplayOptions, trial: Trial) -> bool:
     return options.further_sets and is_generated and is_judged and trial.result is None
 
 
+def _record(one: InputSet, verdict: Verdict, wrong: set[ShapeIndex]) -> SetRecord:
+    outputs = [list(index) for index in sorted(wrong)]
+    return SetRecord(name=one.name, odd=list(one.odd), aims=list(one.aims), verdict=verdict, wrong=outputs)
+
+
+def _wrong_outputs(row: ModuleRecord) -> set[ShapeIndex]:
+    return {tuple(leaf.index) for leaf in row.leaves if leaf.verdict.answer is Answer.BAD}
+
+
+def _saved(compared: Compared, trial: Trial, ending: str = "") -> str:
+    title = f"{compared.task.module.title}{ending}"
+    return save_inputs(title, trial.arguments, compared.reference.runner.copies)
+
+
+def _another(one: InputSet, outputs: list[ShapeIndex], file: str) -> str:
+    """What is said of outputs that another set shows to be wrong."""
+    names = ", ".join(map(output_name, outputs))
+    saved = f": --inputs {file}" if file else ""
+    verb = "is" if len(outputs) == 1 else "are"
+    return f"another cause, perhaps: {names} {verb} wrong on {in_words(one)}{saved}"
+
+
 def _tried(
-    reference: Program,
-    program: Program,
-    trial: Trial,
-    options: ReplayOptions,
-    limits: Limits,
-    judge: Judge,
-    ran: Callable[[Trial, int], None],
-    is_news: bool,
+    compared: Compared, limits: Limits, ran: RanOn, search: _Search, is_news: bool
 ) -> Iterator[tuple[InputSet, Verdict, tuple[ModuleRecord, Trial] | None]]:
     """Each set on which the reference runs, the verdict on it and, where the bits differ, the row.
 
     Args:
-        reference: see `on_further_sets`, as for all but the last.
-        program: that is tested.
-        trial: the plain one.
-        options: of the user.
+        compared: the programs.
         limits: end it.
-        judge: of a difference.
         ran: told of runs.
+        search: whose wrong outputs are left out.
         is_news: whether a difference is worth more than the limits: the plain set has none.
     """
     tell("further inputs")
-    # Waiting for another process must not be interrupted.
-    is_here = program.backend == reference.backend
+    reference, program, options = compared.reference, compared.program, compared.task.options
     copies, whole = reference.runner.copies, reference.whole
     module = (whole or reference).module
-    sets = further_sets(module, trial.arguments, options.seed, options.input_range, copies)
+    is_plain = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
+    tested = program.module if is_plain and program.module is not module else None
+    sets = further_sets(module, compared.trial.arguments, options.seed, options.input_range, copies, tested)
     while not limits.are_reached():
         try:
             with limits.hold():
@@ -151,29 +209,69 @@ def _tried(
             continue
         if one is None:
             return
-        if not is_here and not one.suits_other_backends:
+        if not compared.is_here and not one.suits_other_backends:
             continue
-        other = _trial(one, trial, options)
+        other = _trial(one, compared.trial, options)
         try:
-            with limits.hold() if is_here else nullcontext():
+            with limits.hold(is_run=True) if compared.is_here else nullcontext():
                 before = work_done()
                 global_value = None if whole is None else whole.runner.run(one.values).value
                 expected = reference.runner.run(one.values, global_value).value
-                if not one.odd:
-                    ran(other, work_done() - before)
-                outcome = program.runner.run(one.values, expected)
-                is_same = same_bits(reference.runner.result, expected, outcome.value)
+                work = work_done() - before
+            if not one.odd:
+                ran(other, work)
+            outcome = _outcome(compared, one, expected, work, limits)
+            outcome = _without(search.wrong, reference, expected, outcome)
             row = None
-            if not is_same:
-                with nullcontext() if is_news or not is_here else limits.hold():
-                    row = judge(other, expected, outcome)
+            if outcome.faults or not same_bits(reference.runner.result, expected, outcome.value):
+                is_free = (is_news and not search.wrong) or not compared.is_here
+                before = work_done()
+                with nullcontext() if is_free else limits.hold():
+                    row = compared.judge(other, expected, outcome, False)
+                limits.give_back(work_done() - before if is_free else 0)
+                if row.verdict.answer is Answer.BAD:
+                    row = compared.judge(other, expected, outcome, True)
+        except Miscompiled as error:
+            failed = failed_comparison(compared.task, reference, program.label, program.path, error)
+            yield one, failed.verdict, (msgspec.structs.replace(failed, inputs=other.inputs), other)
+            return
         except BackendFailed as error:
             if error.here:
                 return
+            yield one, verdict_of(error), None
             continue
-        except (HlotoolError, TooMuchWork, TooSlow):
+        except HlotoolError as error:
+            yield one, verdict_of(error), None
+            continue
+        except (TooMuchWork, TooSlow):
+            if not limits.are_reached():
+                yield one, Verdict.TIMEOUT, None
             continue
         yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
+
+
+def _outcome(compared: Compared, one: InputSet, expected: Value, work: int, limits: Limits) -> Outcome:
+    """What the tested program returns; raises Miscompiled where it does not end, and the reference did."""
+    program, least = compared.program, OF_SETS
+    try:
+        with limits.hold(is_run=True) if compared.is_here else nullcontext():
+            return program.runner.run(one.values, expected)
+    except TooMuchWork:
+        if most_work(work, least) > limits.allowed.work:
+            raise
+        with ends_like(compared.reference, program, work, least):
+            return program.runner.run(one.values, expected)
+
+
+def _without(wrong: set[ShapeIndex], reference: Program, expected: Value, outcome: Outcome) -> Outcome:
+    """An outcome in which outputs that are known to be wrong are as they should be."""
+    if not wrong:
+        return outcome
+    shape = reference.runner.result
+    pairs = zip(flatten(shape, expected), flatten(shape, outcome.value))
+    parts = [right if index in wrong else given for (index, _, right), (_, _, given) in pairs]
+    faults = {index: fault for index, fault in outcome.faults.items() if index not in wrong}
+    return replace(outcome, value=unflatten(shape, parts), faults=faults)
 
 
 def _trial(one: InputSet, plain: Trial, options: ReplayOptions) -> Trial:

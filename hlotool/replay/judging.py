@@ -40,6 +40,7 @@ def judged(
     actual: Actual,
     facts: Leaves,
     allowed: Freedoms,
+    in_full: bool = True,
 ) -> Comparison:
     """The verdict on `actual`.
 
@@ -51,12 +52,15 @@ def judged(
         actual: the result in question.
         facts: of the leaves, joined over both sides.
         allowed: what the target may do (`freedoms_of`).
+        in_full: ask what both programs mean, too, where that says anything; the user who wants the same
+            function always has it asked.
     """
     tell(f"judging {actual.label}")
     options, tested = task.options, actual.program
     is_other = tested is not None and _is_other_program(tested, reference)
     compare_exactly = None
-    if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
+    is_exact = (in_full or options.exact) and _is_interpreted(options)
+    if tested is not None and is_other and tested.backend == reference.backend and is_exact:
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)

@@ -147,13 +147,15 @@ class SetRecord(Record, frozen=True, kw_only=True):
         name: short, such as `ties`.
         odd: what is legal about it, and yet such that a framework may never pass it: `NaN`.
         aims: outcomes of decisions that it was made for.
-        verdict: on this set.
+        verdict: on this set, of the outputs that no set before has shown to be wrong.
+        wrong: indices of the outputs that it is the first to show wrong.
     """
 
     name: str
     verdict: Verdict
     odd: list[str] = []
     aims: list[str] = []
+    wrong: list[list[int]] = []
 
 
 class SpecialValuesRecord(Record, frozen=True, kw_only=True):
@@ -182,8 +184,8 @@ class InputsRecord(Record, frozen=True, kw_only=True):
         input_range: between which floats were generated, where that is not what the user asked for: ordinary
             ones made outputs that are nothing but NaN.
         rules: what was assumed of parameters that generated inputs had to suit.
-        sets: further sets on which the module was run, in order; the last one is the one that the row is of,
-            where that shows a difference.
+        sets: further sets on which the module was run, in order. Where the plain one shows nothing wrong, the
+            first one that does is the one that the row is of; those after it are about the other outputs.
         sets_cut: that the clock ended the further sets, and not what they may cost; in words.
         file: where such a set was saved, for `--inputs`.
     """
@@ -232,6 +234,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         coverage: which outcomes the decisions of the reference program had, on the inputs of this row and of
             earlier ones of the module.
         coverage_missing: why that was not looked at.
+        coverage_tested: of the decisions that only the tested program has.
         error: why it came to nothing.
         unfinished: what came after the verdict and was cut off, and why: that may be more inputs, or the
             explanation; empty where nothing was.
@@ -266,6 +269,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     origins_missing: str = ""
     coverage: CoverageRecord | None = None
     coverage_missing: str = ""
+    coverage_tested: CoverageRecord | None = None
     error: ErrorRecord | None = None
     unfinished: str = ""
     notes: list[str] = []

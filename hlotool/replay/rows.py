@@ -9,6 +9,7 @@ import msgspec
 
 from hlotool.analysis.trivial import is_trivial
 from hlotool.backends.base import Value
+from hlotool.errors import HlotoolError
 from hlotool.findings.outputs import output_name
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import Verdict
@@ -21,7 +22,7 @@ from hlotool.replay.leaf_records import array_leaves, leaf_records, output_recor
 from hlotool.replay.program import Program
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
 from hlotool.replay.saved_outputs import Files, output_folder, save_leaves
-from hlotool.replay.task import Task
+from hlotool.replay.task import Task, failed_row
 from hlotool.replay.trials import Trial
 
 
@@ -90,16 +91,25 @@ class Actual:
 
 
 def compare_row(
-    task: Task, reference: Program, trial: Trial, expected: Value, actual: Actual, saves: bool = True
+    task: Task,
+    reference: Program,
+    trial: Trial,
+    expected: Value,
+    actual: Actual,
+    saves: bool = True,
+    in_full: bool = True,
 ) -> ModuleRecord:
-    """The row of one comparison, whose arrays are saved where the user wants that and `saves` is set."""
+    """The row of one comparison, whose arrays are saved where the user wants that and `saves` is set.
+
+    Unless it is wanted `in_full`, values alone decide: what the programs mean is not asked.
+    """
     # What judges takes time to import, and not every run has two sides.
     from hlotool.replay.judging import freedoms_of, judged
 
     shape = reference.runner.result
     facts = join_leaves(reference.facts, actual.facts)
     allowed = freedoms_of(task, reference, actual)
-    comparison = judged(task, reference, trial, expected, actual, facts, allowed)
+    comparison = judged(task, reference, trial, expected, actual, facts, allowed, in_full)
     verdict = comparison.verdict
     runner = actual.runner
     records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
@@ -177,6 +187,18 @@ def _with_fault(leaf: LeafRecord, fault: str | None, module: Module) -> LeafReco
         return leaf
     source = source_of_output(module, tuple(leaf.index))
     return msgspec.structs.replace(leaf, verdict=Verdict.WRONG, reason=fault, source=source)
+
+
+def failed_comparison(
+    task: Task, reference: Program, label: str, path: str, error: HlotoolError
+) -> ModuleRecord:
+    """The row of a tested stage that came to nothing."""
+    return msgspec.structs.replace(
+        failed_row(task, error, 0.0, path),
+        stage_reference=reference.label,
+        reference=reference.backend,
+        stage_tested=label,
+    )
 
 
 def structural_row(task: Task, reference: Program, program: Program, reason: str) -> ModuleRecord:

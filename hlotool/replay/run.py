@@ -18,17 +18,20 @@ from hlotool.dump.records import Stage
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.findings.verdict import AGREEING
 from hlotool.replay.aside import Aside, Ran
+from hlotool.replay.covering import CHEAP
+from hlotool.replay.covering_tested import with_coverage_of_tested
 from hlotool.replay.devices.runners import Outcome
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.doubts import doubt_of
-from hlotool.replay.further_sets import on_further_sets
+from hlotool.replay.ending import ends_like
+from hlotool.replay.further_sets import Compared, on_further_sets
 from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.other_inputs import more_telling
 from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, lonely_row, structural_row
+from hlotool.replay.rows import Actual, compare_row, failed_comparison, lonely_row, structural_row
 from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
@@ -109,7 +112,7 @@ def _rows_of(fitted: Fitted, selection: Selection, standing: Standing) -> Iterat
         try:
             programs.append(load_program(task.module, stage, task.options.backend, origin))
         except HlotoolError as error:
-            yield _failed(task, reference, stage.label, str(stage.source), error)
+            yield failed_comparison(task, reference, stage.label, str(stage.source), error)
     loading = (work_done() - before) // max(1, len(programs))
     aside = Aside(reference, task.options)
     own = origin.runner.copies, fitted.scaled, fitted.keep
@@ -187,11 +190,12 @@ def _trial_rows(
             continue
         before = work_done()
         try:
-            outcome = program.runner.run(trial.arguments, expected)
+            with ends_like(reference, program, work):
+                outcome = program.runner.run(trial.arguments, expected)
         except HlotoolError as error:
             if isinstance(error, BackendFailed) and error.here:
                 raise
-            yield _failed(task, reference, program.label, program.path, error)
+            yield failed_comparison(task, reference, program.label, program.path, error)
         else:
             both = work + work_done() - before
             row = _judged(task, reference, program, trial, expected, outcome, both)
@@ -203,15 +207,20 @@ def _trial_rows(
                 standing.stands(aside.briefly_noted(row), FURTHER, ends)
 
             judge = partial(_judged_on_other, task, reference, program, both)
+            compared = Compared(task, reference, program, trial, judge)
 
             elapsed, spent = time.perf_counter() - began, work + work_done() - before
-            row, shown = on_further_sets(
-                *(task, reference, program, trial, row, loading + spent),
-                *(judge, len(programs), aside.ran_on_further),
-            )
+            ordinary = [trial] if work <= CHEAP else []
+
+            def ran(other: Trial, units: int, ordinary: list[Trial] = ordinary) -> None:
+                aside.ran_on_further(other, units)
+                ordinary += [other] if units <= CHEAP else []
+
+            row, shown = on_further_sets(compared, row, loading + spent, len(programs), work, ran)
+            row = with_coverage_of_tested(row, task.options, reference, program, ordinary)
             if why := doubt(row.verdict):
                 problem = Unsupported(why, location=Location(program.path))
-                yield _failed(task, reference, program.label, program.path, problem)
+                yield failed_comparison(task, reference, program.label, program.path, problem)
                 continue
             standing.stands(aside.briefly_noted(row), EXPLAINING, ends)
             row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
@@ -219,7 +228,7 @@ def _trial_rows(
     if trial.result is not None and reference.module.generated:
         why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
         problem = Unsupported(why, location=Location(task.path))
-        yield _failed(task, reference, REALITY, task.path, problem)
+        yield failed_comparison(task, reference, REALITY, task.path, problem)
     elif trial.result is not None:
         real = Actual.given(reference, trial.result, trial.origin, task.path, work)
         row = compare_row(task, reference, trial, expected, real)
@@ -236,19 +245,31 @@ def _judged(
     expected: Value,
     outcome: Outcome,
     work: int,
+    in_full: bool = True,
 ) -> ModuleRecord:
-    """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides."""
-    row = compare_row(task, reference, trial, expected, Actual.computed(program, outcome, work))
+    """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides.
+
+    Where it is not wanted `in_full`, what the programs mean as functions is left out: no set changes that.
+    """
+    actual = Actual.computed(program, outcome, work)
+    row = compare_row(task, reference, trial, expected, actual, in_full=in_full)
     if program.backend == reference.backend:
         return row
     return _as_on_reference(task, row, reference, program, trial, expected, outcome)
 
 
 def _judged_on_other(
-    task: Task, reference: Program, program: Program, work: int, trial: Trial, value: Value, found: Outcome
+    task: Task,
+    reference: Program,
+    program: Program,
+    work: int,
+    trial: Trial,
+    value: Value,
+    found: Outcome,
+    in_full: bool,
 ) -> ModuleRecord:
     """The row of a further set; see `_judged`."""
-    return _judged(task, reference, program, trial, value, found, work)
+    return _judged(task, reference, program, trial, value, found, work, in_full)
 
 
 def _saving(
@@ -306,11 +327,3 @@ def _as_on_reference(
         return row
     judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
     return inherited_row(row, judged)
-
-
-def _failed(task: Task, reference: Program, label: str, path: str, error: HlotoolError) -> ModuleRecord:
-    """The row of a tested stage that came to nothing."""
-    row = failed_row(task, error, 0.0, path)
-    return msgspec.structs.replace(
-        row, stage_reference=reference.label, reference=reference.backend, stage_tested=label
-    )

@@ -20,9 +20,14 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done, work_limit
 #: Of the work that a module was without them: a run takes less than twice as long with them, looking at what
 #: they exercise included.
 _FACTOR: Final = 0.5
-#: Work that they may be in any case. Small modules are read and run in some milliseconds, in which no set is
-#: made; the command itself takes longer to start than all of theirs together.
-_LEAST: Final = 0.025 * UNITS_PER_SECOND
+#: Work that they may be in any case: some forty runs of a small module, and what it takes to solve for its
+#: decisions. Small modules are read and run in some milliseconds, in which no set is made; the command itself
+#: takes longer to start than all of theirs together.
+_LEAST: Final = 0.038 * UNITS_PER_SECOND
+#: Of what further sets may be together: what one run may be. Some numbers let a loop go round for ever.
+_RUN_SHARE: Final = 0.2
+#: Runs of most sets are as much work as the plain one, give or take some iterations.
+_RUNS: Final = 4
 #: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
 #: ends them long before, but on a machine that is very slow, or where its prices are far from true.
 _SHARE: Final = 0.3
@@ -36,29 +41,37 @@ class Allowed:
         work: in units; infinite where all of them are wanted, or a clock of the user's decides.
         seconds: of the clock.
         by_clock: the user gave the seconds: that they end the sets is no news.
+        run: units of work of one run on the plain set; none may be very many times that.
     """
 
     work: float
     seconds: float
     by_clock: bool = False
+    run: float = 0.0
+
+    @property
+    def most_run(self) -> float:
+        """Units of work that one run may be."""
+        return max(_RUN_SHARE * self.work, _RUNS * self.run)
 
 
-def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1) -> Allowed:
+def allowed_for_sets(options: ReplayOptions, spent: int, programs: int = 1, run: int = 0) -> Allowed:
     """What further sets of a module may cost.
 
     Args:
         options: of the user.
         spent: units of work that the module was without them.
         programs: that share the time limit of the module.
+        run: units of work of one run on the plain set.
     """
     limit = options.timeout if isinstance(options, RunOptions) else float("inf")
     most = _SHARE * limit / programs
     if options.thorough:
-        return Allowed(float("inf"), most)
+        return Allowed(float("inf"), most, run=run)
     if options.budget is None:
-        return Allowed(max(_FACTOR * spent, _LEAST / programs), most)
+        return Allowed(max(_FACTOR * spent, _LEAST / programs), most, run=run)
     work, seconds = budget_limits(options.budget, spent)
-    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"))
+    return Allowed(work, min(most, seconds), by_clock=seconds < float("inf"), run=run)
 
 
 class Limits:
@@ -71,8 +84,14 @@ class Limits:
     def __init__(self, allowed: Allowed) -> None:
         self.allowed = allowed
         self._work = work_done() + allowed.work
+        self._given_back = allowed.work
         self._end = time.monotonic() + allowed.seconds
         self._is_late = False
+
+    def give_back(self, work: int) -> None:
+        """What was no set, but a judgement that is worth more than they are: as much again at most."""
+        self._work += min(work, self._given_back)
+        self._given_back -= min(work, self._given_back)
 
     def are_reached(self) -> bool:
         """Whether nothing further may begin."""
@@ -80,10 +99,17 @@ class Limits:
         return self._is_late or work_done() > self._work
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """A block that ends with TooMuchWork or TooSlow where it goes beyond them."""
+    def hold(self, is_run: bool = False) -> Iterator[None]:
+        """A block that ends with TooMuchWork or TooSlow where it goes beyond them.
+
+        Args:
+            is_run: it is one run, which may never end.
+        """
+        left = self._work - work_done()
+        if is_run:
+            left = min(left, self.allowed.most_run)
         try:
-            with time_limit(self._end - time.monotonic()), work_limit(self._work - work_done()):
+            with time_limit(self._end - time.monotonic()), work_limit(left):
                 yield
         except TooSlow:
             self._is_late = True

@@ -24,11 +24,34 @@ _CONTEXT = 1
 _MARGIN = 9
 
 
-def covered_text(coverages: Sequence[CoverageRecord]) -> str:
-    """`covers 61 of 64 decisions`; empty where there are none."""
-    total = sum(coverage.decisions for coverage in coverages)
-    covered = sum(coverage.covered for coverage in coverages)
-    return f"covers {covered} of {plural(total, 'decision')}" if total else ""
+def covered_text(coverages: Sequence[CoverageRecord], tested: Sequence[CoverageRecord] = ()) -> str:
+    """`covers 61 of 64 decisions`; empty where there are none.
+
+    All of them are no proof: each went every way once, on some numbers of many.
+
+    Args:
+        coverages: of reference programs.
+        tested: of what only the programs decide that were compared with them.
+    """
+    total, covered = _counts(coverages)
+    if not total:
+        return ""
+    text = f"covers {covered} of {plural(total, 'decision')}"
+    of_tested, covered_of_tested = _counts(tested)
+    if of_tested:
+        text += f", and {covered_of_tested} of {of_tested} that only the tested program has"
+    return f"{text}, each way once: no proof" if (covered, covered_of_tested) == (total, of_tested) else text
+
+
+def _counts(coverages: Sequence[CoverageRecord]) -> tuple[int, int]:
+    """All decisions, and covered ones."""
+    return sum(one.decisions for one in coverages), sum(one.covered for one in coverages)
+
+
+def coverages_of_tested(modules: Sequence[ModuleRecord]) -> list[CoverageRecord]:
+    """Of each program the coverage of what only it decides."""
+    found = {module.path: module.coverage_tested for module in modules if module.coverage_tested is not None}
+    return list(found.values())
 
 
 def never_texts(coverages: Sequence[CoverageRecord]) -> list[str]:

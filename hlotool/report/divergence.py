@@ -83,6 +83,11 @@ def divergence_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
         yield "unknown", f"{', '.join(divergence.unaligned)}: on the way to it, not in the reference"
     if divergence.repair:
         yield "confirmed", _confirmation(divergence)
+        if left := divergence.outputs - divergence.repaired:
+            yield (
+                "another cause",
+                f"{plural(left, 'output')} stays wrong: mend this one first, then replay again",
+            )
     yield from (("note", note) for note in divergence.notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
@@ -12,7 +12,7 @@ from rich.text import Text
 from hlotool.findings.comparison import FreedomsRecord
 from hlotool.findings.outputs import output_name
 from hlotool.findings.records import ErrorRecord
-from hlotool.findings.verdict import AGREEING, Verdict
+from hlotool.findings.verdict import AGREEING, Answer, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, SetRecord
 from hlotool.report.coverage import covered_text, never_texts, outcome_counts
 from hlotool.report.divergence import first_divergence, first_not_finite
@@ -20,7 +20,7 @@ from hlotool.report.leaf import leaf_diff, output_summary
 from hlotool.report.links import path_text
 from hlotool.report.scale import scale_facts
 from hlotool.report.tables import facts
-from hlotool.report.words import plural, row_verdict, seconds, style_of, within
+from hlotool.report.words import is_silent, plural, row_verdict, seconds, style_of, within
 
 #: Outputs shown in full unless everything is asked for.
 _DETAILED = 3
@@ -61,9 +61,27 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     if verbose and module.unexplained:
         count = plural(module.unexplained, "wrong output")
         yield Text(f"{count} not looked at for a pattern (--thorough does)", "dim")
+    later = {tuple(index) for one in _sets(module) for index in one.wrong}
     agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
+    agreeing = [leaf for leaf in agreeing if tuple(leaf.index) not in later]
     if agreeing and not verbose:
-        yield Text(_agreement(agreeing, "other output" if shown else "output"), "dim")
+        on_sets = _on_sets(module) if module.verdict.answer is Answer.BAD else ""
+        yield Text(_agreement(agreeing, "other output" if shown else "output") + on_sets, "dim")
+
+
+def _sets(module: ModuleRecord) -> Sequence[SetRecord]:
+    return module.inputs.sets if module.inputs is not None else ()
+
+
+def _on_sets(module: ModuleRecord) -> str:
+    """How far it reaches that outputs agree which are not wrong: on these inputs, and on how many others."""
+    sets = _sets(module)
+    good = sum(one.verdict in AGREEING for one in sets)
+    silent = sum(is_silent(one.verdict) for one in sets)
+    if not good:
+        return ", on these inputs alone"
+    unsaid = f"; of {plural(silent, 'other')} nothing can be said" if silent else ""
+    return f", and so on {plural(good, 'further set')}{unsaid}"
 
 
 def _is_unexplained(leaf: LeafRecord) -> bool:
@@ -174,10 +192,12 @@ def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, 
         return
     if module.coverage_missing:
         yield "coverage", module.coverage_missing
-    if module.coverage is not None and (covers := covered_text([module.coverage])):
-        yield "coverage", f"{covers}, {outcome_counts(module.coverage)}"
+    of_tested = [] if module.coverage_tested is None else [module.coverage_tested]
+    if module.coverage is not None and (covers := covered_text([module.coverage], of_tested)):
+        yield "coverage", f"{covers}; {outcome_counts(module.coverage)}"
         if verbose:
-            yield from (("" if n else "never", text) for n, text in enumerate(never_texts([module.coverage])))
+            missing = never_texts([module.coverage, *of_tested])
+            yield from (("" if n else "never", text) for n, text in enumerate(missing))
 
 
 def _saved(module: ModuleRecord) -> str:

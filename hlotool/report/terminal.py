@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -13,13 +14,19 @@ from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.replay.trials import CAPTURED, NO_RESULT
 from hlotool.report.baseline import baseline_lines
 from hlotool.report.cause_table import cause_list
-from hlotool.report.coverage import AnnotatedSource, coverages_of, covered_text, never_texts
+from hlotool.report.coverage import (
+    AnnotatedSource,
+    coverages_of,
+    coverages_of_tested,
+    covered_text,
+    never_texts,
+)
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, without_twins, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord, is_unproved
 from hlotool.report.tables import Report, next_line
-from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
+from hlotool.report.words import NOT_IN_A_DUMP, is_silent, plural, seconds, style_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
@@ -139,7 +146,8 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     unknown = f"; {plural(made, 'generated constant')}" if made else ""
     unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
     coverages = coverages_of(agreeing)
-    covers = f"; {text}" if (text := covered_text(coverages)) else ""
+    text = covered_text(coverages, coverages_of_tested(agreeing))
+    covers = f"; {text}" if text else ""
     inputs = f"inputs {' and '.join(origins)}{_further_sets(agreeing)}{unknown}"
     yield f"agreement rests on: {inputs}; reference {', '.join(backends)}{covers}"
     if (never := never_texts(coverages)) and not run.options.coverage:
@@ -191,6 +199,12 @@ def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
     number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
     odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
     words = f" (some with {', '.join(odd)})" if odd else ""
+    silent = Counter(
+        one.verdict for m in agreeing if m.inputs for one in m.inputs.sets if is_silent(one.verdict)
+    )
+    if silent:
+        kinds = ", ".join(f"{count} {verdict.value}" for verdict, count in silent.most_common())
+        words += f", of {silent.total()} of which nothing can be said ({kinds})"
     if cut := sum(bool(module.inputs and module.inputs.sets_cut) for module in agreeing):
         words += f", of {plural(cut, 'module')} as many as the clock allowed"
     return f" and {number} further sets{words}"

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from hlotool.findings.outputs import output_name
-from hlotool.findings.verdict import AGREEING, Answer, Verdict
+from hlotool.findings.verdict import AGREEING, DIFFERING, Answer, Verdict
 from hlotool.replay.records import REALITY, LeafRecord, ModuleRecord, ToleranceRecord
+
+#: What a set of inputs that is none of these was no use for.
+_TELLING = AGREEING | DIFFERING | {Verdict.DIFFERS}
 
 _GOOD, _NEUTRAL, _WARNING, _FAILED, _BAD = "green", "dim", "yellow", "magenta", "bold red"
 
@@ -38,6 +41,11 @@ _NAMED = 4
 NOT_IN_A_DUMP = (
     "code generation and run-time libraries are not in a dump: add --xla_dump_hlo_snapshots, --outputs or"
 )
+
+
+def is_silent(verdict: Verdict) -> bool:
+    """Whether a set of inputs says nothing: it overflows, amplifies rounding, or takes too long."""
+    return verdict not in _TELLING
 
 
 def style_of(verdict: Verdict) -> str:

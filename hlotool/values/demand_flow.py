@@ -19,6 +19,7 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.values.arithmetic import solved
 from hlotool.values.demand_rules import Source, sources
 from hlotool.values.demands import Demand, InRange
+from hlotool.values.guards import is_guarded
 from hlotool.values.movement import carried, is_element_by_element, moved, moved_to_operand
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
@@ -51,7 +52,8 @@ def parameter_demands(module: Module, may_skip: bool = False) -> list[Finding]:
 
     Args:
         module: the program.
-        may_skip: whether loops may as well run no iteration at all.
+        may_skip: whether loops may as well run no iteration at all, and what a program guards by itself is
+            left free: the operand of a select that is only taken where a comparison of it says so.
     """
     return demands_on(module, {p: p.parameter_number or 0 for p in module.entry.parameters}, may_skip)
 
@@ -111,4 +113,7 @@ class _Trace:
         is_movement = carried(instruction) and not rounds
         step = moved(instruction, demand) if is_movement else solved(instruction, demand, self.ranges)
         for number, asked in step:
+            is_required = isinstance(asked, InRange) and asked.required
+            if self._may_skip and is_required and is_guarded(instruction, number, self.calls):
+                continue
             yield instruction.operands[number], (), asked

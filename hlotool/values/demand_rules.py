@@ -22,6 +22,9 @@ from hlotool.values.monoids import identities
 
 #: What demands of loops are for.
 TRIP_COUNT: Final = "trip count"
+#: What demands are for outside of which HLO says what comes out: NaN, an infinity, all bits gone. Of integers
+#: divided by 0 it leaves that to the implementation; all of XLA's return the same (-1, or the dividend).
+DOMAINS: Final = frozenset({"divisor", "argument", "amount", "base", "variance"})
 
 
 @dataclass(frozen=True, slots=True)

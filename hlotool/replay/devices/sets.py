@@ -24,6 +24,7 @@ def further_sets(
     seed: int,
     value_range: tuple[float, float] | None = None,
     copies: int = 1,
+    tested: Module | None = None,
 ) -> Iterator[InputSet]:
     """Every set but the plain one; see `directed_sets`.
 
@@ -34,9 +35,10 @@ def further_sets(
         value_range: bounds of floats that no use bounds.
         copies: devices with arguments of their own. On all of them a set is of the same kind, and drawn for
             each anew, as the plain arguments are.
+        tested: the program that `module` is compared with, where both take the same arguments on one device.
     """
     if copies == 1:
-        yield from directed_sets(module, arguments, seed, value_range)
+        yield from directed_sets(module, arguments, seed, value_range, tested)
         return
     devices = [_OfDevice(module, seed + number, value_range) for number in range(copies)]
     for one in directed_sets(module, devices[0].plain, seed, value_range):

@@ -140,10 +140,12 @@ def inputs_that_show(task: Task) -> str:
     if others:
         return ""
 
-    def judge(other: Trial, expected: Value, outcome: Outcome) -> ModuleRecord:
-        return compare_row(task, reference, other, expected, Actual.computed(tested, outcome))
+    def judge(other: Trial, expected: Value, outcome: Outcome, in_full: bool) -> ModuleRecord:
+        actual = Actual.computed(tested, outcome)
+        return compare_row(task, reference, other, expected, actual, in_full=in_full)
 
-    return further_sets.inputs_that_show(task, reference, tested, trial, _ALLOWED, judge)
+    compared = further_sets.Compared(task, reference, tested, trial, judge)
+    return further_sets.inputs_that_show(compared, _ALLOWED)
 
 
 def differing_results(task: Task) -> int:
