@@ -26,8 +26,8 @@ from hlotool.dump.flags import SUFFIX
 from hlotool.dump.records import DumpFile, DumpModule
 from hlotool.errors import InputError
 
-#: What XLA says before it aborts, in the format of its logs: severity, date, time, process, file and line; of a
-#: status that was not expected it says in a second line what that is.
+#: What XLA says before it aborts, in the format of its logs: severity, date, time, process, file and line; of
+#: a status that was not expected it says in a second line what that is.
 _FATAL = re.compile(
     rb"^(?:F\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d [\d:.]+: F )"
     rb"(\S+\.(?:cc|h|cpp):\d+\] .*(?:\nStatus: .*)?)$",
