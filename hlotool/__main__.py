@@ -6,14 +6,23 @@ import sys
 from collections.abc import Sequence
 
 from hlotool._python import refuse_before
+from hlotool.cli.address_space import lack_of_address_space
 from hlotool.cli.interrupts import INTERRUPTED, end, watch
+from hlotool.cli.streams import open_closed
+
+#: `ExitCode.BACKEND_FAILED`, which is not imported yet.
+_FAILED = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
     refuse_before((3, 11))
     watch()
+    open_closed()
     try:
+        if lack := lack_of_address_space():
+            sys.stderr.write(f"hlotool: error: {lack}\n")
+            return _FAILED
         # The imports of the command line are a tenth of a second in which Ctrl-C may come, too.
         from hlotool.cli.main import main as run
 

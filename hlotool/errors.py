@@ -18,6 +18,7 @@ HlotoolError
     ├── BackendTimeout      time limit
     │   └── EndlessLoop     a loop whose state no longer changes: no limit would be enough
     ├── BackendOutOfMemory  memory limit
+    ├── NotCompiled         the compiler that wrote a dump did not come to its end (in which pass)
     └── BackendDeadlock     devices that wait for each other for ever (where each waits)
 
 Errors carry data; `str()` renders one line that says what is wrong, where, and what to do.
@@ -245,6 +246,16 @@ class EndlessLoop(BackendTimeout):
 
 class BackendOutOfMemory(BackendFailed):
     """The backend needed more memory than its limit."""
+
+
+class NotCompiled(BackendFailed):
+    """The compiler that wrote a dump died, or was killed, amid a program; the message says where."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("XLA", message)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class BackendDeadlock(BackendFailed):

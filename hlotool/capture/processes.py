@@ -11,6 +11,7 @@ import msgspec
 from hlotool.capture.launch import DumpWishes
 from hlotool.capture.process import merged
 from hlotool.findings.records import Record
+from hlotool.findings.verdict import Verdict
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.trials import CAPTURED, GENERATED, NO_RESULT
 
@@ -49,6 +50,7 @@ def notes_on(
     rows: Sequence[ModuleRecord],
     wishes: DumpWishes,
     given: Mapping[str, str],
+    status: int = 0,
 ) -> Iterator[str]:
     """What the user should know of how the dump came about.
 
@@ -57,6 +59,7 @@ def notes_on(
         rows: of what they compiled.
         wishes: what they were to write.
         given: the variables of the user.
+        status: the exit status of the program.
     """
     kept = set(merged(given.get("XLA_FLAGS", ""), wishes.basic, wishes.wanted).split())
     for flag in given.get("XLA_FLAGS", "").split():
@@ -67,6 +70,11 @@ def notes_on(
         yield (
             "no process of the program was seen to load JAX, TensorFlow or PyTorch/XLA"
             " (Python with -I, -S or -E is not seen)"
+        )
+    elif not rows and status:
+        yield (
+            "XLA was loaded, nothing was dumped, and the program failed: if it died before XLA began to"
+            " compile, its messages say why (COMMAND 2>&1 | hlotool explain -)"
         )
     elif not rows:
         yield "XLA was loaded and nothing dumped: nothing was compiled, or the program sets XLA_FLAGS late"
@@ -82,6 +90,7 @@ def _unknown(process: ProcessRecord) -> Iterator[str]:
 
 
 def _not_captured(rows: Sequence[ModuleRecord]) -> Iterator[str]:
+    rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPILED]
     made = {row.name for row in rows if row.inputs is not None and row.inputs.origin == GENERATED}
     if made:
         yield (

@@ -14,6 +14,7 @@ from hlotool.capture.watch import Finished, Watch
 from hlotool.check.in_place import unsafe_updates
 from hlotool.dump.directory import open_dump
 from hlotool.dump.records import DumpModule
+from hlotool.dump.unfinished import with_unfinished
 from hlotool.errors import DumpError
 from hlotool.findings.verdict import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.fleet.batch import Batch, Listener, Silent, replay_all
@@ -78,7 +79,7 @@ class Session:
         tasks = [
             task_of(_with_ordinals(module, ordinals), self._options)
             for folder in self._watch.folders()
-            for module in self._modules_in(folder)
+            for module in with_unfinished(self._modules_in(folder), is_whole=True)
             if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
         ]
         return for_each_backend(tasks, self._missing)

@@ -53,6 +53,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
         text: digest of the program without names and positions.
         constants: small constants, `name: shape value`, in order.
         source: file and line of the user's program, empty when the dump does not tell.
+        unfinished: that the compiler did not come to an end with it, and where.
         is_eager: a call of the library that was executed as soon as it was made: no function of the user's.
     """
 
@@ -68,6 +69,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
     text: str
     constants: list[str]
     source: str = ""
+    unfinished: str = ""
     is_eager: bool = False
 
 

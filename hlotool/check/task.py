@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from hlotool.check.catalogue import all_rules
 from hlotool.check.facts import ProgramFacts, program_facts
 from hlotool.check.findings import FailedFile, Finding
@@ -71,6 +73,7 @@ def check_module(task: CheckTask) -> CheckResult:
             findings += findings_of(module, rules, title, file, is_program, task.gpu)
             if number == 0 and needs_facts:
                 facts = program_facts(module, title, file)
+                facts = msgspec.structs.replace(facts, unfinished=task.module.unfinished)
         except HlotoolError as error:
             failures.append(FailedFile(file=file, module=title, error=error_record(error)))
     return CheckResult(findings=findings, failures=failures, facts=facts)

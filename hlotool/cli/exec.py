@@ -167,7 +167,7 @@ def _accompany(
     with ending(course) as end:
         end.interrupted = _replay_rest(session, course)
     rows = session.rows()
-    session.notes += notes_on(ran.processes, rows, wishes, os.environ)
+    session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status)
     folders = session.folders()
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)

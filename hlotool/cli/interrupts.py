@@ -1,5 +1,8 @@
 """Ctrl-C: the first ends the command in order, a nervous second changes nothing, a later one ends it at once.
 
+So do SIGTERM, with which schedulers and service managers end what runs for too long, and SIGHUP, which comes
+when a terminal or a connection is gone, unless they are ignored (`nohup`).
+
 Python raises KeyboardInterrupt wherever it is just then: within an import that turns it into an ImportError,
 in a callback that swallows it, in the middle of cleaning up after the last one. Nothing is imported here that
 takes time, for the handler must be there before anything that does.
@@ -20,24 +23,32 @@ _NERVOUS = 1.0
 #: `ExitCode.INTERRUPTED`, which is not imported yet.
 INTERRUPTED = 130
 
+#: With what they do unless somebody says otherwise.
+_SIGNALS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+if hasattr(signal, "SIGHUP"):
+    _SIGNALS[signal.SIGHUP] = signal.SIG_DFL
+
 _first: float | None = None
+_watched: list[int] = []
 
 
 def watch() -> None:
-    """Handle Ctrl-C from now on, unless whoever started this process said otherwise."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
-    try:
-        signal.signal(signal.SIGINT, _interrupt)
-    except ValueError:  # not the main thread: it is for others to handle
-        return
+    """Handle the signals from now on, those that whoever started this process said nothing else of."""
+    for number, usual in _SIGNALS.items():
+        if signal.getsignal(number) is usual:
+            try:
+                signal.signal(number, _interrupt)
+            except ValueError:  # not the main thread: it is for others to handle
+                return
+            _watched.append(number)
     sys.unraisablehook = _unraisable
 
 
 def end() -> None:
-    """Nothing is left that a Ctrl-C could end: while Python itself ends, it would kill the process."""
+    """Nothing is left that a signal could end: while Python itself ends, it would kill the process."""
     if _first is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in _watched:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def was_interrupted() -> bool:

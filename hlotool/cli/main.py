@@ -40,6 +40,7 @@ from hlotool.cli.options import add_configuration_options, exit_code_text, join_
 from hlotool.cli.output import emit_error, tell
 from hlotool.cli.parser import Parser, add_opposites
 from hlotool.cli.reports import refuse_impossible_reports
+from hlotool.cli.streams import tolerate_narrow_encodings
 from hlotool.errors import ExitCode, HlotoolError
 
 _DESCRIPTION = """\
@@ -99,7 +100,7 @@ _COMMANDS: tuple[Command, ...] = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
-    _tolerate_narrow_encodings()
+    tolerate_narrow_encodings()
     try:
         arguments = _without_secrets(join_signed_values(sys.argv[1:] if argv is None else argv))
     except HlotoolError as error:
@@ -179,6 +180,9 @@ def _execute(options: argparse.Namespace) -> int:
         return _report(error, options)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except MemoryError as error:
+        tell(f"hlotool: error: out of memory: {error}" if str(error) else "hlotool: error: out of memory")
+        return ExitCode.BACKEND_FAILED
     except Exception as error:
         if was_interrupted():
             # C code turns an interrupt into errors of its own: NumPy's import into an ImportError.
@@ -223,11 +227,3 @@ def _pretty_formatter() -> type[argparse.HelpFormatter]:
         group_name_formatter = str
 
     return Formatter
-
-
-def _tolerate_narrow_encodings() -> None:
-    """A terminal that cannot show a character gets a question mark, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 def emit_json(record: object) -> None:
     """Write a record as one line of JSON."""
-    import msgspec
+    from hlotool.workers.plain import json_of
 
-    from hlotool.workers.plain import encoded
-
-    emit_bytes((encoded(record, msgspec.json.encode), b"\n"))
+    emit_bytes((json_of(record), b"\n"))
 
 
 def emit_report(report: RenderableType) -> None:

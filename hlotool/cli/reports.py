@@ -140,11 +140,9 @@ def _writer(name: str) -> Callable[[Any], bytes]:
 
 
 def _record(record: Any) -> bytes:
-    import msgspec
+    from hlotool.workers.plain import json_of
 
-    from hlotool.workers.plain import encoded
-
-    return encoded(record, msgspec.json.encode) + b"\n"
+    return json_of(record) + b"\n"
 
 
 def _html(record: Any) -> bytes:
@@ -163,12 +161,10 @@ def _junit(record: Any) -> bytes:
 
 
 def _sarif(record: Any) -> bytes:
-    import msgspec
-
     from hlotool.report.sarif import sarif_of
-    from hlotool.workers.plain import encoded
+    from hlotool.workers.plain import json_of
 
-    return encoded(sarif_of(record), msgspec.json.encode) + b"\n"
+    return json_of(sarif_of(record)) + b"\n"
 
 
 def _tell_github(record: Any) -> None:

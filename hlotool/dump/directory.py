@@ -19,6 +19,7 @@ from hlotool.dump.records import Dump, DumpFile, DumpModule, Stage
 from hlotool.dump.source import Source
 from hlotool.dump.spool import PATH
 from hlotool.dump.strangers import what_it_is
+from hlotool.dump.unfinished import with_unfinished
 from hlotool.errors import DumpError
 from hlotool.stores.masks import taken_in
 from hlotool.stores.paths import is_file
@@ -53,7 +54,9 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))
-    if listing.is_single_file and path != PATH:
+    if not listing.is_single_file:
+        modules = with_unfinished(modules, artefacts)
+    elif path != PATH:
         modules = [_asked_for(path, module, limits) for module in modules]
     return Dump(path, tuple(modules), tuple(artefacts), tuple(listing.notes))
 
@@ -197,12 +200,16 @@ def _with_companions(folder: str, module: DumpModule, limits: Limits) -> DumpMod
     found, _ = group(classify(_neighbours(folder or ".", module), limits), [])
     own_files = {stage.source.name for stage in module.stages}
     wholes = (m for m in found if any(s.source.name in own_files for s in (*m.stages, *m.others)))
-    whole = next(wholes, module)
+    [whole] = with_unfinished([next(wholes, module)])
     known = {_slot(stage): stage for stage in (*whole.stages, *whole.others)}
     own = tuple(known.get(_slot(stage), stage) if stage.text else stage for stage in module.stages)
     slots = set(map(_slot, own))
     companions = tuple(stage for stage in whole.stages if _slot(stage) not in slots)
-    return replace(module, stages=own, companions=companions, stablehlo=whole.stablehlo)
+    # Of what is there nothing was left out: it is the history as far as it goes.
+    unfinished = "" if companions else whole.unfinished
+    return replace(
+        module, stages=own, companions=companions, stablehlo=whole.stablehlo, unfinished=unfinished
+    )
 
 
 def _slot(stage: Stage) -> tuple[Kind, int | None, str]:

@@ -128,6 +128,8 @@ class DumpModule:
         has_namesakes: other modules of the dump have the same name.
         change: change list of the compiler, where that of another one made a module of this number and name.
         incomplete: why its stages are no whole compilation; empty where nothing says so.
+        unfinished: that the compiler began with it and did not come to an end, and where; empty where that is
+            not known.
         programs: of stages that were read already, or made of what was read, by their sources; they are what
             loading gives. Nobody edits them.
     """
@@ -149,6 +151,7 @@ class DumpModule:
     has_namesakes: bool = False
     change: int | None = None
     incomplete: str = ""
+    unfinished: str = ""
     programs: Mapping[str, Module] = field(default_factory=dict, compare=False, hash=False)
 
     @property
@@ -197,6 +200,8 @@ class DumpModule:
         """Why there is no pair, in one line; empty when there is one."""
         if self.pair or self.incomplete:
             return self.incomplete
+        if self.unfinished:
+            return self.unfinished
         if not self.stages:
             return self._no_stage_reason()
         if self.number is None:

@@ -93,7 +93,24 @@ class MatchRecord(Record, frozen=True, kw_only=True):
 
 def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:
     """What `text` contains of the catalogue, with the instructions of `dump` that it names."""
-    return [_match(found, dump) for found in recognize(text)]
+    return [*(_match(found, dump) for found in recognize(text)), *_unfinished(dump)]
+
+
+def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
+    """What a dump itself says: which of its programs the compiler did not come to an end with, and where."""
+    for module in dump.modules if dump is not None else ():
+        if module.unfinished and module.before is not None:
+            yield MatchRecord(
+                id="unfinished-compilation",
+                title=f"{module.title}: {module.unfinished}",
+                cause="The compiler died of this program, refused it, or was stopped from outside.",
+                remedy=[
+                    f"`hlotool reduce {module.before.source} --backend xla` makes the program small while XLA"
+                    " dies of it",
+                    "a process that was killed (memory, time limit) leaves the same traces: look for its end"
+                    " in the log",
+                ],
+            )
 
 
 def entry_record(entry: Entry) -> MatchRecord:

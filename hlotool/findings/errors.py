@@ -9,6 +9,7 @@ from hlotool.errors import (
     HloSyntaxError,
     HlotoolError,
     Miscompiled,
+    NotCompiled,
     Unsupported,
     VerificationError,
 )
@@ -21,6 +22,7 @@ _VERDICTS: dict[type[HlotoolError], Verdict] = {
     Unsupported: Verdict.UNSUPPORTED,
     BackendTimeout: Verdict.TIMEOUT,
     BackendOutOfMemory: Verdict.OUT_OF_MEMORY,
+    NotCompiled: Verdict.NOT_COMPILED,
     BackendFailed: Verdict.CRASHED,
 }
 

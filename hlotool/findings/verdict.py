@@ -39,6 +39,8 @@ class Verdict(enum.Enum):
     TIMEOUT = "timeout"
     #: More memory than the limit, or than there is.
     OUT_OF_MEMORY = "out of memory"
+    #: The compiler that wrote the dump did not come to its end.
+    NOT_COMPILED = "not compiled"
     #: Another function of real numbers, where the user asked for the same one.
     UNEQUAL = "unequal"
     #: No legal execution returns this, or it is outside of tolerances that the user set.
@@ -93,6 +95,8 @@ _MEANINGS = {
     Verdict.CRASHED: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
     Verdict.TIMEOUT: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
     Verdict.OUT_OF_MEMORY: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
+    # It is the compiler that failed, and what it was to make does not exist.
+    Verdict.NOT_COMPILED: (Answer.UNUSABLE, ExitCode.BACKEND_FAILED),
     Verdict.UNEQUAL: (Answer.BAD, ExitCode.MISMATCH),
     Verdict.WRONG: (Answer.BAD, ExitCode.MISMATCH),
     Verdict.STRUCTURAL: (Answer.BAD, ExitCode.MISMATCH),

@@ -197,7 +197,10 @@ def _beside(
 def _about(task: Task) -> tuple[str, ...]:
     """What a dump says of a module beside its files."""
     module = task.module
-    return (str(module.devices), str(module.takes_opaque), str(module.generates_elided))
+    return (
+        *(str(module.devices), str(module.takes_opaque), str(module.generates_elided)),
+        module.unfinished,
+    )
 
 
 @lru_cache(maxsize=64)

@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from hlotool.check.facts import digests, function_of
 from hlotool.check.findings import FailedFile
 from hlotool.dump.loading import captured_program, load_stage, read_execution, read_stage
 from hlotool.dump.names import Kind
 from hlotool.dump.records import Capture, DumpModule, Stage
-from hlotool.errors import HlotoolError
+from hlotool.errors import HlotoolError, Location, Unsupported
 from hlotool.findings.errors import error_record
 from hlotool.inspect.kernel_records import KernelsInfo
 from hlotool.inspect.records import ModuleInfo, StageInfo
 from hlotool.inspect.stage import stage_info
 from hlotool.ir.module import Module
 from hlotool.workers.collector import collector_off
+from hlotool.workers.plain import encoded
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"
@@ -75,7 +78,7 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         try:
             with collector_off():
                 module = one.read()
-                stages.append(stage_info(module, one.label, one.file, one.allocated))
+                stages.append(_countable(stage_info(module, one.label, one.file, one.allocated)))
                 if number == 0:
                     frontend, function, _ = function_of(module.name)
                     if not task.is_alone:
@@ -96,6 +99,20 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         failures=failures,
         kernels=_kernels(programs[-1], task.architecture) if task.architecture and stages else None,
     )
+
+
+def _countable(info: StageInfo) -> StageInfo:
+    """What a stage holds, where 64 bits are enough for it.
+
+    Raises:
+        Unsupported: they are not; XLA counts with 64 bits, too.
+    """
+    try:
+        encoded(info, msgspec.msgpack.encode)
+    except OverflowError:
+        why = "its elements, bytes or operations are more than 64 bits can count"
+        raise Unsupported(why, location=Location(info.file)) from None
+    return info
 
 
 def _programs(task: InspectTask) -> Iterator[_Program]:

@@ -32,8 +32,13 @@ class DeviceGrid:
     replicas: int = 1
     partitions: int = 1
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """How many devices there are; `len` holds fewer than a text can name."""
         return self.replicas * self.partitions
+
+    def __len__(self) -> int:
+        return self.count
 
     def device(self, replica: int, partition: int) -> int:
         """Number of a device."""
@@ -183,7 +188,7 @@ def source_target_ids(instruction: Instruction) -> list[tuple[int, int]]:
 def id_limit(mode: GroupMode, grid: DeviceGrid) -> int:
     """How many ids there are of the kind that `mode` says."""
     if mode is GroupMode.FLATTENED_ID:
-        return len(grid)
+        return grid.count
     return grid.partitions if mode is GroupMode.CROSS_PARTITION else grid.replicas
 
 

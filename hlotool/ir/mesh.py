@@ -11,6 +11,22 @@ from math import prod
 
 from hlotool.ir.attributes import Ints, IotaTiles, Mesh, MeshAxis
 
+#: Devices that are listed one by one. No machine has as many, and some digits in a text mean more than there is
+#: memory for.
+MOST_LISTED = 1 << 20
+
+
+def listed_count(sizes: Sequence[int]) -> int:
+    """How many devices arrays of these sizes hold.
+
+    Raises:
+        ValueError: more than are listed one by one.
+    """
+    count = prod(sizes)
+    if count > MOST_LISTED:
+        raise ValueError(f"[{_commas(sizes)}] holds {count} devices, more than {MOST_LISTED} are not listed")
+    return count
+
 
 def transpose_order(order: Sequence[int], sizes: Ints, permutation: Sequence[int]) -> Ints:
     """`order`, read as an array of `sizes`, flattened again after its dimensions were permuted."""
@@ -28,9 +44,9 @@ def iota_order(tiles: IotaTiles) -> Ints:
     """The device numbers of `[dims]<=[reshape_dims]T(permutation)`, row-major over `dims`.
 
     Raises:
-        ValueError: the two lists of dimensions hold different numbers of devices.
+        ValueError: the two lists of dimensions hold different numbers of devices, or too many.
     """
-    count = prod(tiles.reshape_dims)
+    count = listed_count(tiles.reshape_dims)
     if prod(tiles.dims) != count:
         raise ValueError(f"[{_commas(tiles.dims)}]<=[{_commas(tiles.reshape_dims)}] does not fit")
     permutation = tiles.permutation or tuple(range(len(tiles.reshape_dims)))
@@ -41,11 +57,11 @@ def mesh_order(mesh: Mesh) -> Ints:
     """The device numbers of a mesh, row-major over its axes.
 
     Raises:
-        ValueError: the listed devices are not as many as the axes hold.
+        ValueError: the listed devices are not as many as the axes hold, or too many.
     """
-    count = prod(size for _, size in mesh.axes)
     if mesh.maximal_device is not None:
         return (mesh.maximal_device,)
+    count = listed_count([size for _, size in mesh.axes])
     if mesh.iota is not None:
         order = iota_order(mesh.iota)
     else:

@@ -65,35 +65,43 @@ def _origins(ends: Sequence[Node], kind: Kind) -> Iterator[Node]:
 
 
 def _holds(node: Node, kind: Kind) -> bool:
+    return any(_holders(node, kind))
+
+
+def _holders(node: Node, kind: Kind) -> list[bool]:
+    """Whether each device has a value of the kind there; nothing of what was not seen."""
     kept = node.kept
     samples = kept.samples if isinstance(kept, Spread) else [kept] if isinstance(kept, Sample) else []
-    return any(map(_KINDS[kind], samples))
+    return list(map(_KINDS[kind], samples))
 
 
 def _record(execution: Execution, node: Node, kind: Kind) -> NonFiniteRecord:
-    value = _shown(node)
+    holders = _holders(node, kind)
+    device = holders.index(True)
+    value = _shown(node, device)
     index = None if value is None else _first(value, kind)
     return NonFiniteRecord(
         kind=kind,
         source=source_in(execution, node),
         text=text_in(execution, node),
         around=around(execution, node),
+        device=None if all(holders) else device,
         index=None if index is None else list(index),
         operands=[
             OperandRecord(
                 instruction=execution.originals[operand.instruction].name,
                 shape=str(strip_layouts(subshape(operand.instruction.shape, operand.index))),
-                value=_operand_text(_shown(operand), value, index),
+                value=_operand_text(_shown(operand, device), value, index),
             )
             for operand in operand_nodes(node)
         ],
     )
 
 
-def _shown(node: Node) -> Any:
-    """The value; of several devices that of the first."""
+def _shown(node: Node, device: int) -> Any:
+    """The value; of several devices that of the one in question."""
     value = node.value
-    return value[0] if isinstance(value, Parts) else value
+    return value[device] if isinstance(value, Parts) else value
 
 
 def _first(value: Array, kind: Kind) -> Sequence[int] | None:

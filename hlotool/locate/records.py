@@ -67,7 +67,8 @@ class NonFiniteRecord(Record, frozen=True, kw_only=True):
         source: the instruction.
         text: the instruction as HLO.
         around: the calls around it, innermost first, with the iteration of each loop.
-        index: the first such element; None when it is not known.
+        device: the first device that has it; None where all have it, and in a program for one.
+        index: the first such element, on that device; None when it is not known.
         operands: what it was made of.
     """
 
@@ -75,6 +76,7 @@ class NonFiniteRecord(Record, frozen=True, kw_only=True):
     source: SourceRecord
     text: str
     around: list[str] = []
+    device: int | None = None
     index: list[int] | None = None
     operands: list[OperandRecord] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.verdict import AGREEING, Verdict
@@ -63,6 +63,34 @@ def aggregate(leaves: Iterable[LeafComparison]) -> Comparison:
         agreeing = sum(leaf.verdict in AGREEING for leaf in parts)
         where = f"{agreeing} of {len(parts)} outputs agree; {where}"
     return Comparison(parts, decisive.verdict, where + decisive.reason)
+
+
+def not_plainly_agreeing(leaf: LeafComparison) -> LeafComparison:
+    """A leaf with a NaN or an infinity on one side only is no plain agreement, whatever explains it: `range`.
+
+    That legal executions come out on either side says that a value on the way is at the end of its type, and
+    that is what the user has to know.
+    """
+    metrics = leaf.metrics
+    if leaf.verdict not in AGREEING or metrics is None:
+        return leaf
+    if not (metrics.nan_mismatches or metrics.inf_mismatches):
+        return leaf
+    said = one_sided_text(metrics.nan_mismatches, metrics.inf_mismatches)
+    reason = f"{said}, as executions with other rounding have it on either side: {leaf.reason}"
+    return replace(leaf, verdict=Verdict.RANGE, reason=reason)
+
+
+def one_sided_text(nan: int, infinite: int) -> str:
+    """`2 NaN on one side only`, `1 infinite on one side only, or with another sign`, or both.
+
+    Args:
+        nan: elements that are NaN on one side only.
+        infinite: elements that are infinite on one side only, or with another sign.
+    """
+    parts = [f"{nan} NaN on one side only"] if nan else []
+    parts += [f"{infinite} infinite on one side only, or with another sign"] if infinite else []
+    return " and ".join(parts)
 
 
 def format_index(index: ShapeIndex) -> str:

@@ -138,10 +138,10 @@ def _origins(run: Ran, outputs: list[ShapeIndex], budget: Budget) -> list[NonFin
     # Imported where it is needed: most results are finite.
     from hlotool.locate.execution import execute
     from hlotool.locate.nonfinite import births
-    from hlotool.replay.devices.looking import leaves_of, subject
+    from hlotool.replay.devices.looking import leaves_of, on_every_device
 
     tell("looking for what makes NaN and infinity")
-    execution = execute(subject(run.program, run.program, run.trial.arguments), budget)
+    execution = execute(on_every_device(run.program, run.trial.arguments), budget)
     try:
         return list(births(execution, leaves_of(run.program, outputs)))
     finally:

@@ -25,6 +25,8 @@ from hlotool.replay.devices.result_sharding import result_shardings, stated_shar
 from hlotool.replay.devices.runners import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.workers.work_limit import spend
 
+#: Devices of the largest clusters that train one program today; each is a thread here.
+_MOST_DEVICES = 1 << 14
 #: Units of work of a compiler in a process of its own.
 _COMPILED_ELSEWHERE = 100_000_000
 
@@ -120,9 +122,13 @@ def _compile(
     module: Module, engine: Backend, reference: Program | None, sharding: Sharding | None, path: str
 ) -> Runner:
     """The program as something to run; see `compile_program`."""
-    if _is_for_one(module, reference):
-        return OneDevice(module, engine.compile(module))
     grid = DeviceGrid(module.replica_count, module.num_partitions)
+    is_for_one = _is_for_one(module, reference)
+    if grid.count > _MOST_DEVICES and (has_manual_regions(module) or not is_for_one):
+        why = f"{grid} are {grid.count} devices, and {_MOST_DEVICES} at most are simulated in one process"
+        raise Unsupported(why, location=Location(path))
+    if is_for_one:
+        return OneDevice(module, engine.compile(module))
     if not isinstance(engine, DevicesBackend):
         raise Unsupported(f"backend {engine.name} runs programs for one device")
     executable = engine.compile_devices(module, grid)

@@ -15,8 +15,14 @@ import msgspec
 from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import COMPILERS, get_backend
 from hlotool.dump.records import Stage
-from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Location, Unsupported
-from hlotool.findings.verdict import AGREEING
+from hlotool.errors import (
+    BackendFailed,
+    BackendOutOfMemory,
+    HlotoolError,
+    Location,
+    Unsupported,
+)
+from hlotool.findings.verdict import AGREEING, Answer
 from hlotool.replay.aside import Aside, Ran
 from hlotool.replay.covering import CHEAP
 from hlotool.replay.covering_tested import with_coverage_of_tested
@@ -35,7 +41,7 @@ from hlotool.replay.rows import Actual, compare_row, failed_comparison, lonely_r
 from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
-from hlotool.replay.task import Task, failed_row
+from hlotool.replay.task import Task, failed_row, unfinished_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.scale.wish import NEVER
 from hlotool.values.keeping import Keep
@@ -55,9 +61,16 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     rows: list[ModuleRecord] = []
     standing = Standing()
     began = time.perf_counter()
+    is_unfinished = bool(task.module.unfinished) and not task.options.stages
+    if is_unfinished:
+        rows.append(unfinished_row(task))
+        standing.is_finished(rows[0])
     try:
         _warm_up(task.options)
         for row in _rows(task, standing):
+            if is_unfinished and row.verdict.answer is not Answer.BAD:
+                # That the passes before the last one did no harm, as far as they go, is no answer.
+                continue
             now = time.perf_counter()
             rows.append(msgspec.structs.replace(row, seconds=now - began))
             standing.is_finished(rows[-1])
@@ -67,7 +80,8 @@ def replay_module(task: Task) -> list[ModuleRecord]:
             if isinstance(error, BackendOutOfMemory):
                 raise MemoryError(error.message) from error
             raise
-        rows.append(failed_row(task, error, time.perf_counter() - began))
+        if not is_unfinished:
+            rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
 
 

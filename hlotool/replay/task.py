@@ -10,7 +10,7 @@ import msgspec
 from hlotool.dump.directory import open_dumps, open_usable
 from hlotool.dump.flags import SUFFIX
 from hlotool.dump.records import DumpModule, modules_matching
-from hlotool.errors import BackendUnavailable, DumpError, HlotoolError
+from hlotool.errors import BackendUnavailable, DumpError, HlotoolError, NotCompiled
 from hlotool.findings.errors import error_record, verdict_of
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.records import ModuleRecord
@@ -128,3 +128,10 @@ def failed_row(task: Task, error: HlotoolError, seconds: float, path: str = "") 
         error=record,
         seconds=seconds,
     )
+
+
+def unfinished_row(task: Task) -> ModuleRecord:
+    """The row of a module whose compilation did not finish: of the program that the compiler was given."""
+    program = task.module.before
+    path = str(program.source) if program is not None else ""
+    return failed_row(task, NotCompiled(task.module.unfinished), 0.0, path)

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.findings.verdict import DIFFERING
+from hlotool.findings.verdict import DIFFERING, Verdict
 from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord, VerifyRecord
 from hlotool.report.divergence import device_facts
@@ -17,7 +17,7 @@ from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_bisect
 from hlotool.report.scale import scale_facts
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
-from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds
+from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 from hlotool.repro.verify import Verification
 from hlotool.search.bisection.records import BisectedModule, CulpritRecord
 
@@ -175,7 +175,8 @@ def _silent(modules: list[BisectedModule], verbose: bool) -> Iterator[Renderable
     """Modules of which nothing is said."""
     silent = [module for module in modules if not module.culprits]
     for module in silent if verbose else silent[:_NAMES]:
-        yield Text(f"{module.name}: {module.verdict}, {module.reason}", "dim")
+        style = style_of(Verdict.NOT_COMPILED) if module.verdict == Verdict.NOT_COMPILED.value else "dim"
+        yield Text(f"{module.name}: {module.verdict}, {module.reason}", style)
     if len(silent) > _NAMES and not verbose:
         yield Text(f"and {len(silent) - _NAMES} modules more of which nothing can be said", "dim")
 

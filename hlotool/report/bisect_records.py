@@ -70,13 +70,15 @@ def bisect_exit_code(
 ) -> ExitCode:
     """The exit status of a bisection.
 
-    A confirmed culprit decides. Nothing wrong is only claimed when every module is healthy; where some are
-    not, but something was compared, the bisection is inconclusive.
+    A confirmed culprit decides, then a compiler that died. Nothing wrong is only claimed when every module is
+    healthy; where some are not, but something was compared, the bisection is inconclusive.
     """
     if culprits:
         return ExitCode.MISMATCH if all(c.confirmed for c in culprits) else ExitCode.INCONCLUSIVE
     if not modules:
         return ExitCode.AGREE if healthy else ExitCode.NOTHING_COMPARED
+    if any(m.verdict == Verdict.NOT_COMPILED.value for m in modules):
+        return ExitCode.BACKEND_FAILED
     if healthy or any(m.judged or Verdict(m.verdict) in DIFFERING for m in modules):
         return ExitCode.INCONCLUSIVE
     return exit_code_of(Verdict(module.verdict) for module in modules)

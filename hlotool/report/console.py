@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 #: turn the direction of text; and bytes that are no UTF-8, which it cannot be sent. Names may hold them.
 _OBEYED = SURROGATES | {
     code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-    for code in (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    for code in (
+        *(*range(9), *range(11, 32), *range(127, 160)),
+        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    )
 }
 
 #: What rich fills with escaped text. Some notebooks show `pre` in a font in which columns do not meet.

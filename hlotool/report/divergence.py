@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rich.console import RenderResult, group
+from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.records import SourceRecord
 from hlotool.locate.records import DeviationRecord, DivergenceRecord, NonFiniteRecord, OperandRecord
+from hlotool.replay.records import ModuleRecord
 from hlotool.report.links import user_line_text
 from hlotool.report.tables import facts
 from hlotool.report.words import at, number, plural, share, ulps
@@ -20,6 +21,8 @@ _FINDINGS = {
     "amplifies": "first instruction where rounding grows into a difference",
     "suspected": "first instruction that is known to differ",
 }
+#: Lines on what makes NaN and infinity, where results are not shown in full.
+_BIRTHS = 3
 #: The style of what accuses a place.
 _PLACE = "bold cyan"
 
@@ -49,6 +52,19 @@ def first_not_finite(made: NonFiniteRecord) -> RenderResult:
     """The user's line that made a NaN or an infinity, and of what."""
     yield Text.assemble((f"first {made.kind}", "bold"), "  ", _headline(made.source))
     yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
+
+
+def births_of(modules: Sequence[ModuleRecord]) -> Iterator[RenderableType]:
+    """What made the first NaN and infinity of results that are not shown in full, a line each."""
+    said: dict[tuple[str, str, str], str] = {}
+    for module in modules:
+        for made in module.origins:
+            where = made.source.user_line or made.source.op_name
+            said.setdefault((made.kind, where, _located(made.text, made.source)), module.name)
+    for (kind, where, text), name in list(said.items())[:_BIRTHS]:
+        yield Text.assemble((f"first {kind}", "bold"), f" of {name}: ", (where, _PLACE), f"  {text}")
+    if len(said) > _BIRTHS:
+        yield Text(f"and {plural(len(said) - _BIRTHS, 'more')} that make NaN or infinity (--verbose)", "dim")
 
 
 def _headline(source: SourceRecord) -> Text:
@@ -137,6 +153,8 @@ def _not_finite_facts(made: NonFiniteRecord) -> Iterator[tuple[str, str]]:
     yield "instruction", _located(made.text, made.source)
     if made.around:
         yield "in", ", in ".join(made.around)
+    if made.device is not None:
+        yield "device", f"{made.device}, the first that has it"
     if made.operands:
         where = at(made.index) if made.index else ""
         yield f"made{where} of", ", ".join(map(_operand, made.operands))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 from collections.abc import Iterator
@@ -9,9 +10,10 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from hlotool.findings.verdict import DIFFERING
+from hlotool.findings.verdict import DIFFERING, Verdict
 from hlotool.report.bisect import BisectReport
 from hlotool.report.exec_records import ExecRecord
+from hlotool.report.next_command import command_after_death
 from hlotool.report.tables import Report, next_line
 from hlotool.report.terminal import RunReport
 from hlotool.report.words import seconds
@@ -51,8 +53,19 @@ class ExecReport(Report[ExecRecord]):
             return
         if any(module.verdict in DIFFERING for module in run.modules):
             yield next_line(shlex.join(["hlotool", "exec", "--bisect", "--", *self.record.program.command]))
-        elif command := report.next_command():
+        elif command := self._after_death() or report.next_command():
             yield next_line(command)
+
+    def _after_death(self) -> str:
+        """A program whose compilation killed the process made small, by the XLA that died of it."""
+        dead = [row for row in self.record.run.modules if row.verdict is Verdict.NOT_COMPILED]
+        if not dead:
+            return ""
+        folder = os.path.basename(os.path.dirname(dead[-1].path))
+        processes = self.record.program.processes
+        pythons = [p.command[0] for p in processes if folder.endswith(f"_{p.pid}") and p.command]
+        backend = f"xla:python={pythons[0]}" if pythons and os.path.isabs(pythons[0]) else "xla"
+        return command_after_death(dead[-1].path, backend)
 
 
 def ended(status: int) -> str:

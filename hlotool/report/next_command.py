@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -58,6 +59,8 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return command_line(run, found, timeout=10 * run.options.timeout)
     if found := _worst(modules, {Verdict.OUT_OF_MEMORY}):
         return _with_more_memory(run, found)
+    if found := _worst(modules, {Verdict.NOT_COMPILED}):
+        return command_after_death(found.path)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
     special = [module for module in modules if module.is_not_finite(run.options.fail_on)]
@@ -81,6 +84,16 @@ def _beyond_values(run: RunRecord, module: ModuleRecord) -> str:
     return command_line(run, module) + " --verbose"
 
 
+def command_after_death(path: str, backend: str = "xla") -> str:
+    """A complete command line that makes a program small while XLA dies of it; empty where it is in no file.
+
+    Args:
+        path: of the program that XLA was given.
+        backend: with the XLA that died of it.
+    """
+    return shlex.join(["hlotool", "reduce", path, "--backend", backend]) if os.path.isfile(path) else ""
+
+
 def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
@@ -89,6 +102,9 @@ def command_after_bisect(record: BisectRecord) -> str:
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
+    dead = [m.path for m in record.modules if m.verdict == Verdict.NOT_COMPILED.value]
+    if culprit is None and dead:
+        return command_after_death(dead[-1])
     if culprit is None:
         return _same_bisection(record, exact=True) if _has_other_functions(record) else ""
     return command_after_culprit(culprit)

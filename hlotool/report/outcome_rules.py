@@ -44,6 +44,10 @@ _ABOUT = {
     "crashed": ("the process that ran it died", _ALONE_AGAIN),
     "timeout": ("no answer within the time limit", "a larger --timeout, or fewer iterations"),
     "out of memory": ("more memory than the limit", "a larger --memory-limit, or --jobs 1"),
+    "not compiled": (
+        "the compiler that wrote the dump did not come to its end",
+        "hlotool reduce FILE --backend xla makes the program small while XLA dies of it",
+    ),
     "unequal": (
         "another function of real numbers",
         f"with --exact, {_BISECT}",

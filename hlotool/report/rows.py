@@ -7,10 +7,9 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
+from hlotool.report.console import printable
 from hlotool.report.outcomes import Outcome
-from hlotool.workers.plain import encoded
+from hlotool.workers.plain import json_of
 
 #: A cell that begins like this is a formula to a spreadsheet (CWE-1236).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
@@ -47,14 +46,17 @@ def csv_text(outcomes: Sequence[Outcome]) -> str:
 
 
 def _harmless(value: str | float) -> str | int | float:
-    """Text that a spreadsheet would calculate, with the apostrophe that makes it text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    """Text that a spreadsheet would calculate, with the apostrophe that makes it text; none commands a terminal."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if value.startswith(_FORMULA) else text
 
 
 def json_lines(record: Any) -> Iterator[bytes]:
     """The entries of a record, one line of JSON each, as they stand in what `--json` prints."""
     for row in _entries(record):
-        yield encoded(row, msgspec.json.encode) + b"\n"
+        yield json_of(row) + b"\n"
 
 
 #: What a command lists, by the name in the schema of its record.

@@ -21,6 +21,7 @@ from hlotool.report.coverage import (
     covered_text,
     never_texts,
 )
+from hlotool.report.divergence import births_of
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, without_twins, worst_last
 from hlotool.report.next_command import command_after_run
@@ -90,6 +91,7 @@ class RunReport(Report[RunRecord]):
             yield Text(f"{plural(hidden, 'more group')} of failures, shown by --verbose", "dim")
             found = found[hidden:]
         yield from found
+        yield from births_of([module for module in listed if id(module) not in shown])
         yield from (module_details(module, self.verbose) for module in detailed)
 
     def _causes(self, rows: int) -> Iterator[RenderableType]:

@@ -30,6 +30,7 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.CRASHED: ("!", _FAILED),
     Verdict.TIMEOUT: ("!", _FAILED),
     Verdict.OUT_OF_MEMORY: ("!", _FAILED),
+    Verdict.NOT_COMPILED: ("!", _FAILED),
     Verdict.STRUCTURAL: ("✗", _BAD),
     Verdict.UNEQUAL: ("✗", _BAD),
     Verdict.WRONG: ("✗", _BAD),

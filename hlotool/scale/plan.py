@@ -39,6 +39,8 @@ RUNS_IN_PLACE: Final = 4
 _MEMORY_GOAL: Final = 1 << 30
 _WORK_GOAL: Final = 300_000_000
 _UNITS_PER_SECOND: Final = 1_000_000_000
+#: Of bytes and of units of work that records hold.
+_MOST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,12 @@ class Need:
 
 
 def need_of(*programs: Module) -> Need:
-    """Estimate what one execution takes of those of `programs` that takes most; on the reference."""
+    """Estimate what one execution takes of those of `programs` that takes most; on the reference.
+
+    What 63 bits do not hold counts as the most that they hold: centuries, and more than any machine has.
+    """
     memory = max(memory_of(module, INTERPRETER).peak for module in programs)
-    return Need(memory, max(map(of_running, programs)))
+    return Need(min(memory, _MOST), min(max(map(of_running, programs)), _MOST))
 
 
 @dataclass(frozen=True, slots=True)

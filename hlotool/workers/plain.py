@@ -6,6 +6,7 @@ hold. In records and reports they appear as `\\xNN`, as such bytes of a text do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,17 @@ def encoded(value: object, encode: Callable[[object], bytes]) -> bytes:
         return encode(value)
     except UnicodeEncodeError:
         return encode(_legible(msgspec.to_builtins(value, builtin_types=(bytes,), str_keys=False)))
+
+
+#: What turns the direction of text, or commands a terminal, and JSON lets through: marks of direction, DEL and
+#: the C1 controls, as UTF-8.
+_MARKS = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]|\x7f|\xc2[\x80-\x9f]")
+
+
+def json_of(value: object) -> bytes:
+    """`value` as one line of JSON in which names cannot command whoever prints it; it reads back the same."""
+    text = encoded(value, msgspec.json.encode)
+    return _MARKS.sub(lambda mark: b"\\u%04x" % ord(mark[0].decode()), text)
 
 
 def legible(text: str) -> str:

@@ -42,7 +42,10 @@ _LAST_WORDS = 5.0
 _SHORTEST_DELAY = 0.05
 
 #: What libraries write before they abort because an allocation failed.
-_ALLOCATION_FAILURES = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED")
+_ALLOCATION_FAILURES = (
+    *("std::bad_alloc", "MemoryError", "Cannot allocate memory", "RESOURCE_EXHAUSTED"),
+    "OpenBLAS error: Memory allocation still failed",
+)
 
 
 #: What is said before an abort: by absl's LOG(FATAL) and CHECK (`F0000 00:00:1700000000.0 12 file.cc:34] …`),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -207,3 +208,77 @@ def test_facts_of_a_bundle_that_are_of_other_types(facts: bytes, tmp_path: Path)
     (tmp_path / FACTS).write_bytes(facts)
     with pytest.raises(DumpError, match=tmp_path.name):
         read_bundle(tmp_path)
+
+
+def test_names_cannot_command_who_reads_lines(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for stage, opcode in (("before_optimizations", "add"), ("cpu_after_optimizations", "subtract")):
+        path = tmp_path / f"module_0000.a\x1b[2J\x07\u202eb\u200f.{stage}.txt"
+        path.write_text(_PROGRAM.format(name="a", opcode=opcode))
+    for form in ("csv", "jsonl", "json"):
+        main(["run", str(tmp_path), "--format", form])
+        text = capsysbinary.readouterr().out.decode()
+        assert all(c.isprintable() or c in "\r\n" for c in text), form
+        if form != "csv":
+            assert json.loads(text.splitlines()[-1])  # what is escaped reads back as it was
+            assert r"\u202e" in text
+
+
+@pytest.mark.parametrize(
+    ("header", "groups", "why"),
+    [
+        (
+            "",
+            "use_global_device_ids=true, replica_groups=[1000000,1000000]<=[1000000000000]",
+            "are not listed",
+        ),
+        ("num_partitions=1000000000, replica_count=1000000000", "replica_groups={}", "at most are simulated"),
+    ],
+)
+def test_more_devices_than_there_is_memory_for(
+    header: str, groups: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.hlo").write_text(
+        f"""HloModule m, {header or "num_partitions=4"}
+
+s {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+
+ENTRY e {{
+  p = f32[4] parameter(0)
+  ROOT t = f32[4] all-reduce(p), channel_id=1, {groups}, to_apply=s
+}}
+"""
+    )
+    with processor_budget(20):
+        main(["run", str(tmp_path / "m.hlo")])
+    written = capsys.readouterr()
+    assert why in written.out + written.err
+
+
+HUGE = """HloModule m
+ENTRY e {
+  p = f32[] parameter(0)
+  b = f32[4294967296,4294967296,8] broadcast(p), dimensions={}
+  ROOT r = f32[] constant(0)
+}
+"""
+
+
+def test_sizes_beyond_64_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """XLA dies of them: "overflow in static extent product" (jaxlib 0.10.2)."""
+    path = tmp_path / "m.hlo"
+    path.write_text(HUGE)
+    for command in ("inspect", "run", "check"):
+        assert main([command, str(path)]) in (1, 2, 3)
+        written = capsys.readouterr()
+        assert "OverflowError" not in written.out + written.err
+    path.write_text(HUGE.replace("[4294967296,4294967296,8]", "[4294967296,536870912]"))
+    assert main(["check", str(path)]) == 1
+    assert "more bytes than 63 bits can count" in capsys.readouterr().out
+    path.write_text(HUGE.replace("[4294967296,4294967296,8]", "[0,4294967296,4294967296]"))
+    assert main(["check", str(path), "--only", "invalid-hlo"]) == 0

@@ -246,7 +246,7 @@ def test_an_encoding_that_lacks_our_signs_is_no_error(tmp_path: Path) -> None:
         timeout=HUNG,
     )
     assert ended.returncode == ExitCode.MISMATCH
-    assert b"? wrong" in ended.stdout
+    assert b"x wrong" in ended.stdout
 
 
 def test_a_missing_path_is_reported_soon() -> None:

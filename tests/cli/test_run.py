@@ -268,13 +268,14 @@ def test_a_memory_limit(run: Shell, dump: Path) -> None:
     assert "numpy: needs more memory than the limit of 3 GiB: " in run.out
 
 
-def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(dump: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_keeps_what_is_finished_and_the_same_command_goes_on(name: str, dump: Path) -> None:
     write_module(dump, 0, DOUBLE, SUM)
     slow = write_module(dump, 1, endless("jit_slow"), None, "jit_slow")
     process = child(dump, "--jobs", 1, "--verbose", "--json")
     assert process.stderr is not None
     assert "1/2" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, name))
     out, error = process.communicate(timeout=HUNG)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in error

@@ -19,6 +19,7 @@ from hlotool.errors import (
     InputDataError,
     Location,
     Miscompiled,
+    NotCompiled,
     ProtoError,
     StoreError,
     Unsupported,
@@ -49,6 +50,7 @@ ERRORS: list[tuple[HlotoolError, Verdict]] = [
     (BackendTimeout("numpy", "slow"), Verdict.TIMEOUT),
     (EndlessLoop("numpy", "round and round"), Verdict.TIMEOUT),
     (BackendOutOfMemory("numpy", "big"), Verdict.OUT_OF_MEMORY),
+    (NotCompiled("the compilation did not finish"), Verdict.NOT_COMPILED),
 ]
 
 

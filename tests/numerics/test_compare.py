@@ -45,7 +45,7 @@ def test_the_four_verdicts_of_one_leaf() -> None:
 def test_order_of_verdicts() -> None:
     order = (
         "identical, agree, rounding, not compared, not comparable, differs, unstable, range, semantics, "
-        "unsupported, bad input, crashed, timeout, out of memory, unequal, wrong, structural"
+        "unsupported, bad input, crashed, timeout, out of memory, not compiled, unequal, wrong, structural"
     )
     assert [v.value for v in sorted(Verdict, key=lambda v: v.rank)] == order.split(", ")
     assert worst([Verdict.AGREE, Verdict.WRONG, Verdict.IDENTICAL]) is Verdict.WRONG

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,9 +35,7 @@ ENTRY e {
 """
 
 
-def replayed(
-    folder: Path, text: str, x: list[float] | None = None, after: str = "", **options: object
-) -> ModuleRecord:
+def replayed(folder: Path, text: str, x: Any = None, after: str = "", **options: object) -> ModuleRecord:
     (folder / BEFORE).write_text(text)
     (folder / AFTER).write_text(after or text)
     if x is not None:
@@ -98,6 +97,39 @@ def test_nan_on_both_sides_has_an_origin(tmp_path: Path) -> None:
     assert row.nothing_but_nan == []
     assert row.fails_on(["nan"])
     assert not row.fails_on(["inf"])
+
+
+REGION = """HloModule jit_f, num_partitions=4
+
+log {
+  x = f32[2,3] parameter(0)
+  ROOT y = f32[2,3] log(x), metadata={source_file="f.py" source_line=7}
+}
+
+ENTRY main {
+  x = f32[8,3] parameter(0), sharding={devices=[4,1]<=[4]}
+  a = f32[8,3] custom-call(x), custom_call_target="Sharding", sharding={devices=[4,1]<=[4]}
+  b = f32[2,3] custom-call(a), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  c = f32[2,3] call(b), to_apply=log
+  d = f32[2,3] custom-call(c), custom_call_target="Sharding", sharding={manual}
+  ROOT r = f32[8,3] custom-call(d), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,1]<=[4]}
+}
+"""
+
+
+def test_nan_on_one_device_of_several(tmp_path: Path) -> None:
+    """Row 5 is the second one of device 2, whose operand is shown, not that of the first device."""
+    x = np.ones((8, 3), np.float32)
+    x[5, 1] = -2
+    row = replayed(tmp_path, REGION, x)
+    [made] = row.origins
+    assert (made.kind, made.source.user_line, made.device, made.index) == ("NaN", "f.py:7", 2, [1, 1])
+    assert [operand.value for operand in made.operands] == ["-2.0"]
+
+
+def test_what_all_devices_have_names_none(tmp_path: Path) -> None:
+    [made] = replayed(tmp_path, REGION, np.full((8, 3), -2, np.float32)).origins
+    assert made.device is None
 
 
 def test_nan_of_an_argument(tmp_path: Path) -> None:

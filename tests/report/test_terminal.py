@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from support import run_records as samples
 
+from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
+from hlotool.locate.records import NonFiniteRecord
 from hlotool.replay.options import RunOptions
 from hlotool.replay.records import ModuleRecord
 from hlotool.report.backends import BackendTable
@@ -187,3 +189,13 @@ def test_the_terminal_width_is_respected(monkeypatch: pytest.MonkeyPatch) -> Non
     text = render(console_for(Terminal()), RunReport(samples.run([samples.differing("m")])))
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert max(len(line) for line in text.splitlines() if "next: " not in line) <= 70
+
+
+def test_what_makes_a_nan_is_said_where_results_are_not_shown_in_full() -> None:
+    source = SourceRecord(instruction="d", opcode="divide", file="f.py", file_line=7)
+    made = NonFiniteRecord(kind="NaN", source=source, text="%d = f32[] divide(%x, %y)")
+    rows = [samples.module(name, Verdict.IDENTICAL, origins=[made]) for name in ("jit_f", "jit_g")]
+    lines = [
+        line for line in plain_text(RunReport(samples.run(rows)), 120).splitlines() if "first NaN" in line
+    ]
+    assert lines == ["first NaN of jit_f: f.py:7  %d = f32[] divide(%x, %y)"]

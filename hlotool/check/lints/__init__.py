@@ -2,6 +2,7 @@
 
 from hlotool.check.lints import (  # noqa: F401
     bounds,
+    compilation,
     compile_time,
     floats,
     interface,

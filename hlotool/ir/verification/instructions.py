@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from operator import mul
+
 from hlotool.ir.attributes import OperandAlias, RawText, Sharding
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, attribute_kind
@@ -89,11 +92,27 @@ def _check_array(findings: Findings, instruction: Instruction, shape: ArrayShape
         instruction,
     )
     findings.check(
+        _fits(shape),
+        "shape-size",
+        f"{shape} has more bytes than 63 bits can count, and XLA dies of it",
+        instruction,
+    )
+    findings.check(
         shape.layout is None or sorted(shape.layout.minor_to_major) == list(range(shape.rank)),
         "layout",
         f"the layout of {shape} must order its {shape.rank} dimensions",
         instruction,
     )
+
+
+def _fits(shape: ArrayShape) -> bool:
+    """Whether the bytes of an array fit into 63 bits, multiplied up from the first dimension on, as XLA does it.
+
+    XLA: shape_util.cc (OverflowSafeMultiply): jaxlib 0.10.2 takes f32[0,4294967296,4294967296] and dies of
+    f32[4294967296,4294967296,0].
+    """
+    sizes = (abs(size) for size in shape.dims if size != UNBOUNDED)
+    return max(accumulate(sizes, mul, initial=max(1, shape.element_type.bits // 8))) < 1 << 63
 
 
 def _check_literal(findings: Findings, instruction: Instruction) -> None:

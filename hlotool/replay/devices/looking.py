@@ -12,6 +12,7 @@ from hlotool.errors import Unsupported
 from hlotool.ir.attributes import Mesh
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import is_one_program_with_regions
 from hlotool.ir.types import Shape, ShapeIndex
 from hlotool.locate.execution import Subject, Watch, on_one_device
 from hlotool.numerics.retyping import retyped_value
@@ -32,6 +33,26 @@ def leaves_of(program: Program, outputs: Sequence[ShapeIndex]) -> list[ShapeInde
     """The leaves of the module's own result that outputs of a replay are, on whichever device."""
     own = [index[1:] for index in outputs] if program.runner.copies > 1 else outputs
     return list(dict.fromkeys(own))
+
+
+def on_every_device(program: Program, arguments: Sequence[Any]) -> Subject:
+    """A program on its own arguments, with what each device computes in manual regions.
+
+    Around the regions all devices have the same global arrays, so that the program is one for one device, and
+    whoever looks into it sees the first.
+    """
+    module = program.module
+    if not (isinstance(program.runner, OneDevice) and is_one_program_with_regions(module)):
+        return subject(program, program, arguments)
+    grid = DeviceGrid(1, module.num_partitions)
+
+    def run(copy: Module, watch: Watch) -> Value:
+        own = [retyped_value(value, p.shape) for value, p in zip(arguments, copy.entry.parameters)]
+        everywhere = [own] * len(grid)
+        engine = get_devices_backend(_BACKEND).compile_devices(copy, grid)
+        return engine.run_devices(everywhere, watch(everywhere))[0]
+
+    return Subject(module, run, meshes=meshes_of(program))
 
 
 def subject(program: Program, origin: Program, arguments: Sequence[Any]) -> Subject:

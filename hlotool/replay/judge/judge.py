@@ -42,7 +42,7 @@ from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
 from hlotool.numerics.tolerance import Tolerance, derive
 from hlotool.numerics.ulp import epsilon
-from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate
+from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate, not_plainly_agreeing
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.cancellations import Cancellation
@@ -80,7 +80,7 @@ def _judged(judgement: Judgement) -> Comparison:
     executions = Executions(judgement)
     if judgement.tolerance is None:
         said = explained(_decided(leaves, executions, by_user), executions)
-    weighed = executions.equality.weighed(leaves, said)
+    weighed = [not_plainly_agreeing(leaf) for leaf in executions.equality.weighed(leaves, said)]
     if not judgement.exact:
         weighed = [by_user.get(leaf.number, one) for leaf, one in zip(leaves, weighed)]
     return aggregate(weighed)

@@ -10,7 +10,7 @@ import msgspec
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import AGREEING, DIFFERING
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.task import Task
+from hlotool.replay.task import Task, unfinished_row
 from hlotool.search.bisection.bracket import Bracket, find_bracket
 from hlotool.search.bisection.ends import Ends, ends_of
 from hlotool.search.bisection.locate import Locator
@@ -144,6 +144,9 @@ class _Directory:
                 sizes = ends.stages.scaled.text
                 self.findings.notes.append(f"{found.name}: healthy with smaller sizes: {sizes}")
             return
+        if ends.task.module.unfinished:
+            self.findings.modules.append(_unfinished(ends, found))
+            return
         row = ends.decisive
         reason = row.reason if row else ends.task.module.unpaired_reason
         if ends.agree:
@@ -158,6 +161,15 @@ class _Directory:
                 found, verdict=row.verdict.value if row else "not compared", reason=reason, unusable=unusable
             )
         )
+
+
+def _unfinished(ends: Ends, found: BisectedModule) -> BisectedModule:
+    """A module whose compilation did not finish, and how far its stages agree."""
+    row = unfinished_row(ends.task)
+    last = f"; right up to {ends.task.module.stages[-1].numbered}" if ends.agree else ""
+    return msgspec.structs.replace(
+        found, path=row.path, verdict=row.verdict.value, reason=f"{row.reason}{last}"
+    )
 
 
 def _joined(culprit: CulpritRecord, known: list[CulpritRecord]) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from support.judging import executed, judged, judged_leaf
 from support.programs import CHAOS
 
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import LeafComparison
@@ -249,6 +249,22 @@ def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
     assert leaf.evidence.instruction is not None
     assert leaf.evidence.instruction.instruction == "y"
     assert judged_leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
+
+
+def test_an_infinity_that_rounding_alone_makes_is_no_plain_agreement() -> None:
+    """log2(exp2(128)): exp(128 ln 2) is the last finite f32 or infinity, by one ulp of the exponential."""
+    text = """ENTRY e {
+      x = f32[] parameter(0)
+      c = f32[] constant(0.693147182)
+      y = f32[] multiply(x, c)
+      z = f32[] exponential(y)
+      l = f32[] log(z)
+      ROOT r = f32[] divide(l, c)
+    }"""
+    leaf = _pair(text, "ENTRY e { ROOT x = f32[] parameter(0) }", [F32(128)])
+    assert leaf.verdict is Verdict.RANGE
+    assert leaf.reason.startswith("1 infinite on one side only")
+    assert _pair(text, "ENTRY e { ROOT x = f32[] parameter(0) }", [F32(127)]).verdict in AGREEING
 
 
 def test_an_overflow_in_every_type_that_a_rewrite_avoids_is_range() -> None:
