@@ -10,6 +10,7 @@ from typing import Any, Final
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.executable import FieldBackend
+from hlotool.backends.field.meeting import meeting_numbers, turns
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
@@ -17,8 +18,8 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
-from hlotool.replay.exact.arguments import Options, Side, point_arguments
-from hlotool.replay.exact.covering import Further, on_other_sides, one_sided
+from hlotool.replay.exact.arguments import Options, Side, number_arguments, point_arguments
+from hlotool.replay.exact.covering import Further, on_other_sides, one_sided, where_numbers_meet
 from hlotool.replay.exact.leaves import compared, explained, worst
 from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
@@ -145,7 +146,7 @@ def _attempt(
         found = _at_points(*runners, trial, assumed, reference.module, options, least)
         if not found:
             return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
-        further = Further([], options.around, ())
+        further = Further()
         if all(leaf.relation is Relation.EQUAL for leaves in found for leaf in leaves):
             further = _further(*runners, trial, reference.module, options, watched, assumed)
     except HlotoolError as error:
@@ -165,6 +166,7 @@ def _attempt(
         boxes=boxes,
         one_sided=further.one_sided,
         around=further.around,
+        meeting=further.meeting,
     )
 
 
@@ -190,7 +192,7 @@ def _at_points(
     inputs = InputGenerator(module)
     for number in range(tried):
         try:
-            arguments = point_arguments(inputs, reference, options, number)
+            arguments = point_arguments(inputs, reference, options, number, trial.constants)
             leaves = at_point(reference, tested, arguments, trial, options.seed + number, options.around)
         except (BackendTimeout, TooMuchWork):
             if assumed.roots or len(found) < least:
@@ -223,14 +225,29 @@ def _further(
     There are none where all that is under a root has to be a square: such points are searched for elsewhere.
     """
     if not options.covers or assumed.roots:
-        return Further([], options.around, one_sided(watched))
+        return Further(one_sided=one_sided(watched))
     inputs = InputGenerator(module)
 
     def at(point: Options) -> Sequence[LeafResult]:
-        arguments = point_arguments(inputs, reference, point, 0)
-        return at_point(reference, tested, arguments, trial, point.seed, point.around)
+        arguments = point_arguments(inputs, reference, point, 0, trial.constants)
+        leaves = at_point(reference, tested, arguments, trial, point.seed, point.around)
+        if point.meeting is None or all(leaf.relation is Relation.EQUAL for leaf in leaves):
+            return leaves
+        # Real numbers say nothing of x / 0, nor a sort of the order that it leaves open.
+        trial.watches_infinities = True
+        at_point(reference, tested, arguments, trial, point.seed, point.around)
+        trial.watches_infinities = False
+        is_free = any(program.leaves_order_open for program in watched)
+        return () if trial.has_infinities or point.meeting.specials or is_free else leaves
 
-    return on_other_sides(at, watched, options)
+    further = on_other_sides(at, watched, options)
+    unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)
+    if unequal or not options.meets:
+        return further
+    arguments = number_arguments(inputs, reference, options, 0)
+    devices = [arguments] if reference.copies == 1 else arguments
+    count = turns(module, devices[0], meeting_numbers(trial.constants))
+    return where_numbers_meet(at, watched, options, further, count)
 
 
 def _takes_integers(module: Module) -> bool:

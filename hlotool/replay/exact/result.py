@@ -10,6 +10,7 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.residues import P
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics import thresholds
+from hlotool.replay.exact.arguments import Meeting
 from hlotool.replay.exact.sides import OneSided
 
 
@@ -80,6 +81,7 @@ class ExactResult:
             all among them.
         counts_integers: integers were sampled widely enough for their decisions to count.
         around: of the point that shows them to be unequal, see `Options`.
+        meeting: likewise.
         seconds: that it took.
     """
 
@@ -93,6 +95,7 @@ class ExactResult:
     one_sided: Sequence[OneSided] = ()
     counts_integers: bool = False
     around: float = 0.0
+    meeting: Meeting | None = None
     seconds: float = 0.0
 
     @property
@@ -111,7 +114,7 @@ class ExactResult:
 
         A decision that was not asked stands behind another one that is one-sided.
         """
-        return [s for s in self.one_sided if s.was_asked and (s.is_of_floats or self.counts_integers)]
+        return [s for s in self.one_sided if s.was_asked and (s.of_sizes or self.counts_integers)]
 
     @property
     def is_equal(self) -> bool:
