@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from hlotool.backends.field.black_boxes import BlackBox
@@ -21,6 +22,7 @@ from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, number_arguments, point_arguments
 from hlotool.replay.exact.covering import Further, on_other_sides, one_sided, where_numbers_meet
 from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.numbers import OnNumbers, without_own_order
 from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
@@ -46,7 +48,8 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     least, for_roots = options.trials, with_points(options, reference.module, tested.module, integers=False)
     options = with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
-    result = _attempt(reference, tested, options, least, deadline, first)
+    own = trial_of(reference.module, tested.module, first)
+    result = _attempt(reference, tested, options, least, deadline, first, own)
     doubt = ""
     for assumed in others:
         if result.is_equal or result.refused or result.structural:
@@ -60,6 +63,8 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
         doubt = further.refused if assumed.roots else ""
         result = _united(result, further)
     result = excused(reference, tested, result, options, end, doubt)
+    if result.relation is Relation.UNEQUAL and result.decides_by_floats:
+        result = without_own_order(reference, tested, result, options, own)
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -126,10 +131,16 @@ def attempts(*modules: Module) -> Iterator[Assumed]:
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, least: int, deadline: float, assumed: Assumed
+    reference: Side,
+    tested: Side,
+    options: Options,
+    least: int,
+    deadline: float,
+    assumed: Assumed,
+    trial: Trial | None = None,
 ) -> ExactResult:
     """What is found at the options' points, or at as many as there is time for, but at `least` so many."""
-    trial = trial_of(reference.module, tested.module, assumed)
+    trial = trial or trial_of(reference.module, tested.module, assumed)
     watched: list[Watched] = []
 
     def watching(module: Module, is_reference: bool) -> Watched:
@@ -148,7 +159,8 @@ def _attempt(
             return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
         further = Further()
         if all(leaf.relation is Relation.EQUAL for leaves in found for leaf in leaves):
-            further = _further(*runners, trial, reference.module, options, watched, assumed)
+            numbers = cache(lambda: OnNumbers(reference, tested))
+            further = _further(*runners, trial, reference.module, options, watched, assumed, numbers)
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
@@ -167,6 +179,7 @@ def _attempt(
         one_sided=further.one_sided,
         around=further.around,
         meeting=further.meeting,
+        decides_by_floats=any(program.asks_of_floats for program in watched),
     )
 
 
@@ -219,6 +232,7 @@ def _further(
     options: Options,
     watched: Sequence[Watched],
     assumed: Assumed,
+    numbers: Callable[[], OnNumbers],
 ) -> Further:
     """What points on the other sides of decisions show of programs that are equal so far.
 
@@ -233,12 +247,17 @@ def _further(
         leaves = at_point(reference, tested, arguments, trial, point.seed, point.around)
         if point.meeting is None or all(leaf.relation is Relation.EQUAL for leaf in leaves):
             return leaves
-        # Real numbers say nothing of x / 0, nor a sort of the order that it leaves open.
+        if point.meeting.specials or any(program.leaves_order_open for program in watched):
+            return ()  # a sort says nothing of the order that it leaves open
+        # Real numbers say nothing of x / 0, and words nothing that numbers do not show.
         trial.watches_infinities = True
         at_point(reference, tested, arguments, trial, point.seed, point.around)
         trial.watches_infinities = False
-        is_free = any(program.leaves_order_open for program in watched)
-        return () if trial.has_infinities or point.meeting.specials or is_free else leaves
+        if trial.has_infinities:
+            return ()
+        alike = numbers().alike(arguments, trial)
+        unequal = {leaf.index for leaf in leaves if leaf.relation is not Relation.EQUAL}
+        return () if unequal <= alike else leaves
 
     further = on_other_sides(at, watched, options)
     unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)

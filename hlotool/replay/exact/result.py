@@ -80,6 +80,7 @@ class ExactResult:
         one_sided: decisions of either program that never went one of their ways, those that were not asked at
             all among them.
         counts_integers: integers were sampled widely enough for their decisions to count.
+        decides_by_floats: in one of the programs something depends on the order of floats.
         around: of the point that shows them to be unequal, see `Options`.
         meeting: likewise.
         seconds: that it took.
@@ -94,6 +95,7 @@ class ExactResult:
     boxes: tuple[Sequence[BlackBox], Sequence[BlackBox]] = field(default=((), ()))
     one_sided: Sequence[OneSided] = ()
     counts_integers: bool = False
+    decides_by_floats: bool = False
     around: float = 0.0
     meeting: Meeting | None = None
     seconds: float = 0.0

@@ -11,7 +11,7 @@ where programs are compared on further sets (`ExactResult.counts_integers`), not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log2
@@ -32,6 +32,7 @@ from hlotool.backends.field.trial import Trial
 from hlotool.coverage.records import DecisionRecord
 from hlotool.coverage.watches import OperandWatch
 from hlotool.findings.provenance import source_of
+from hlotool.findings.records import SourceRecord
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
@@ -117,6 +118,7 @@ class Watched(ReadingProbe):
         self._calls = CallGraph(module)
         self._watches: list[_Watch] = [_Watch(question, trial) for question in questions(self._calls)]
         self._by_instruction: dict[Instruction, list[_Watch]] = {}
+        self._sources: dict[Instruction, SourceRecord] = {}
         for watch in self._watches:
             self._by_instruction.setdefault(watch.decision.instruction, []).append(watch)
         self._resume()
@@ -190,9 +192,11 @@ class Watched(ReadingProbe):
                 self._of_reference, record, size, watch.was_asked, watch.question.of_sizes, watch.sizes
             )
 
-    def _source(self, instruction: Instruction) -> Any:
-        chain = [*reversed(list(self._calls.enclosing(instruction))), instruction]
-        return source_of(self._module, chain)
+    def _source(self, instruction: Instruction) -> SourceRecord:
+        if instruction not in self._sources:
+            chain = [*reversed(list(self._calls.enclosing(instruction))), instruction]
+            self._sources[instruction] = source_of(self._module, chain)
+        return self._sources[instruction]
 
     def _possible(self, watch: _Watch, never: Sequence[str]) -> list[str]:
         """Those of the sides that were not seen on which some arguments may lead."""
@@ -223,6 +227,10 @@ class Watched(ReadingProbe):
         return bool(sources) and all(s.opcode == "custom-call" for s in sources)
 
     @cached_property
+    def _unreachable(self) -> Mapping[Decision, frozenset[str]]:
+        return unreachable_outcomes(self._calls, [watch.decision for watch in self._watches])
+
+    @cached_property
     def _dependence(self) -> Dependence:
         return Dependence(self._calls)
 
@@ -232,7 +240,8 @@ class Watched(ReadingProbe):
 
     def _excluded(self, decision: Decision) -> Iterator[str]:
         """Outcomes that cannot be."""
-        yield from unreachable_outcomes(self._calls, [decision]).get(decision, ())
+        asked = replace(decision, kind=Kind.COMPARISON) if decision.instruction.opcode == "compare" else decision
+        yield from self._unreachable.get(asked, ())
         operands = decision.instruction.operands
         match decision.kind:
             case Kind.SIGN:
