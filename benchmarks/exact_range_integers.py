@@ -108,7 +108,7 @@ def integers(draw: random.Random, differs: bool) -> Pair:
             (lines_of(f" multiply({{x}}, #{power})"), lines_of(f" shift-left({{x}}, #{k})"), 2**31 - 1),
             (lines_of("u32 convert({x})", "u32 and({t0}, {t0})", "s32 convert({t1})"), lines_of(" copy({x})"), -1),
             (lines_of(f" and({{x}}, #{mask})"), lines_of(f" remainder({{x}}, #{power})", f" add({{t0}}, #{power})", f" remainder({{t1}}, #{power})"), -3),
-            (lines_of(" negate({x})", f" maximum({{t0}}, #{-big})", " negate({t1})"), lines_of(f" minimum({{x}}, #{big})"), big + 1),
+            (lines_of(" not({x})", f" maximum({{t0}}, #{-1 - big})", " not({t1})"), lines_of(f" minimum({{x}}, #{big})"), big + 1),
             (lines_of(" add({x}, #7)", " subtract({t0}, #7)"), lines_of(" copy({x})"), 2**31 - 1),
             (lines_of("pred compare({x}, #9), direction=GT", " select({t0}, #1, #0)"), lines_of("pred compare({x}, #10), direction=GE", " select({t0}, #1, #0)"), 9),
         ])
@@ -308,7 +308,7 @@ def length(draw: random.Random, differs: bool) -> Pair:
     if differs:
         other, at = draw.choice([(side("LE", 0, None), 1), (side("LT", 0, n - 1), n), (side("LT", 1, None), 2)])
     else:
-        other, at = draw.choice([(side("LT", 0, n), n + 2), (side("LE", -1, n), n)])
+        other, at = draw.choice([(side("LT", 0, n), n + 2), (side("LT", 0, n + 3), n)])
     return _pair("length", [plain, other], differs, [array(f"f32[{n}]", np.arange(1, n + 1)), array("s32[]", at)])
 
 

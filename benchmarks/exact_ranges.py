@@ -28,6 +28,7 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.dump.directory import open_dump
 from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.records import ProvedRecord
+from hlotool.replay.exact.sides import one_sided_text
 from hlotool.replay.exact.task import ProveTask, prove
 
 
@@ -74,6 +75,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=320)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true", help="print the texts of what is false")
+    parser.add_argument("--verbose", action="store_true", help="print why pairs are neither equal nor unequal")
     options = parser.parse_args()
     said: Counter[tuple[bool, str]] = Counter()
     by_family: Counter[tuple[str, str, bool]] = Counter()
@@ -99,6 +101,13 @@ def main() -> None:
             by_family[pair.family, record.relation, pair.differs] += 1
             is_false = record.relation == ("equal" if pair.differs else "unequal")
             is_false |= pair.is_special and record.relation == "unequal"
+            if options.verbose and record.relation in ("equal where", "refused"):
+                sides = [("first", one) for one in record.left_one_sided]
+                sides += [("second", one) for one in record.right_one_sided]
+                why = [one_sided_text(*side) for side in sides] or [leaf.reason for leaf in record.leaves]
+                print(number, pair.family, "differ" if pair.differs else "same", *why, sep="\n    ")
+            if options.verbose and spent > 5:
+                print(number, pair.family, f"{spent:.1f} s")
             if is_false:
                 false.append(f"{number} {pair.family}: {record.relation}")
                 if options.show:

@@ -66,7 +66,7 @@ def with_meeting_floats(
         number: of the point among its kind: 0 has nothing but zeros, 1 the same few words everywhere; even
             ones have the numbers in turn, odd ones arrays of any of these kinds.
         numbers: of `meeting_numbers`.
-        specials: a third of the elements is NaN or infinity.
+        specials: half of the elements are NaN or infinity.
     """
     arguments = []
     turn = 0
@@ -80,7 +80,7 @@ def with_meeting_floats(
                 place = max(0, number // 2 - 1) + turn
                 real = _elements(dims, own, kind, seed, place, numbers)
                 if specials:
-                    real = _with_specials(real, own)
+                    real = _with_specials(real, number + turn)
                 imaginary = _elements(dims, own + 1, kind, seed, place + 1, numbers)
                 parts.append(pair(real, imaginary) if shape.element_type.is_complex else real)
                 turn += 1
@@ -128,10 +128,11 @@ def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, nu
     return flat.reshape(dims)
 
 
-def _with_specials(words: Words, own: int) -> Words:
-    hashes = splitmix(np.arange(words.size, dtype=np.uint64) ^ np.uint64((own + 2) & (1 << 64) - 1)).reshape(words.shape)
-    chosen = np.array([w.NAN, w.INF, w.NEG_INF], np.uint64)[(hashes >> np.uint64(8)) % np.uint64(3)]
-    return np.where(hashes % np.uint64(3) == 0, chosen, words)
+def _with_specials(words: Words, turn: int) -> Words:
+    """Every second element is NaN or infinity, in turn."""
+    places = (np.arange(words.size) + turn).reshape(words.shape)
+    chosen = np.array([w.NAN, w.INF, w.NEG_INF], np.uint64)[places // 2 % 3]
+    return np.where(places % 2 == 0, chosen, words)
 
 
 def turns(module: Module, values: Sequence[Any], numbers: Words) -> int:

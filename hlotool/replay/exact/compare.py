@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import inf
 from typing import Any, Final
 
 from hlotool.backends.field.black_boxes import BlackBox
@@ -30,10 +31,12 @@ from hlotool.replay.exact.sides import Watched
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
-from hlotool.workers.work_limit import TooMuchWork
+from hlotool.workers.work_limit import TooMuchWork, spend, work_done, work_limit
 
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.
 _FOR_NUMBERS: Final = 0.2
+#: See `Options.point_work`.
+_POINTS: Final = 10
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -154,7 +157,7 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found = _at_points(*runners, trial, assumed, reference.module, options, least)
+        found = _at_points(*runners, trial, assumed, reference.module, options, least, watched)
         if not found:
             return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
         further = Further()
@@ -191,6 +194,7 @@ def _at_points(
     module: Module,
     options: Options,
     least: int,
+    watched: Sequence[Watched],
 ) -> list[list[LeafResult]]:
     """What every leaf is at each point; nothing where no points are found that serve.
 
@@ -203,11 +207,23 @@ def _at_points(
     missing = set(range(options.trials)) if _takes_integers(module) else set()
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
     inputs = InputGenerator(module)
+    end = inf if options.point_work is None else work_done() + _POINTS * options.point_work
     for number in range(tried):
+        if work_done() > end:
+            return found
+        forget = [program.remembered() for program in watched] if options.point_work is not None else []
         try:
             arguments = point_arguments(inputs, reference, options, number, trial.constants)
-            leaves = at_point(reference, tested, arguments, trial, options.seed + number, options.around)
-        except (BackendTimeout, TooMuchWork):
+            with work_limit(options.point_work or inf):
+                leaves = at_point(
+                    reference, tested, arguments, trial, options.seed + number, options.around
+                )
+        except (BackendTimeout, TooMuchWork) as error:
+            if options.point_work is not None and isinstance(error, TooMuchWork):
+                spend(0)  # raises again where somebody else's limit is reached
+                for one in forget:
+                    one()
+                continue
             if assumed.roots or len(found) < least:
                 raise
             return found
@@ -221,7 +237,7 @@ def _at_points(
         is_hopeless = number >= tried // 4 and 8 * len(found) < wanted
         if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
             break
-    return []
+    return found if options.point_work is not None else []
 
 
 def _further(
@@ -255,9 +271,8 @@ def _further(
         trial.watches_infinities = False
         if trial.has_infinities:
             return ()
-        alike = numbers().alike(arguments, trial)
         unequal = {leaf.index for leaf in leaves if leaf.relation is not Relation.EQUAL}
-        return () if unequal <= alike else leaves
+        return () if unequal <= numbers().compared(arguments, trial).alike else leaves
 
     further = on_other_sides(at, watched, options)
     unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)

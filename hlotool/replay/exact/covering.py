@@ -35,7 +35,7 @@ _MOST: Final = 48
 _FIRST: Final = 2
 _MOST_MEETINGS: Final = 64
 _FRUITLESS: Final = 4
-_SPECIALS: Final = 3
+_SPECIALS: Final = 6
 #: Work that they may be: of small programs they are all taken.
 _MEETING_WORK: Final = 0.01 * UNITS_PER_SECOND
 

@@ -8,8 +8,8 @@ with the numbers that stand for their words, in f64: where both return the same,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,17 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
-from hlotool.replay.exact.arguments import Options, Side, point_arguments
+from hlotool.replay.exact.arguments import Meeting, Options, Side, point_arguments
 from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.values.generate import InputGenerator
 from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 #: Ordinary points that are looked at besides the one that accuses.
 _OTHERS: Final = 2
+#: Those at which numbers meet, where they are all finite.
+_MEETINGS: Final = 16
 #: Work that it may be.
 _WORK: Final = 1.0 * UNITS_PER_SECOND
 _REASON: Final = "at the points that tell them apart both return the same numbers, in f64: the order of made-up sizes"
@@ -55,6 +58,19 @@ def _leaf(shape: ArrayShape, words: Any, trial: Trial) -> Any:
         return np.asarray(number).astype(dtype_of(kind))
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Leaves of both results.
+
+    Attributes:
+        alike: of which both are the same numbers, some of them finite.
+        different: of which they are not, and all are finite.
+    """
+
+    alike: set[ShapeIndex]
+    different: set[ShapeIndex]
+
+
 class OnNumbers:
     """Both programs in f64.
 
@@ -72,8 +88,8 @@ class OnNumbers:
         """Of the reference."""
         return self._runners[0]
 
-    def alike(self, arguments: Sequence[Any], trial: Trial) -> set[ShapeIndex]:
-        """The leaves of which both return the same numbers, some of which are finite.
+    def compared(self, arguments: Sequence[Any], trial: Trial) -> Compared:
+        """What both return at a point.
 
         Args:
             arguments: of the point where `trial` is: its words.
@@ -82,18 +98,25 @@ class OnNumbers:
         reference, tested = self._runners
         numbers = [_numbers(shape, value, trial) for shape, value in zip(reference.parameters, arguments)]
         with np.errstate(all="ignore"):
-            return self._alike(numbers)
+            return self._compared(numbers)
 
-    def _alike(self, arguments: Sequence[Any]) -> set[ShapeIndex]:
+    def _compared(self, arguments: Sequence[Any]) -> Compared:
         reference, tested = self._runners
         expected = reference.run(arguments).value
         actual = tested.run(arguments, expected).value
         left, right = flatten(reference.result, expected), flatten(tested.result, actual)
-        return {index for (index, _, one), (_, _, other) in zip(left, right) if _are_alike(one, other)}
+        found = [(index, _real(one), _real(other)) for (index, _, one), (_, _, other) in zip(left, right)]
+        return Compared(
+            {index for index, a, b in found if _are_alike(a, b)},
+            {index for index, a, b in found if _are_finite(a, b) and not _are_alike(a, b)},
+        )
 
 
-def _are_alike(one: Any, other: Any) -> bool:
-    a, b = _real(one), _real(other)
+def _are_finite(a: Floats, b: Floats) -> bool:
+    return a.shape == b.shape and bool(np.isfinite(a).all() and np.isfinite(b).all())
+
+
+def _are_alike(a: Floats, b: Floats) -> bool:
     if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return False
     finite = np.isfinite(a)
@@ -104,7 +127,7 @@ def _are_alike(one: Any, other: Any) -> bool:
     return bool((np.abs(a - b) <= near).all())
 
 
-def _real(value: Any) -> npt.NDArray[np.float64]:
+def _real(value: Any) -> Floats:
     array = np.asarray(value)
     if array.dtype.kind == "c":
         return np.ascontiguousarray(array).reshape(-1).view(np.float64)
@@ -135,7 +158,9 @@ def without_own_order(
             for point, number in _points(result, options, seeds):
                 trial.restart(point.seed + number, point.around)
                 arguments = point_arguments(inputs, programs.runner, point, number, trial.constants)
-                alike &= programs.alike(arguments, trial)
+                found = programs.compared(arguments, trial)
+                is_other = point.meeting is not None and point.meeting != result.meeting
+                alike -= found.different if is_other else {i for i in alike if i not in found.alike}
                 if not alike:
                     return result
     except HlotoolError as error:
@@ -155,6 +180,7 @@ def without_own_order(
 def _points(result: ExactResult, options: Options, seeds: Sequence[int]) -> list[tuple[Options, int]]:
     """The points that accuse, and some ordinary ones, as options and the number of the point."""
     ordinary = [(options, number) for number in range(_OTHERS)]
+    ordinary += [(replace(options, meeting=Meeting(2 * n)), 0) for n in range(_MEETINGS)]
     if result.around or result.meeting is not None:
         shown = replace(options, trials=1, around=result.around, meeting=result.meeting)
         return [*((replace(shown, seed=seed), 0) for seed in seeds), *ordinary]

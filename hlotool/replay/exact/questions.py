@@ -113,9 +113,18 @@ def _of_decision(decision: Decision) -> Iterator[Question]:
         yield from _of_comparison(decision, kind)
     elif decision.kind in (Kind.ORDER, Kind.TIES):
         yield from _of_ties(decision)
+    elif decision.kind is Kind.SELECTION and _is_asked_elsewhere(instruction.operands[0]):
+        return
     elif sides := _sides(decision, kind):
         of_sizes = kind.is_floating and decision.kind in _OF_SIZES
         yield Question(decision, sides, outcome_tests(decision), of_sizes)
+
+
+def _is_asked_elsewhere(pred: Instruction) -> bool:
+    """Whether it is what a comparison or the like says, all of it: that is a question of its own."""
+    while pred.opcode in ("bitcast", "broadcast", "copy", "not", "reshape", "transpose"):
+        (pred,) = pred.operands
+    return pred.opcode in ("and", "compare", "is-finite", "or")
 
 
 def _sides(decision: Decision, kind: ElementType) -> Sides:
