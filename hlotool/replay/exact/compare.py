@@ -36,7 +36,7 @@ from hlotool.workers.work_limit import TooMuchWork, spend, work_done, work_limit
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.
 _FOR_NUMBERS: Final = 0.2
 #: See `Options.point_work`.
-_POINTS: Final = 10
+_POINTS: Final = 5
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -272,7 +272,7 @@ def _further(
         if trial.has_infinities:
             return ()
         unequal = {leaf.index for leaf in leaves if leaf.relation is not Relation.EQUAL}
-        return () if unequal <= numbers().compared(arguments, trial).alike else leaves
+        return () if unequal <= numbers().compared(arguments, trial).near else leaves
 
     further = on_other_sides(at, watched, options)
     unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)

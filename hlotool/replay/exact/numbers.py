@@ -35,6 +35,8 @@ _OTHERS: Final = 2
 _MEETINGS: Final = 16
 #: Work that it may be.
 _WORK: Final = 1.0 * UNITS_PER_SECOND
+#: Relative difference that a few roundings of f32 constants make.
+_ROUNDED: Final = 2.0**-20
 _REASON: Final = "at the points that tell them apart both return the same numbers, in f64: the order of made-up sizes"
 
 
@@ -65,10 +67,12 @@ class Compared:
     Attributes:
         alike: of which both are the same numbers, some of them finite.
         different: of which they are not, and all are finite.
+        near: of which they are the same but for roundings of constants, which few elements may show.
     """
 
     alike: set[ShapeIndex]
     different: set[ShapeIndex]
+    near: set[ShapeIndex]
 
 
 class OnNumbers:
@@ -109,6 +113,7 @@ class OnNumbers:
         return Compared(
             {index for index, a, b in found if _are_alike(a, b)},
             {index for index, a, b in found if _are_finite(a, b) and not _are_alike(a, b)},
+            {index for index, a, b in found if _are_alike(a, b, _ROUNDED)},
         )
 
 
@@ -116,14 +121,14 @@ def _are_finite(a: Floats, b: Floats) -> bool:
     return a.shape == b.shape and bool(np.isfinite(a).all() and np.isfinite(b).all())
 
 
-def _are_alike(a: Floats, b: Floats) -> bool:
+def _are_alike(a: Floats, b: Floats, tolerance: float | None = None) -> bool:
     if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return False
     finite = np.isfinite(a)
     if not finite.any():
         return False
     a, b = a[finite], b[finite]
-    near = thresholds.SAME_FIT.value * (np.abs(a) + np.sqrt(np.mean(a**2)))
+    near = (tolerance or thresholds.SAME_FIT.value) * (np.abs(a) + np.sqrt(np.mean(a**2)))
     return bool((np.abs(a - b) <= near).all())
 
 

@@ -43,7 +43,7 @@ _MOST_EXTENTS: Final = 64
 #: Where loops count them: what a counter of 16 bits does not hold comes last, and may be too much work.
 _MOST_TRIPS: Final = 1 << 16
 #: Work that one set may be, beyond the least of several comparisons at ordinary points.
-_SET_WORK: Final = 0.15 * UNITS_PER_SECOND
+_SET_WORK: Final = 0.06 * UNITS_PER_SECOND
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
