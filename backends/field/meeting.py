@@ -7,21 +7,24 @@ themselves in sums and products (`fractions_of`), so that what is computed of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.hashing import key, splitmix, splitmix_of
 from hlotool.backends.field.held import pair
 from hlotool.backends.field.words import Words, word_of_hash
-from hlotool.ir.dtypes import Array
+from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.flatten import flatten, unflatten
 
 #: Constants that are looked at: so many that are nearest to 1.
@@ -34,28 +37,43 @@ _BESIDE: Final = 2.0**-22
 _DRAWN: Final = 3
 
 
-def meeting_numbers(constants: Constants) -> Words:
-    """The words of constants, of what lies between and beside them, and of simple numbers, each once.
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What arguments are made of, what tells most first: arrays of one dimension.
 
-    Their sizes become known to the order of the trial. What tells most comes first.
+    Attributes:
+        words: each once.
+        values: that they have.
     """
-    values = _sorted({abs(float(v)) for v in constants.values if v})
-    nearest = sorted(values, key=lambda v: abs(np.log2(v)))[:_CONSTANTS]
-    signed = _sorted({s * v for v in nearest for s in (1.0, -1.0)} | {0.0})
-    numbers = dict.fromkeys([0.0, *(v for v in signed if v)])
-    found: dict[int, None] = {int(constants.note(v)): None for v in numbers}
+
+    words: Words
+    values: npt.NDArray[np.float64]
+
+    def within(self, kind: ElementType) -> Words:
+        """The words of those that a float type holds."""
+        largest = float(ml_dtypes.finfo(dtype_of(kind.real_part)).max)  # type: ignore[no-untyped-call]
+        return self.words[np.abs(self.values) <= largest]
+
+
+def meeting_numbers(constants: Constants) -> Numbers:
+    """Constants, of what lies between and beside them, and of simple numbers, each once.
+
+    Their sizes become known to the order of the trial.
+    """
+    sizes = {abs(float(v)) for v in constants.values if v}
+    nearest = sorted(sizes, key=lambda v: (abs(np.log2(v)), v))[:_CONSTANTS]
+    signed = sorted({s * v for v in nearest for s in (1.0, -1.0)} | {0.0})
     between = [(a + b) / 2 for a, b in pairwise(signed)]
     beside = [v * (1 + d) for v in signed if v for d in (_BESIDE, -_BESIDE)]
-    found |= {int(constants.note(v)): None for v in (*between, *_PLAIN, *beside)}
-    return np.array(list(found), np.uint64)
-
-
-def _sorted(values: set[float]) -> list[float]:
-    return sorted(values)
+    numbers = [0.0, *(v for v in signed if v), *between, *_PLAIN, *beside]
+    found: dict[int, float] = {}
+    for value in numbers:
+        found.setdefault(int(constants.note(value)), value)
+    return Numbers(np.array(list(found), np.uint64), np.array(list(found.values())))
 
 
 def with_meeting_floats(
-    module: Module, values: Sequence[Any], seed: int, number: int, numbers: Words, specials: bool = False
+    module: Module, values: Sequence[Any], seed: int, number: int, numbers: Numbers, specials: bool = False
 ) -> tuple[Any, ...]:
     """Arguments of a program with few different words in place of their floats.
 
@@ -63,8 +81,8 @@ def with_meeting_floats(
         module: the program.
         values: one per entry parameter, as `with_drawn_floats` takes them.
         seed: of the trial.
-        number: of the point among its kind: 0 has nothing but zeros, 1 the same few words everywhere; even
-            ones have the numbers in turn, odd ones arrays of any of these kinds.
+        number: of the point among its kind: even ones have the numbers in turn, 1 has the same few words
+            everywhere, other odd ones have arrays of any kind.
         numbers: of `meeting_numbers`.
         specials: half of the elements are NaN or infinity.
     """
@@ -76,12 +94,12 @@ def with_meeting_floats(
             if isinstance(shape, ArrayShape) and shape.element_type.is_inexact:
                 own = key("meeting", seed, parameter.parameter_number or 0, index)
                 kind = _kind(number, own)
-                dims = np.shape(part)
-                place = max(0, number // 2 - 1) + turn
-                real = _elements(dims, own, kind, seed, place, numbers)
+                dims, few = np.shape(part), numbers.within(shape.element_type)
+                place = number // 2 + turn
+                real = _elements(dims, own, kind, seed, place, few)
                 if specials:
                     real = _with_specials(real, number + turn)
-                imaginary = _elements(dims, own + 1, kind, seed, place + 1, numbers)
+                imaginary = _elements(dims, own + 1, kind, seed, place + 1, few)
                 parts.append(pair(real, imaginary) if shape.element_type.is_complex else real)
                 turn += 1
             else:
@@ -91,17 +109,18 @@ def with_meeting_floats(
 
 
 #: What an array holds: nothing but 0, the numbers in turn, a few words that all arrays share, ones on a
-#: diagonal, ones, words of its own.
+#: diagonal, ones, words of its own. Not all of them are 0: that would hide what they decide.
 _ZERO, _TURN, _SHARED, _UNIT, _ONES, _OWN = range(6)
 _MIXED: Final = (_TURN, _TURN, _TURN, _SHARED, _ZERO, _UNIT, _ONES, _OWN)
 
 
 def _kind(number: int, own: int) -> int:
-    if number < 2:
-        return (_ZERO, _SHARED)[number]
+    own = splitmix_of(own & (1 << 64) - 1)
     if number % 2 == 0:
         return _TURN
-    return _MIXED[splitmix_of(own & (1 << 64) - 1) % len(_MIXED)]
+    if number == 1:
+        return _SHARED
+    return _MIXED[own % len(_MIXED)]
 
 
 def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, numbers: Words) -> Array:
@@ -135,7 +154,7 @@ def _with_specials(words: Words, turn: int) -> Words:
     return np.where(places % 2 == 0, chosen, words)
 
 
-def turns(module: Module, values: Sequence[Any], numbers: Words) -> int:
+def turns(module: Module, values: Sequence[Any], numbers: Numbers) -> int:
     """Points of numbers in turn until the largest array had them all."""
     sizes = [np.size(part) for p, v in zip(module.entry.parameters, values) for _, s, part in flatten(p.shape, v) if isinstance(s, ArrayShape) and s.element_type.is_inexact]
-    return -(-numbers.size // max([1, *sizes])) if sizes else 0
+    return -(-numbers.words.size // max([1, *sizes])) if sizes else 0

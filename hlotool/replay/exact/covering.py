@@ -153,12 +153,11 @@ def where_numbers_meet(
         if any(leaf.relation is not Relation.EQUAL for leaf in leaves):
             return Further([*found, leaves], 0.0, left, meeting)
         count = _count(left)
+        for one in forget:
+            one(bool(leaves))
         if leaves:
             found.append(leaves)
             left = one_sided(watched)
-        else:
-            for one in forget:
-                one()
         fruitless = fruitless + 1 if _count(left) == count else 0
     return Further(found, before.around, left)
 

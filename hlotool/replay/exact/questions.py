@@ -136,6 +136,8 @@ def _sides(decision: Decision, kind: ElementType) -> Sides:
             return {name: frozenset({outcome}) for outcome, name in names.items()}
         case Kind.FINITENESS:
             return {"true": frozenset({"finite"}), "false": frozenset({"infinite", "NaN"})}
+        case Kind.ALL_OR_ANY if decision.instruction.operands[0].array_shape.size == decision.instruction.array_shape.size:
+            return {}  # of one element each, which is asked elsewhere
         case Kind.BRANCH:
             wanted: Sequence[str] = decision.all_outcomes
         case Kind.CONVERSION:

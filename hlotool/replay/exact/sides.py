@@ -35,7 +35,7 @@ from hlotool.findings.provenance import source_of
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.replay.exact.questions import Question, questions
 
 #: What stands between a value and a comparison of it.
@@ -133,13 +133,21 @@ class Watched(ReadingProbe):
         """Whether a sort met equal keys that it may put in any order."""
         return any(watch.question.is_open and watch.seen for watch in self._watches)
 
-    def remembered(self) -> Callable[[], None]:
-        """What forgets all that is seen from now on."""
-        kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches]
+    def remembered(self) -> Callable[[bool], None]:
+        """What forgets all that is seen from now on, or what is seen for the first time, if that counts.
 
-        def forget() -> None:
+        A zero may hide what a tie decided, and hardly twice.
+        """
+        kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches if not watch.is_done]
+
+        def forget(counts: bool) -> None:
             for watch, seen, was_asked in kept:
-                watch.go_back(seen, was_asked)
+                if counts:
+                    new, was_asked = watch.seen - seen, watch.was_asked
+                    seen |= new & watch.seen_before
+                    watch.seen_before |= new
+                if seen != watch.seen or was_asked != watch.was_asked:
+                    watch.go_back(seen, was_asked)
             self._resume()
 
         return forget
@@ -203,6 +211,8 @@ class Watched(ReadingProbe):
         decision = watch.decision
         if not never or self._is_settled(decision):
             return []
+        if decision.kind is Kind.START_INDEX and not self._takes_integers:
+            return []  # such positions are the program's own: it has no other ones
         excluded = set(self._excluded(decision))
         return [name for name in never if not watch.question.sides[name] <= excluded]
 
@@ -225,6 +235,11 @@ class Watched(ReadingProbe):
         while sources and all(s.opcode in _MOVES for s in sources):
             sources = {part for s in sources for part, _ in computed_by(s.operands[0], self._calls)}
         return bool(sources) and all(s.opcode == "custom-call" for s in sources)
+
+    @cached_property
+    def _takes_integers(self) -> bool:
+        shapes = [shape for p in self._module.entry.parameters for shape in array_shapes(p.shape)]
+        return any(shape.element_type.is_integer for shape in shapes)
 
     @cached_property
     def _unreachable(self) -> Mapping[Decision, frozenset[str]]:
@@ -280,11 +295,13 @@ class _Watch(OperandWatch):
 
     Attributes:
         was_asked: the program came to it.
+        seen_before: outcomes that one point had at which numbers meet.
         is_settled: nothing about it is open.
     """
 
     def __init__(self, question: Question, trial: Trial) -> None:
         self.seen: set[str] = set()
+        self.seen_before: set[str] = set()
         self.was_asked = self.is_settled = False
         self.question, self.decision = question, question.decision
         super().__init__(question.decision, self.seen, [])
