@@ -72,6 +72,21 @@ class Constants:
         return self._known
 
     @property
+    def values(self) -> frozenset[float]:
+        """The finite values of the small constants of both programs."""
+        return frozenset(self._values)
+
+    def note(self, value: float) -> Words:
+        """The word of a number that the order of numbers is to know: a constant's, or the number as it is."""
+        if value == 0 or value in self._values or -value in self._values:
+            return self._read(value).word
+        word = dyadic(np.array(value))
+        if int(word) not in self._exact:
+            self._note_size(self._exact, word, value)
+            self._known = None
+        return word
+
+    @property
     def readings(self) -> Mapping[float, Reading]:
         """What was read so far, by value: what a report lists."""
         return self._readings

@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Signs
 from hlotool.backends.base import Probe, ReadingProbe, Value
 from hlotool.backends.field import rules
 from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.held import residues
+from hlotool.backends.field.held import is_float, residues
 from hlotool.backends.field.lowering import FieldLowering, LogicalFieldLowering
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.words import INF, NAN, NEG_INF
 from hlotool.backends.numpy.executables import execute, execute_devices
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
@@ -115,7 +118,7 @@ class FieldBackend:
 
     def watch(self, probe: Probe | None) -> Probe | None:
         """A probe that ends a run that is late."""
-        deadline = self._deadline
+        deadline, trial = self._deadline, self.trial
         if deadline is None:
             return probe
         limit: float = deadline
@@ -125,10 +128,20 @@ class FieldBackend:
                 raise BackendTimeout(
                     NAME, f"the time limit is over, at {instruction.opcode} %{instruction.name}"
                 )
+            if trial.watches_infinities and not trial.has_infinities:
+                trial.has_infinities = _has_infinities(instruction, value)
             if probe is not None:
                 probe(instruction, value)
 
         return watch
+
+
+def _has_infinities(instruction: Instruction, value: Value) -> bool:
+    """Whether a value that is no constant, nor a copy of one, has words that stand for no real number."""
+    if not is_float(instruction.shape) or instruction.opcode in ("constant", "broadcast", "parameter"):
+        return False
+    words = np.asarray(value)
+    return bool(np.any((words == INF) | (words == NEG_INF) | (words == NAN)))
 
 
 class FieldExecutable:

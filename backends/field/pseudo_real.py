@@ -5,7 +5,9 @@ every word has a pseudo-real value: a constant of either program and a small fra
 magnitude hashed from {x, -x}, with the sign of the quadratic character. Hence kappa(-x) = -kappa(x), squares
 are positive, and the sign of a product is that of its factors. It does not obey: x < y implies x + z < y + z.
 
-The words of a trial are ordered by kappa, and equal ones by their bits: a total order.
+The words of a trial are ordered by kappa, and equal ones by their bits: a total order. Where a program looks
+at the bits of floats, those have no more digits than its type, and of 20,000 f32 two may be alike: values are
+cut off so far, and for comparisons and sorts equal ones are a tie, as their bits are.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ from hlotool.backends.field.words import INF, NAN, NEG_INF, P, negate
 
 Floats = npt.NDArray[np.float64]
 
+#: Binary digits of an f64 after the first.
+F64_DIGITS: Final = 52
+_ALL: Final = (1 << 64) - 1
 #: Integers up to this size are recognised before anything else is tried.
 _SMALL: Final = 1 << 24
 _HALF: Final = np.uint64(32)
@@ -62,12 +67,22 @@ class Kappa:
         seed: of the trial.
         known: asked for the values of the constants of both programs; they may become more.
         around: binary logarithm of the sizes in the middle of those of unknown words.
+        digits: binary digits of the values of unknown words, after the first.
+
+    Attributes:
+        has_ties: different words may have one value, and are a tie then.
     """
 
     def __init__(
-        self, seed: int, known: Callable[[], Known] = lambda: NOTHING_KNOWN, around: float = 0.0
+        self,
+        seed: int,
+        known: Callable[[], Known] = lambda: NOTHING_KNOWN,
+        around: float = 0.0,
+        digits: int = F64_DIGITS,
     ) -> None:
         self._around = around
+        self._cut = np.uint64(-1 << (F64_DIGITS - digits) & _ALL)
+        self.has_ties = digits < F64_DIGITS
         self._salt = np.array(key("kappa", seed), np.uint64)
         self._get_known = known
         self._known = NOTHING_KNOWN
@@ -85,7 +100,22 @@ class Kappa:
     def _values(self, words: Words) -> Floats:
         """The values of an array of one dimension, computed."""
         salt, known, around = self._salt, self._known, self._around
-        return by_blocks(lambda part: _kappa(part, salt, known, around), np.float64, words)
+        found = by_blocks(lambda part: _kappa(part, salt, known, around), np.float64, words)
+        if self.has_ties:
+            bits = found.view(np.uint64)
+            bits &= np.where(np.isfinite(found), self._cut, np.uint64(_ALL))
+        return found
+
+    def places(self, words: Words) -> npt.NDArray[np.int64]:
+        """Numbers in whose order the words stand, of the dimensions of `words`; those of a tie are equal."""
+        if not self.has_ties:
+            return self.ranks(words)[0]
+        values = self(np.ascontiguousarray(words).reshape(-1))
+        return np.unique(values, return_inverse=True)[1].reshape(words.shape).astype(np.int64)
+
+    def tied(self, a: Words, b: Words) -> npt.NDArray[np.bool_]:
+        """Where neither is larger: equal values, of different words where `has_ties`."""
+        return np.asarray(self(a) == self(b)) if self.has_ties else np.asarray((a >> _HALF) == (b >> _HALF))
 
     def ranks(self, words: Words) -> tuple[npt.NDArray[np.int64], Words]:
         """Numbers in whose order the words stand, and the words by rank.

@@ -17,7 +17,7 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.exponential import Exponential
 from hlotool.backends.field.opaque import even, odd, opaque
-from hlotool.backends.field.pseudo_real import Kappa
+from hlotool.backends.field.pseudo_real import F64_DIGITS, Kappa
 from hlotool.backends.field.words import Words
 from hlotool.ir.dtypes import Array
 
@@ -51,6 +51,9 @@ class Trial:
         imaginary_roots: of them, those of numbers that are no squares. What is under a root in a program that
             makes sense is not negative, but one of two sums in the field is: then √x √x = -x.
         half: in which residue results are compared: 0 for P, where exp has laws, 1 for Q, where log has.
+        digits: binary digits after the first that sizes have, where a program looks at the bits of floats.
+        watches_infinities: whether `has_infinities` is looked for, in all that instructions return.
+        has_infinities: an infinity or NaN was computed at this point: it is none of real numbers.
         exponential: exp and its inverse.
         kappa: sizes, and the order of numbers.
     """
@@ -61,6 +64,9 @@ class Trial:
     nests_exp: bool = True
     half: int = 0
     watches_roots: bool = False
+    digits: int = F64_DIGITS
+    watches_infinities: bool = False
+    has_infinities: bool = field(default=False, init=False)
     roots: int = field(init=False)
     imaginary_roots: int = field(init=False)
     exponential: Exponential = field(init=False)
@@ -78,7 +84,8 @@ class Trial:
         """
         self.seed = seed
         self.exponential = Exponential(seed, self.remembers_exp, self.nests_exp)
-        self.kappa = Kappa(seed, lambda: self.constants.known, around)
+        self.kappa = Kappa(seed, lambda: self.constants.known, around, self.digits)
+        self.has_infinities = False
         self.roots = self.imaginary_roots = 0
 
     # -- functions
@@ -187,6 +194,7 @@ class Trial:
             return _ANSWERS[direction](~same & (known is Order.AT_MOST), same)
         a_nan, b_nan = a == w.NAN, b == w.NAN
         less = self.kappa.less(a, b)
+        same = same | self.kappa.tied(a, b) if self.kappa.has_ties else same
         if is_total:
             return _ANSWERS[direction](np.where(a_nan | b_nan, b_nan & ~a_nan, less), same)
         return np.asarray(_ANSWERS[direction](less, same) & ~(a_nan | b_nan))

@@ -58,7 +58,7 @@ class OperandWatch:
     """
 
     def __init__(self, decision: Decision, seen: set[str], wanted: Sequence[str]) -> None:
-        tests = outcome_tests(decision)
+        tests = outcome_tests(decision) if wanted else {}
         self._seen = seen
         self._open = [(outcome, tests[outcome]) for outcome in wanted]
         self._is_of_numbers = decision.kind in _OF_NUMBERS and all(

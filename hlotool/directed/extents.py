@@ -10,12 +10,14 @@ from typing import Final
 
 import numpy as np
 
+from hlotool.analysis.interval import Interval
 from hlotool.backends.base import Value
 from hlotool.directed.leaves import Leaf, leaves_of, with_chosen
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
+from hlotool.values.demand_rules import TRIP_COUNT
 
 #: What no type or mask cuts off, and what one more bit is needed for; the sizes of counters come first.
 _EXTENTS: Final = (0, -1, 1, 2, 127, 128, 255, 256, -128, -129, 1000, 32767, 32768, 65535, 65536)
@@ -28,16 +30,21 @@ _MIXED: Final = 3
 _STEP: Final = 0x9E3779B1
 
 
-def extent_sets(modules: Sequence[Module], plain: Sequence[Value]) -> Iterator[InputSet]:
+def extent_sets(
+    modules: Sequence[Module], plain: Sequence[Value], most: int | None = None
+) -> Iterator[InputSet]:
     """A set for each such number in each scalar integer, small ones first, and some for the arrays.
 
-    What a program requires is kept: divisors, loops that end, indices that are declared sorted.
+    What a program requires is kept: divisors, indices that are declared sorted; but loops may take so long
+    that only a limit of work ends them.
 
     Args:
         modules: for one device each, with the same parameters; the first one's uses decide what is required.
         plain: the plain arguments.
+        most: the largest size of a number; None for any.
     """
-    module, numbers = modules[0], _numbers(modules)
+    module = modules[0]
+    numbers = [number for number in _numbers(modules) if most is None or abs(number) <= most]
     leaves = [leaf for leaf in leaves_of(module, plain) if _is_open(leaf)]
     arrays = [leaf for leaf in leaves if leaf.plain.size > 1]
     for turn in range(_MIXED if arrays else 0):
@@ -84,9 +91,10 @@ def _is_open(leaf: Leaf) -> bool:
 
 
 def _fitting(leaf: Leaf, numbers: Sequence[int]) -> list[int]:
-    """Those that the type holds and the program allows."""
+    """Those that the type holds and the program allows; of counts of steps all, whatever work they are."""
     low, high = integer_limits(leaf.element_type)
-    required = leaf.as_required.bounds
+    counts = any(purpose.startswith(TRIP_COUNT) for purpose in leaf.required.purposes)
+    required = Interval(low, high) if counts else leaf.as_required.bounds
     return [
         n for n in numbers if low <= n <= high and required.low <= n <= required.high and n != required.avoid
     ]

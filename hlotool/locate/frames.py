@@ -212,6 +212,11 @@ def made(use: Node) -> Node:
     return resolve(use.frame, use.instruction, use.index)
 
 
+def is_made_there(node: Node) -> bool:
+    """Whether an instruction computed its value, and did not only hand it on: `made` would return it."""
+    return _step(node.frame, node.instruction, node.index) is None
+
+
 def chain(use: Node) -> Iterator[Node]:
     """The instructions that hand a value on, from the reader's side, and at last the one that computed it."""
     step: Node | None = use

@@ -23,8 +23,8 @@ from hlotool.locate.frames import (
     Spread,
     all_frames,
     calls_around,
+    is_made_there,
     iteration_of,
-    made,
     same_place,
 )
 from hlotool.locate.store import Sample
@@ -365,7 +365,7 @@ def _nodes(entry: Frame) -> Iterator[Node]:
         constants = [i for i in frame.computation.instructions if i.literal is not None]
         for instruction in dict.fromkeys((*constants, *frame.values)):
             arrays = (index for index, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
-            yield from (node for index in arrays if made(node := Node(frame, instruction, index)) == node)
+            yield from (node for index in arrays if is_made_there(node := Node(frame, instruction, index)))
 
 
 def _name(node: Node) -> _Name:

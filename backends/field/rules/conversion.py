@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hlotool.backends.field import words as w
@@ -20,6 +21,7 @@ from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import embedded
 from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.registry import RULES, Kernel
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.numerics.retyping import retyped_shape, to_f64
@@ -89,6 +91,7 @@ def bitcast_convert(instruction: Instruction, lowering: FieldLowering) -> Kernel
         constants = lowering.constants
         return lambda bits: constants.words_of_bits(reinterpreted(bits))
     trial, rounded = lowering.trial, converter(ElementType.F64, old)
+    trial.digits = min(trial.digits, int(ml_dtypes.finfo(dtype_of(old)).nmant))  # type: ignore[no-untyped-call]
     return lambda x: reinterpreted(np.asarray(rounded(trial.kappa(x))))
 
 

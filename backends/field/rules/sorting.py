@@ -63,7 +63,7 @@ def _ranks(trial: Trial, key: SortKey, values: Array) -> Array:
     """See `SortKey.ranks`."""
     if not key.value.element_type.is_floating:
         return key.ranks(values)
-    numbers, _ = trial.kappa.ranks(values)
+    numbers = trial.kappa.places(values)
     return ~numbers if key.descending else numbers
 
 
@@ -92,7 +92,7 @@ def topk_call(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 def _top(trial: Trial, k: int, largest: bool) -> Kernel:
     def kernel(operand: Words) -> tuple[Array, Array]:
-        numbers, _ = trial.kappa.ranks(operand)
+        numbers = trial.kappa.places(operand)
         order = stable_order([~numbers if largest else numbers])[..., :k]
         return take_along_last(operand, order), order.astype(np.int32)
 

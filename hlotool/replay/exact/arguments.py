@@ -9,7 +9,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from hlotool.backends.base import Backend
+from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.drawing import with_drawn_floats
+from hlotool.backends.field.meeting import meeting_numbers, with_meeting_floats
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.replay.devices.arguments import arguments_by_part, device_arguments
@@ -30,6 +32,19 @@ class Side(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Meeting:
+    """A point at which numbers meet (`backends.field.meeting`).
+
+    Attributes:
+        number: of the point.
+        specials: some of its numbers are NaN and infinity.
+    """
+
+    number: int
+    specials: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How two programs are compared.
 
@@ -42,6 +57,10 @@ class Options:
             where each device has its own, a tuple for each device.
         around: binary logarithm of the sizes that numbers have at the points, up to a factor of 2^8.
         covers: decisions that went one way get further points, on their other sides.
+        meets: those get points at which numbers meet, too, and what decides by ties and NaN is asked.
+        point_work: units of work that a point may be, and all of them five times as much: more of them are left
+            out; None for no limit.
+        meeting: what kind of such a point this one is; None for ordinary ones.
     """
 
     trials: int = 2
@@ -51,20 +70,39 @@ class Options:
     most_points: int | None = None
     around: float = 0.0
     covers: bool = True
+    meets: bool = False
+    point_work: float | None = None
+    meeting: Meeting | None = None
 
 
-def point_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+def point_arguments(
+    inputs: InputGenerator, runner: Runner, options: Options, number: int, constants: Constants | None = None
+) -> Sequence[Any]:
     """What both programs are given at one point: one value per parameter, or a tuple for each device.
 
     Devices that hold the same part of a parameter get the same words.
+
+    Args:
+        inputs: of the reference.
+        runner: of the reference.
+        options: of the comparison.
+        number: of the point.
+        constants: of the trial, which points need at which numbers meet.
     """
     module, seed = inputs.module, options.seed + number
     numbers = number_arguments(inputs, runner, options, number)
+
+    def words(values: Sequence[Any], seed: int) -> tuple[Any, ...]:
+        meeting = options.meeting
+        if meeting is None:
+            return with_drawn_floats(module, values, seed)
+        assert constants is not None
+        few = meeting_numbers(constants)
+        return with_meeting_floats(module, values, seed, meeting.number, few, meeting.specials)
+
     if runner.copies == 1:
-        return with_drawn_floats(module, numbers, seed)
-    return arguments_by_part(
-        module, lambda device, part: with_drawn_floats(module, numbers[device], seed + part)
-    )
+        return words(numbers, seed)
+    return arguments_by_part(module, lambda device, part: words(numbers[device], seed + part))
 
 
 def number_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
 from typing import Any, Final
 
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.executable import FieldBackend
+from hlotool.backends.field.meeting import meeting_numbers, turns
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
@@ -17,9 +20,10 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
-from hlotool.replay.exact.arguments import Options, Side, point_arguments
-from hlotool.replay.exact.covering import Further, on_other_sides, one_sided
+from hlotool.replay.exact.arguments import Options, Side, number_arguments, point_arguments
+from hlotool.replay.exact.covering import Further, on_other_sides, one_sided, where_numbers_meet
 from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.numbers import OnNumbers, without_own_order
 from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
@@ -27,10 +31,12 @@ from hlotool.replay.exact.sides import Watched
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
-from hlotool.workers.work_limit import TooMuchWork
+from hlotool.workers.work_limit import TooMuchWork, spend, work_done, work_limit
 
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.
 _FOR_NUMBERS: Final = 0.2
+#: See `Options.point_work`.
+_POINTS: Final = 5
 
 
 def compare(reference: Side, tested: Side, options: Options | None = None) -> ExactResult:
@@ -45,7 +51,8 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
     least, for_roots = options.trials, with_points(options, reference.module, tested.module, integers=False)
     options = with_points(options, reference.module, tested.module)
     first, *others = attempts(reference.module, tested.module)
-    result = _attempt(reference, tested, options, least, deadline, first)
+    own = trial_of(reference.module, tested.module, first)
+    result = _attempt(reference, tested, options, least, deadline, first, own)
     doubt = ""
     for assumed in others:
         if result.is_equal or result.refused or result.structural:
@@ -59,6 +66,8 @@ def compare(reference: Side, tested: Side, options: Options | None = None) -> Ex
         doubt = further.refused if assumed.roots else ""
         result = _united(result, further)
     result = excused(reference, tested, result, options, end, doubt)
+    if result.relation is Relation.UNEQUAL and result.decides_by_floats:
+        result = without_own_order(reference, tested, result, options, own)
     return replace(result, seconds=time.monotonic() - began)
 
 
@@ -130,10 +139,16 @@ def attempts(*modules: Module) -> Iterator[Assumed]:
 
 
 def _attempt(
-    reference: Side, tested: Side, options: Options, least: int, deadline: float, assumed: Assumed
+    reference: Side,
+    tested: Side,
+    options: Options,
+    least: int,
+    deadline: float,
+    assumed: Assumed,
+    trial: Trial | None = None,
 ) -> ExactResult:
     """What is found at the options' points, or at as many as there is time for, but at `least` so many."""
-    trial = trial_of(reference.module, tested.module, assumed)
+    trial = trial or trial_of(reference.module, tested.module, assumed)
     watched: list[Watched] = []
 
     def watching(module: Module, is_reference: bool) -> Watched:
@@ -147,12 +162,13 @@ def _attempt(
             return ExactResult(structural=difference)
         if assumed.inequalities and not engine.laws:
             return ExactResult(refused="no inequality is known")
-        found = _at_points(*runners, trial, assumed, reference.module, options, least)
+        found = _at_points(*runners, trial, assumed, reference.module, options, least, watched)
         if not found:
             return ExactResult(refused=f"{trial.roots} roots: at no point all that is under them is a square")
-        further = Further([], options.around, ())
+        further = Further()
         if all(leaf.relation is Relation.EQUAL for leaves in found for leaf in leaves):
-            further = _further(*runners, trial, reference.module, options, watched, assumed)
+            numbers = cache(lambda: OnNumbers(reference, tested))
+            further = _further(*runners, trial, reference.module, options, watched, assumed, numbers)
     except HlotoolError as error:
         if isinstance(error, BackendFailed) and error.here:
             raise
@@ -170,6 +186,8 @@ def _attempt(
         boxes=boxes,
         one_sided=further.one_sided,
         around=further.around,
+        meeting=further.meeting,
+        decides_by_floats=any(program.asks_of_floats for program in watched),
     )
 
 
@@ -181,6 +199,7 @@ def _at_points(
     module: Module,
     options: Options,
     least: int,
+    watched: Sequence[Watched],
 ) -> list[list[LeafResult]]:
     """What every leaf is at each point; nothing where no points are found that serve.
 
@@ -193,11 +212,23 @@ def _at_points(
     missing = set(range(options.trials)) if _takes_integers(module) else set()
     tried = int(thresholds.POINTS_FOR_ROOTS.value) if assumed.roots else wanted
     inputs = InputGenerator(module)
+    end = inf if options.point_work is None else work_done() + _POINTS * options.point_work
     for number in range(tried):
+        if work_done() > end:
+            return found
+        forget = [program.remembered() for program in watched] if options.point_work is not None else []
         try:
-            arguments = point_arguments(inputs, reference, options, number)
-            leaves = at_point(reference, tested, arguments, trial, options.seed + number, options.around)
-        except (BackendTimeout, TooMuchWork):
+            arguments = point_arguments(inputs, reference, options, number, trial.constants)
+            with work_limit(options.point_work or inf):
+                leaves = at_point(
+                    reference, tested, arguments, trial, options.seed + number, options.around
+                )
+        except (BackendTimeout, TooMuchWork) as error:
+            if options.point_work is not None and isinstance(error, TooMuchWork):
+                spend(0)  # raises again where somebody else's limit is reached
+                for one in forget:
+                    one(False)
+                continue
             if assumed.roots or len(found) < least:
                 raise
             return found
@@ -211,7 +242,7 @@ def _at_points(
         is_hopeless = number >= tried // 4 and 8 * len(found) < wanted
         if trial.roots > thresholds.ROOTS.value or (assumed.roots and is_hopeless):
             break
-    return []
+    return found if options.point_work is not None else []
 
 
 def _further(
@@ -222,20 +253,40 @@ def _further(
     options: Options,
     watched: Sequence[Watched],
     assumed: Assumed,
+    numbers: Callable[[], OnNumbers],
 ) -> Further:
     """What points on the other sides of decisions show of programs that are equal so far.
 
     There are none where all that is under a root has to be a square: such points are searched for elsewhere.
     """
     if not options.covers or assumed.roots:
-        return Further([], options.around, one_sided(watched))
+        return Further(one_sided=one_sided(watched))
     inputs = InputGenerator(module)
 
     def at(point: Options) -> Sequence[LeafResult]:
-        arguments = point_arguments(inputs, reference, point, 0)
-        return at_point(reference, tested, arguments, trial, point.seed, point.around)
+        arguments = point_arguments(inputs, reference, point, 0, trial.constants)
+        leaves = at_point(reference, tested, arguments, trial, point.seed, point.around)
+        if point.meeting is None or all(leaf.relation is Relation.EQUAL for leaf in leaves):
+            return leaves
+        if point.meeting.specials or any(program.leaves_order_open for program in watched):
+            return ()  # a sort says nothing of the order that it leaves open
+        # Real numbers say nothing of x / 0, and words nothing that numbers do not show.
+        trial.watches_infinities = True
+        at_point(reference, tested, arguments, trial, point.seed, point.around)
+        trial.watches_infinities = False
+        if trial.has_infinities:
+            return ()
+        unequal = {leaf.index for leaf in leaves if leaf.relation is not Relation.EQUAL}
+        return () if unequal <= numbers().compared(arguments, trial).near else leaves
 
-    return on_other_sides(at, watched, options)
+    further = on_other_sides(at, watched, options)
+    unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)
+    if unequal or not options.meets:
+        return further
+    arguments = number_arguments(inputs, reference, options, 0)
+    devices = [arguments] if reference.copies == 1 else arguments
+    count = turns(module, devices[0], meeting_numbers(trial.constants))
+    return where_numbers_meet(at, watched, options, further, count)
 
 
 def _takes_integers(module: Module) -> bool:

@@ -120,6 +120,7 @@ def _differing(
     runners = reference.compiled_by(engine), tested.compiled_by(engine)
     if assumed.inequalities and not engine.laws:
         return None
-    arguments = point_arguments(InputGenerator(reference.module), runners[0], options, number)
+    inputs = InputGenerator(reference.module)
+    arguments = point_arguments(inputs, runners[0], options, number, trial.constants)
     leaves = at_point(*runners, arguments, trial, options.seed + number, options.around)
     return [leaf.index for leaf in leaves if leaf.relation is Relation.UNEQUAL]

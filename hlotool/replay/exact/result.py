@@ -10,6 +10,7 @@ from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.residues import P
 from hlotool.ir.types import ShapeIndex
 from hlotool.numerics import thresholds
+from hlotool.replay.exact.arguments import Meeting
 from hlotool.replay.exact.sides import OneSided
 
 
@@ -79,7 +80,9 @@ class ExactResult:
         one_sided: decisions of either program that never went one of their ways, those that were not asked at
             all among them.
         counts_integers: integers were sampled widely enough for their decisions to count.
+        decides_by_floats: in one of the programs something depends on the order of floats.
         around: of the point that shows them to be unequal, see `Options`.
+        meeting: likewise.
         seconds: that it took.
     """
 
@@ -92,7 +95,9 @@ class ExactResult:
     boxes: tuple[Sequence[BlackBox], Sequence[BlackBox]] = field(default=((), ()))
     one_sided: Sequence[OneSided] = ()
     counts_integers: bool = False
+    decides_by_floats: bool = False
     around: float = 0.0
+    meeting: Meeting | None = None
     seconds: float = 0.0
 
     @property
@@ -111,7 +116,7 @@ class ExactResult:
 
         A decision that was not asked stands behind another one that is one-sided.
         """
-        return [s for s in self.one_sided if s.was_asked and (s.is_of_floats or self.counts_integers)]
+        return [s for s in self.one_sided if s.was_asked and (s.of_sizes or self.counts_integers)]
 
     @property
     def is_equal(self) -> bool:

@@ -40,6 +40,10 @@ _FACTOR: Final = 1.0
 _LEAST: Final = 0.5 * UNITS_PER_SECOND
 #: Sets of integers where widths end.
 _MOST_EXTENTS: Final = 64
+#: Where loops count them: what a counter of 16 bits does not hold comes last, and may be too much work.
+_MOST_TRIPS: Final = 1 << 16
+#: Work that one set may be, beyond the least of several comparisons at ordinary points.
+_SET_WORK: Final = 0.06 * UNITS_PER_SECOND
 #: The share of the time that is left that each of the steps may take.
 _SHARE: Final = 0.25
 
@@ -74,6 +78,7 @@ def on_further_sets(
         work: units that it was.
     """
     result = replace(result, counts_integers=True)
+    options = replace(options, point_work=max(_SET_WORK, work))
     end = time.monotonic() + options.time_limit - result.seconds
     limits = Limits(Allowed(_LEAST + _FACTOR * work, _SHARE * (end - time.monotonic())))
     sets = list(_others(reference, max(1, result.trials), options, limits))
@@ -97,10 +102,12 @@ def _on_sets(
     if together.is_equal:
         seconds = result.seconds + together.seconds
         sides = both(result.one_sided, together.one_sided)
-        return Sampled(replace(result, seconds=seconds, one_sided=sides), len(sets))
+        return Sampled(replace(result, seconds=seconds, one_sided=sides), together.trials)
     # One of them shows it, or cannot be evaluated, which says nothing of the others.
     count = 0
-    for number, one in enumerate(sets):
+    shown = [leaf.witness.seed - options.seed for leaf in together.leaves if leaf.witness is not None]
+    for number in dict.fromkeys([*(n for n in shown if 0 <= n < len(sets)), *range(len(sets))]):
+        one = sets[number]
         left = end - time.monotonic()
         if left <= 0:
             break
@@ -117,14 +124,15 @@ def _on_sets(
 def _extents(reference: Program, tested: Side, options: Options) -> list[InputSet]:
     """Sets of integers where widths and signs end, small ones first.
 
-    There are none for devices with arguments of their own, nor where arguments decide how often a loop goes
-    round: a number that is no count of steps to the program may make it run for ever.
+    There are none for devices with arguments of their own. Where arguments decide how often a loop goes
+    round, numbers are no larger than what is counted in a moment.
     """
     modules = (reference.module, tested.module)
-    if reference.runner.copies > 1 or any(map(_has_open_loops, modules)):
+    if reference.runner.copies > 1:
         return []
     plain = number_arguments(InputGenerator(reference.module), reference.runner, options, 0)
-    return list(islice(extent_sets(modules, plain), _MOST_EXTENTS))
+    most = _MOST_TRIPS if any(map(_has_open_loops, modules)) else None
+    return list(islice(extent_sets(modules, plain, most), _MOST_EXTENTS))
 
 
 def _has_open_loops(module: Module) -> bool:
@@ -136,7 +144,14 @@ def _options(options: Options, sets: Sequence[InputSet], seed: int, seconds: flo
     count = len(sets)
     given = [one.values for one in sets]
     return replace(
-        options, trials=count, most_points=count, seed=seed, time_limit=seconds, given=given, covers=False
+        options,
+        trials=count,
+        most_points=count,
+        seed=seed,
+        time_limit=seconds,
+        given=given,
+        covers=False,
+        point_work=options.point_work,
     )
 
 

@@ -1,12 +1,12 @@
 """Decisions of a program that went the same way at all points: their other side was not compared.
 
 A field decides by made-up sizes (`backends.field.pseudo_real`), which lie between 2^-8 and 2^8: `x > 1e30`
-is false for all of them, and `select(x > 1e30, 0, x)` looks like x. So comparisons, clamps, extrema and signs
-are watched while both programs are evaluated. Those whose other side is impossible, as ranges, signs or the
-types say, or which depend on no argument, are no news.
+is false for all of them, and `select(x > 1e30, 0, x)` looks like x. So what a program asks of its values
+(`questions`) is watched while both programs are evaluated. Sides that are impossible, as ranges, signs or the
+types say, or that depend on no argument, are no news.
 
-NaN and infinity are no real numbers: that nothing was infinite is not reported. Ties of floats are single
-points; where `==` never held, that is.
+Equal numbers are single points, NaN and infinity are none of real numbers: whether those occurred counts
+where programs are compared on further sets (`ExactResult.counts_integers`), not for a judge of rounding.
 """
 
 from __future__ import annotations
@@ -15,44 +15,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log2
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import ml_dtypes
 import msgspec
 import numpy as np
 
 from hlotool.analysis.calls import CallGraph
-from hlotool.analysis.decisions import Decision, Kind, decisions
+from hlotool.analysis.decisions import Decision, Kind
 from hlotool.analysis.dependence import Dependence
 from hlotool.analysis.flow import computed_by
 from hlotool.analysis.signs import Order, Signs
 from hlotool.analysis.unreachable import unreachable_outcomes
 from hlotool.backends.base import ReadingProbe, ResultReader, Value
 from hlotool.backends.field.trial import Trial
-from hlotool.coverage.outcomes import outcome_tests
 from hlotool.coverage.records import DecisionRecord
 from hlotool.coverage.watches import OperandWatch
 from hlotool.findings.provenance import source_of
-from hlotool.ir.dtypes import dtype_of
+from hlotool.findings.records import SourceRecord
+from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType
-
-#: By the name of each side the outcomes that show it.
-_Sides: TypeAlias = Mapping[str, frozenset[str]]
-
-_LESS, _EQUAL, _GREATER = frozenset({"less"}), frozenset({"equal"}), frozenset({"greater"})
-#: Direction → outcomes by which a comparison of integers is true; the others make it false.
-_TRUE: Final = {
-    "EQ": _EQUAL,
-    "GE": _EQUAL | _GREATER,
-    "GT": _GREATER,
-    "LE": _EQUAL | _LESS,
-    "LT": _LESS,
-    "NE": _LESS | _GREATER,
-}
-#: Kinds whose every outcome is a side.
-_BY_OUTCOME: Final = frozenset({Kind.CLAMPING, Kind.EXTREMUM, Kind.SIGN})
-
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
+from hlotool.replay.exact.questions import Question, questions
 
 #: What stands between a value and a comparison of it.
 _MOVES: Final = frozenset({"bitcast", "broadcast", "copy", "reshape", "slice", "transpose"})
@@ -66,25 +50,28 @@ class OneSided:
         of_reference: it is one of the reference's, not of the tested program's.
         record: what it is and where; `never` are the sides that nothing was compared on.
         size: elements that decide.
-        is_of_floats: floats decide, not integers.
+        was_asked: it was decided at all: what stands in a branch may not have been.
+        of_sizes: sizes of floats decide, not integers, nor whether numbers are equal.
         sizes: binary logarithms of the sizes of what was compared.
     """
 
     of_reference: bool
     record: DecisionRecord
     size: int
-    is_of_floats: bool = True
+    was_asked: bool = True
+    of_sizes: bool = True
     sizes: tuple[float, ...] = ()
 
     @property
-    def was_asked(self) -> bool:
-        """Whether it was decided at all: what stands in a branch may not have been."""
-        return bool(self.record.occurred)
+    def identity(self) -> tuple[bool, str, int, str, int | None]:
+        """What tells it apart from other decisions of both programs."""
+        source = self.record.source
+        return self.of_reference, source.instruction, source.line, self.record.kind, self.record.dimension
 
     @property
-    def identity(self) -> tuple[bool, str, int, str]:
-        """What tells it apart from other decisions of both programs."""
-        return self.of_reference, self.record.source.instruction, self.record.source.line, self.record.kind
+    def asks_for_specials(self) -> bool:
+        """Whether NaN or infinity is what it never met."""
+        return self.record.kind in (Kind.NAN.value, Kind.FINITENESS.value)
 
     def __str__(self) -> str:
         return one_sided_text("first" if self.of_reference else "second", self.record)
@@ -103,15 +90,15 @@ def one_sided_text(program: str, one: DecisionRecord) -> str:
 
 def both(one: Sequence[OneSided], other: Sequence[OneSided]) -> tuple[OneSided, ...]:
     """Of decisions that were one-sided in either of two comparisons, the sides that both left out."""
-    others = {side.identity: side.record for side in other}
+    others = {side.identity: side for side in other}
     found = []
     for side in one:
-        record = others.get(side.identity)
-        never = [name for name in side.record.never if record is not None and name in record.never]
-        if record is not None and never:
-            occurred = list(dict.fromkeys([*side.record.occurred, *record.occurred]))
+        match = others.get(side.identity)
+        never = [name for name in side.record.never if match is not None and name in match.record.never]
+        if match is not None and never:
+            occurred = list(dict.fromkeys([*side.record.occurred, *match.record.occurred]))
             record = msgspec.structs.replace(side.record, occurred=occurred, never=never)
-            found.append(replace(side, record=record))
+            found.append(replace(side, record=record, was_asked=side.was_asked or match.was_asked))
     return tuple(found)
 
 
@@ -129,25 +116,60 @@ class Watched(ReadingProbe):
         self._module = module
         self._of_reference = of_reference
         self._calls = CallGraph(module)
-        self._sides: dict[Decision, _Sides] = {}
-        self._watches: dict[Decision, _Watch] = {}
-        for decision in decisions(self._calls):
-            sides = _sides(decision)
-            if sides:
-                self._sides[decision] = sides
-                watch = self._watches[decision] = _Watch(decision, sides, trial)
-                self.readers[decision.instruction] = self._reader(decision.instruction, watch)
+        self._watches: list[_Watch] = [_Watch(question, trial) for question in questions(self._calls)]
+        self._by_instruction: dict[Instruction, list[_Watch]] = {}
+        self._sources: dict[Instruction, SourceRecord] = {}
+        for watch in self._watches:
+            self._by_instruction.setdefault(watch.decision.instruction, []).append(watch)
+        self._resume()
+
+    @property
+    def asks_of_floats(self) -> bool:
+        """Whether numbers that the field draws decide anything."""
+        return any(watch.question.of_sizes or watch.is_of_floats for watch in self._watches)
+
+    @property
+    def leaves_order_open(self) -> bool:
+        """Whether a sort met equal keys that it may put in any order."""
+        return any(watch.question.is_open and watch.seen for watch in self._watches)
+
+    def remembered(self) -> Callable[[bool], None]:
+        """What forgets all that is seen from now on, or what is seen for the first time, if that counts.
+
+        A zero may hide what a tie decided, and hardly twice.
+        """
+        kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches if not watch.is_done]
+
+        def forget(counts: bool) -> None:
+            for watch, seen, was_asked in kept:
+                if counts:
+                    new, was_asked = watch.seen - seen, watch.was_asked
+                    seen |= new & watch.seen_before
+                    watch.seen_before |= new
+                if seen != watch.seen or was_asked != watch.was_asked:
+                    watch.go_back(seen, was_asked)
+            self._resume()
+
+        return forget
+
+    def _resume(self) -> None:
+        for instruction, watches in self._by_instruction.items():
+            if not all(watch.is_done for watch in watches):
+                self.readers[instruction] = self._reader(instruction, watches)
 
     def _reader(
-        self, instruction: Instruction, watch: _Watch
+        self, instruction: Instruction, watches: Sequence[_Watch]
     ) -> Callable[[Sequence[Value]], ResultReader | None]:
-        def read(values: Sequence[Value]) -> None:
-            if len(values) == len(instruction.operands):
-                watch.look(values)
-            else:  # what follows from constants reads nothing
-                self._sides.pop(watch.decision, None)
-            if watch.is_done:
+        def read(values: Sequence[Value]) -> ResultReader | None:
+            if len(values) != len(instruction.operands):  # what follows from constants reads nothing
+                for watch in watches:
+                    watch.is_settled = True
+                self.readers.pop(instruction, None)
+                return None
+            asked = [look for watch in watches if not watch.is_done and (look := watch.look(values))]
+            if all(watch.is_done for watch in watches):
                 self.readers.pop(instruction, None)  # several devices may see the last side at once
+            return (lambda value: [look(value) for look in asked] and None) if asked else None
 
         return read
 
@@ -156,42 +178,49 @@ class Watched(ReadingProbe):
 
         Of those that were not asked so far all sides are.
         """
-        for decision, sides in list(self._sides.items()):
-            watch = self._watches[decision]
+        for watch in self._watches:
             if watch.is_done:
                 continue
-            never = [name for name, shown in sides.items() if not shown & watch.seen]
-            never = self._possible(decision, never) if watch.seen else never
+            decision, sides = watch.decision, watch.question.sides
+            never = [name for name, shown in sides.items() if watch.question.is_open or not shown & watch.seen]
+            never = self._possible(watch, never) if watch.was_asked else never
             if not never:
-                self.readers.pop(decision.instruction, None)
-                del self._sides[decision]
+                watch.is_settled = True
                 continue
-            occurred = [name for name, shown in sides.items() if shown & watch.seen]
+            occurred = [name for name in sides if name not in never]
             record = DecisionRecord(
                 kind=decision.kind.value,
+                dimension=None if decision.start is None else decision.start.dimension,
                 source=self._source(decision.instruction),
                 occurred=occurred,
                 never=never,
             )
             size = max(decision.instruction.operands[n].array_shape.size for n in decision.operands)
-            is_of_floats = _is_float(decision.instruction.operands[decision.operands[0]])
-            yield OneSided(self._of_reference, record, size, is_of_floats, watch.sizes)
+            yield OneSided(
+                self._of_reference, record, size, watch.was_asked, watch.question.of_sizes, watch.sizes
+            )
 
-    def _source(self, instruction: Instruction) -> Any:
-        chain = [*reversed(list(self._calls.enclosing(instruction))), instruction]
-        return source_of(self._module, chain)
+    def _source(self, instruction: Instruction) -> SourceRecord:
+        if instruction not in self._sources:
+            chain = [*reversed(list(self._calls.enclosing(instruction))), instruction]
+            self._sources[instruction] = source_of(self._module, chain)
+        return self._sources[instruction]
 
-    def _possible(self, decision: Decision, never: Sequence[str]) -> list[str]:
+    def _possible(self, watch: _Watch, never: Sequence[str]) -> list[str]:
         """Those of the sides that were not seen on which some arguments may lead."""
+        decision = watch.decision
         if not never or self._is_settled(decision):
             return []
+        if decision.kind is Kind.START_INDEX and not self._takes_integers:
+            return []  # such positions are the program's own: it has no other ones
         excluded = set(self._excluded(decision))
-        return [name for name in never if not self._sides[decision][name] <= excluded]
+        return [name for name in never if not watch.question.sides[name] <= excluded]
 
     def _is_settled(self, decision: Decision) -> bool:
         instruction, dependence = decision.instruction, self._dependence
-        if len({id(instruction.operands[n]) for n in decision.operands}) < len(decision.operands):
-            return True  # x == x asks for NaN
+        is_of_one = len({id(instruction.operands[n]) for n in decision.operands}) < len(decision.operands)
+        if is_of_one and decision.kind is not Kind.NAN:
+            return True
         if any(self._is_report_of_library(instruction.operands[n]) for n in decision.operands):
             return True  # that it failed; its results are NaN then
         return not any(dependence.varies(instruction.operands[n]) for n in decision.operands) and (
@@ -208,6 +237,15 @@ class Watched(ReadingProbe):
         return bool(sources) and all(s.opcode == "custom-call" for s in sources)
 
     @cached_property
+    def _takes_integers(self) -> bool:
+        shapes = [shape for p in self._module.entry.parameters for shape in array_shapes(p.shape)]
+        return any(shape.element_type.is_integer for shape in shapes)
+
+    @cached_property
+    def _unreachable(self) -> Mapping[Decision, frozenset[str]]:
+        return unreachable_outcomes(self._calls, [watch.decision for watch in self._watches])
+
+    @cached_property
     def _dependence(self) -> Dependence:
         return Dependence(self._calls)
 
@@ -217,7 +255,8 @@ class Watched(ReadingProbe):
 
     def _excluded(self, decision: Decision) -> Iterator[str]:
         """Outcomes that cannot be."""
-        yield from unreachable_outcomes(self._calls, [decision]).get(decision, ())
+        asked = replace(decision, kind=Kind.COMPARISON) if decision.instruction.opcode == "compare" else decision
+        yield from self._unreachable.get(asked, ())
         operands = decision.instruction.operands
         match decision.kind:
             case Kind.SIGN:
@@ -228,7 +267,7 @@ class Watched(ReadingProbe):
                 low, value, high = operands
                 yield from ["below"] if self._order(low, value) is Order.AT_MOST else []
                 yield from ["above"] if self._order(value, high) is Order.AT_MOST else []
-            case Kind.COMPARISON | Kind.EXTREMUM:
+            case Kind.COMPARISON | Kind.EXTREMUM | Kind.TIES if len(operands) == 2:
                 order = self._order(*operands)
                 if order is not None:
                     names = ("greater", "first larger"), ("less", "second larger")
@@ -248,38 +287,65 @@ class Watched(ReadingProbe):
 
 
 class _Watch(OperandWatch):
-    """A decision about words, or about integers.
+    """One question, about words, or about integers and preds.
 
     Args:
-        decision: in question.
-        sides: that it has.
+        question: in question.
         trial: whose sizes decide.
+
+    Attributes:
+        was_asked: the program came to it.
+        seen_before: outcomes that one point had at which numbers meet.
+        is_settled: nothing about it is open.
     """
 
-    def __init__(self, decision: Decision, sides: _Sides, trial: Trial) -> None:
+    def __init__(self, question: Question, trial: Trial) -> None:
         self.seen: set[str] = set()
-        known = outcome_tests(decision)
-        super().__init__(
-            decision, self.seen, [o for o in known if any(o in shown for shown in sides.values())]
-        )
+        self.seen_before: set[str] = set()
+        self.was_asked = self.is_settled = False
+        self.question, self.decision = question, question.decision
+        super().__init__(question.decision, self.seen, [])
         self._is_of_numbers = False
-        self.decision = decision
-        self._sides = sides
         self._trial = trial
-        self._are_words = [_is_float(operand) for operand in decision.instruction.operands]
+        self._are_words = [_is_float(operand) for operand in self.decision.instruction.operands]
         self._largest = [0.0] * len(self._are_words)
         self._least = [inf] * len(self._are_words)
+        self.go_back(set(), False)
+
+    def go_back(self, seen: set[str], was_asked: bool) -> None:
+        """Forget what was seen since."""
+        self.seen.clear()
+        self.seen.update(seen)
+        self.was_asked = was_asked
+        wanted = {o for shown in self.question.sides.values() if not shown & seen for o in shown}
+        self._open = [(o, test) for o, test in self.question.tests.items() if o in wanted]
+
+    @property
+    def is_of_floats(self) -> bool:
+        """Whether it reads floats."""
+        return any(self._are_words[number] for number in self.decision.operands)
 
     @property
     def is_done(self) -> bool:
-        """Every side was seen."""
-        return all(shown & self.seen for shown in self._sides.values())
+        """Every side was seen, or none is possible."""
+        sides = self.question.sides.values()
+        return self.is_settled or (not self.question.is_open and all(s & self.seen for s in sides))
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """See `OneSided`: of the largest and the least number that each operand was."""
+        """See `OneSided`: of the largest and the least number that each operand was, and what its type holds."""
         found = {size for size in (*self._largest, *self._least) if 0 < size < inf}
+        kind = self.decision.instruction.shape
+        if self.decision.kind is Kind.CONVERSION and isinstance(kind, ArrayShape) and kind.element_type.is_integer:
+            found |= {float(max(1, limit)) for limit in integer_limits(kind.element_type)}
         return tuple(sorted({round(log2(size)) + 0.0 for size in found}))
+
+    def look(self, values: Sequence[Any]) -> ResultReader | None:
+        """See operands; what is returned, if anything, is to see the result."""
+        self.was_asked = True
+        super().look(values)
+        shows = self.question.from_result
+        return None if shows is None else lambda value: self.seen.update(shows(values, value))
 
     def _ask(self, values: Sequence[Any]) -> None:
         numbers = list(values)
@@ -295,26 +361,6 @@ class _Watch(OperandWatch):
         if absolute.size:
             self._largest[place] = max(self._largest[place], float(absolute.max()))
             self._least[place] = min(self._least[place], float(absolute.min()))
-
-
-def _sides(decision: Decision) -> _Sides:
-    """The sides of a decision that is made by numbers; none of others."""
-    instruction = decision.instruction
-    shape = instruction.operands[decision.operands[0]].shape if decision.operands else None
-    if not isinstance(shape, ArrayShape) or shape.element_type.is_complex:
-        return {}
-    if shape.element_type is ElementType.PRED or instruction.opcode == "reduce":
-        return {}
-    if decision.kind in _BY_OUTCOME:
-        return {outcome: frozenset({outcome}) for outcome in decision.outcomes}
-    if decision.kind is not Kind.COMPARISON:
-        return {}
-    direction = instruction.text("direction")
-    yes = _TRUE.get(direction, frozenset())
-    if shape.element_type.is_floating and direction not in ("EQ", "NE"):
-        # That two floats are equal says nothing of what lies on either side.
-        return {"true": yes - _EQUAL, "false": (_LESS | _GREATER) - yes}
-    return {"true": yes, "false": (_LESS | _EQUAL | _GREATER) - yes}
 
 
 def _is_float(operand: Instruction) -> bool:

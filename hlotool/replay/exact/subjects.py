@@ -77,11 +77,13 @@ class Points:
     def _point(self, number: int) -> _Point:
         reference, tested = self._programs
         trial = trial_of(reference.module, tested.module, self._assumed)
-        trial.restart(self._options.seed + number, self._options.around)
         engine = FieldBackend(trial, knows_signs=self._assumed.inequalities)
         # What the reference folds explains constants of the other program: it is compiled first.
         runner = reference.compiled_by(engine)
-        arguments = point_arguments(InputGenerator(reference.module), runner, self._options, number)
+        tested.compiled_by(engine)  # both say what sizes numbers may have
+        inputs = InputGenerator(reference.module)
+        arguments = point_arguments(inputs, runner, self._options, number, trial.constants)
+        trial.restart(self._options.seed + number, self._options.around)
         return _Point(engine, arguments, reference)
 
 

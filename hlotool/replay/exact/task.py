@@ -81,7 +81,8 @@ def prove(task: ProveTask) -> ProvedRecord:
             raise Unsupported("given values are of the full sizes (--scale never)", location=Location(right))
         reference = load_program(owners[0], task.reference, only_read())
         tested = load_program(owners[1], task.tested, only_read(), reference)
-        options = Options(task.trials, task.seed, task.time_limit, _given(task, reference))
+        given = _given(task, reference)
+        options = Options(task.trials, task.seed, task.time_limit, given, meets=True)
         before = work_done()
         result = compare(reference, tested, options)
         sampled = Sampled(result)
@@ -107,9 +108,11 @@ def prove(task: ProveTask) -> ProvedRecord:
 def _showing(options: Options, result: ExactResult) -> Options:
     """The options of the point that shows a difference, where numbers have sizes of their own there."""
     seeds = [leaf.witness.seed for leaf in result.leaves if leaf.witness is not None]
-    if not result.around or not seeds:
+    if not (result.around or result.meeting) or not seeds:
         return options
-    return replace(options, trials=1, seed=seeds[0], around=result.around, most_points=1)
+    return replace(
+        options, trials=1, seed=seeds[0], around=result.around, meeting=result.meeting, most_points=1
+    )
 
 
 def _with_divergence(
@@ -167,7 +170,7 @@ def programs(reference: Module, tested: Module) -> tuple[Program, Program]:
 
 def compare_modules(reference: Module, tested: Module, *, trials: int = 2, seed: int = 0) -> ExactResult:
     """Two modules compared in this process; raises as `compile_program`."""
-    return compare(*programs(reference, tested), Options(trials, seed))
+    return compare(*programs(reference, tested), Options(trials, seed, meets=True))
 
 
 class _OnlyRead:
