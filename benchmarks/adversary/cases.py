@@ -15,14 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import hlotool
-from benchmarks.adversary import plants_data, plants_guards, plants_several, plants_width
+from benchmarks.adversary import (
+    plants_data,
+    plants_devices,
+    plants_guards,
+    plants_indices,
+    plants_several,
+    plants_width,
+)
 from benchmarks.adversary.plants import KINDS, Kind
 from benchmarks.adversary.text import Text, swept
 from benchmarks.adversary.witness import Late, Run, execute, right_runs, sets_of, shown
 
-assert plants_data and plants_guards and plants_several and plants_width
 
 _ROOT = Path(__file__).resolve().parents[2]
+
+#: Each enters its kinds.
+_ALL = (plants_width, plants_guards, plants_indices, plants_data, plants_devices, plants_several)
 
 #: Places of one kind that are tried in a program before it is given up there.
 _TRIES = 3
@@ -74,7 +83,9 @@ class Case:
     outputs: list[int]
 
 
-def subjects(folder: Path, seed: int, *, python: str = sys.executable, flags: str = "", only: list[str] | None = None) -> list[Subject]:
+def subjects(
+    folder: Path, seed: int, *, python: str = sys.executable, flags: str = "", only: list[str] | None = None
+) -> list[Subject]:
     """Compile one program of each family and read the dump; the folder keeps the two texts of each.
 
     Args:
@@ -101,7 +112,16 @@ def subjects(folder: Path, seed: int, *, python: str = sys.executable, flags: st
         options = next(iter(sorted(folder.glob(f"*.jit_adv_{name}.debug_options"))), None)
         if before is not None and after is not None:
             said = options.read_text() if options is not None else ""
-            found.append(Subject(f"{name}.{seed}", before.read_text(), after.read_text(), said, facts["arguments"], facts["devices"]))
+            found.append(
+                Subject(
+                    f"{name}.{seed}",
+                    before.read_text(),
+                    after.read_text(),
+                    said,
+                    facts["arguments"],
+                    facts["devices"],
+                )
+            )
     return found
 
 
@@ -175,7 +195,9 @@ class Planter:
         return None
 
 
-def cases(found: list[Subject], seed: int, count: int, lost: Counter[str], kinds: list[str] | None = None) -> Iterator[Case]:
+def cases(
+    found: list[Subject], seed: int, count: int, lost: Counter[str], kinds: list[str] | None = None
+) -> Iterator[Case]:
     """Faults, kinds in turn: what has had the fewest comes next.
 
     Args:
@@ -219,8 +241,21 @@ def _one(planter: Planter, stage: str, order: list[str]) -> Case | None:
         texts = {"before": subject.before, "after": subject.after} | {where: text}
         if stage == "both":
             for second in order:
-                if second != name and not KINDS[second].promise and (more := planter.plant(KINDS[second], "before")):
+                if (
+                    second != name
+                    and not KINDS[second].promise
+                    and (more := planter.plant(KINDS[second], "before"))
+                ):
                     texts["before"] = more[1]
-                    return Case(f"{name}+{second}", subject, stage, f"{said}; before: {more[0]}", texts["before"], texts["after"], style, outputs)
+                    return Case(
+                        f"{name}+{second}",
+                        subject,
+                        stage,
+                        f"{said}; before: {more[0]}",
+                        texts["before"],
+                        texts["after"],
+                        style,
+                        outputs,
+                    )
         return Case(name, subject, where, said, texts["before"], texts["after"], style, outputs)
     return None

@@ -1,6 +1,6 @@
 """Compiles drawn programs under the jaxlib of the interpreter that runs this, and dumps both texts.
 
-    python -m benchmarks.adversary.compile_child FOLDER SEED [FAMILY…]      (XLA_FLAGS stand in the environment)
+python -m benchmarks.adversary.compile_child FOLDER SEED [FAMILY…]      (XLA_FLAGS stand in the environment)
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from pathlib import Path
 
 def main(folder: Path, seed: int, only: list[str]) -> None:
     """Dump one program of each family to `folder`, and `programs.json` with what their arguments are."""
-    flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_large_constants --xla_force_host_platform_device_count=4"
+    flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_large_constants"
+    flags += " --xla_force_host_platform_device_count=4"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
     import jax
+
     from benchmarks.adversary import families_integer, families_layers, families_numeric
     from benchmarks.adversary.drawn import FAMILIES
 
-    assert families_integer and families_layers and families_numeric
+    assert families_integer
+    assert families_layers
+    assert families_numeric
     known = {}
     for name, make in FAMILIES.items():
         if only and name not in only:

@@ -1,4 +1,7 @@
-"""What a family draws: a JAX function, and what its arguments are. Imported under every jaxlib: no import of hlotool."""
+"""What a family draws: a JAX function, and what its arguments are.
+
+It is imported under every jaxlib, and imports nothing of hlotool.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Argument:
     """One argument of a program.
 
     Attributes:
-        kind: `float`, `int`, `index` (into `limit` rows), `count` (of iterations), `bool`, `positive`, `unit` (in 0 to 1).
+        kind: `float`, `positive`, `int`, `index` (into `limit` rows), `count` (of iterations), `bool`.
         dims: of the array.
         dtype: name of the element type.
         limit: rows that an index may name.
@@ -38,7 +41,6 @@ class Program:
         function: what is compiled.
         arguments: what it takes, in order.
         devices: how many it runs on.
-        shardings: dimensions of each argument that are split over the devices, for several devices; `None`: replicated.
     """
 
     function: Callable[..., Any]

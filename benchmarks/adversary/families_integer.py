@@ -7,8 +7,9 @@ import random
 import jax
 import jax.numpy as jnp
 import numpy as np
-from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive, preds
 from jax import lax
+
+from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive
 
 
 def _n(rng: random.Random) -> int:
@@ -113,7 +114,12 @@ def scatter_modes(rng: random.Random) -> Program:
     n, k = _n(rng), rng.choice([3, 5])
 
     def f(x, i, u):
-        return x.at[i].set(u, mode="drop"), x.at[i].max(u), x.at[i].multiply(u), x.at[i].add(u, unique_indices=False)
+        return (
+            x.at[i].set(u, mode="drop"),
+            x.at[i].max(u),
+            x.at[i].multiply(u),
+            x.at[i].add(u, unique_indices=False),
+        )
 
     return Program(f, (floats(n), index(n, k), floats(k)))
 
@@ -202,8 +208,14 @@ def bit_tricks(rng: random.Random) -> Program:
 
     def f(x, y):
         return (
-            (x & -x), (x ^ (x >> 1)), x << (y & 7), lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y),
-            lax.population_count(x), lax.clz(x), x << y,
+            (x & -x),
+            (x ^ (x >> 1)),
+            x << (y & 7),
+            lax.shift_right_logical(x, y),
+            lax.shift_right_arithmetic(x, y),
+            lax.population_count(x),
+            lax.clz(x),
+            x << y,
         )
 
     return Program(f, (integers(n, dtype=dtype), integers(n, dtype=dtype)))
@@ -279,7 +291,11 @@ def masks_padding(rng: random.Random) -> Program:
     def f(x, length):
         m_ = jnp.arange(n)[:, None] < length
         y = jnp.where(m_, x, -jnp.inf).max(0)
-        return jnp.where(jnp.isfinite(y), y, 0.0), jnp.pad(x, ((1, 2), (0, 1)), constant_values=0.5).sum(1), jnp.triu(x[:, :n], 1)
+        return (
+            jnp.where(jnp.isfinite(y), y, 0.0),
+            jnp.pad(x, ((1, 2), (0, 1)), constant_values=0.5).sum(1),
+            jnp.triu(x[:, :n], 1),
+        )
 
     return Program(f, (floats(n, m), index(n + 1)))
 
@@ -366,7 +382,12 @@ def transpose_mix(rng: random.Random) -> Program:
 
     def f(a, b):
         c = jnp.einsum("ijk,kj->ik", a, b)
-        return c - c.T, jnp.transpose(a, (1, 0, 2)).sum(0), jnp.flip(b, 0) + b[:, ::-1], jnp.tensordot(a, b, ((1,), (0,)))
+        return (
+            c - c.T,
+            jnp.transpose(a, (1, 0, 2)).sum(0),
+            jnp.flip(b, 0) + b[:, ::-1],
+            jnp.tensordot(a, b, ((1,), (0,))),
+        )
 
     return Program(f, (floats(n, n, n), floats(n, n)))
 
@@ -377,7 +398,13 @@ def roll_concat(rng: random.Random) -> Program:
     k = rng.choice([1, 2, 3])
 
     def f(x, s):
-        return jnp.roll(x, k), jnp.concatenate([x[k:], x[:k] * 2]), jnp.roll(x, s), x[::-2], jnp.repeat(x, 2)[1:-1]
+        return (
+            jnp.roll(x, k),
+            jnp.concatenate([x[k:], x[:k] * 2]),
+            jnp.roll(x, s),
+            x[::-2],
+            jnp.repeat(x, 2)[1:-1],
+        )
 
     return Program(f, (floats(n), index(n)))
 
@@ -462,7 +489,9 @@ def devices_grid(rng: random.Random) -> Program:
             k = lax.axis_index("j")
             return a + k, b
 
-        return _shard_map(part, _mesh(2, 2), (P("i", "j"), P("i", "j")), (P(None, "j"), P(("i", "j"), None)))(x, y)
+        return _shard_map(part, _mesh(2, 2), (P("i", "j"), P("i", "j")), (P(None, "j"), P(("i", "j"), None)))(
+            x, y
+        )
 
     return Program(f, (floats(4, 6), floats(8, 4)), devices=4)
 
@@ -478,5 +507,3 @@ def devices_transpose(rng: random.Random) -> Program:
         return _shard_map(part, _mesh(4), (P("i"),), P("i"))(x)
 
     return Program(f, (floats(8, 8),), devices=4)
-
-

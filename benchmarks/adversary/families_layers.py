@@ -6,8 +6,9 @@ import random
 
 import jax
 import jax.numpy as jnp
-from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive, preds
 from jax import lax
+
+from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive, preds
 
 
 def _n(rng: random.Random) -> int:
@@ -97,17 +98,17 @@ def attention_online(rng: random.Random) -> Program:
 
     def f(q, k, v):
         def step(carry, kv):
-            m, l, o = carry
+            m, total, o = carry
             kc, vc = kv
             logits = q @ kc.T
             new = jnp.maximum(m, logits.max(-1))
             p = jnp.exp(logits - new[:, None])
             a = jnp.exp(m - new)
-            return (new, l * a + p.sum(-1), o * a[:, None] + p @ vc), ()
+            return (new, total * a + p.sum(-1), o * a[:, None] + p @ vc), ()
 
         start = (jnp.full((s,), -jnp.inf), jnp.zeros((s,)), jnp.zeros((s, d)))
-        (_, l, o), _ = lax.scan(step, start, (k.reshape(-1, chunk, d), v.reshape(-1, chunk, d)))
-        return o / l[:, None]
+        (_, total, o), _ = lax.scan(step, start, (k.reshape(-1, chunk, d), v.reshape(-1, chunk, d)))
+        return o / total[:, None]
 
     return Program(f, (floats(s, d), floats(s, d), floats(s, d)))
 
@@ -203,7 +204,9 @@ def dropout_hash(rng: random.Random) -> Program:
     keep = rng.choice([0.5, 0.9])
 
     def f(x, seed):
-        i = lax.broadcasted_iota(jnp.uint32, (n, m), 0) * jnp.uint32(m) + lax.broadcasted_iota(jnp.uint32, (n, m), 1)
+        i = lax.broadcasted_iota(jnp.uint32, (n, m), 0) * jnp.uint32(m) + lax.broadcasted_iota(
+            jnp.uint32, (n, m), 1
+        )
         h = (i + seed) * jnp.uint32(2654435761)
         h = h ^ (h >> 15)
         h = h * jnp.uint32(0x85EBCA6B)
@@ -281,7 +284,9 @@ def rope(rng: random.Random) -> Program:
         freq = 10000.0 ** (-jnp.arange(0, d, 2) / d)
         a = pos[:, None] * freq
         x1, x2 = x[:, ::2], x[:, 1::2]
-        return jnp.stack([x1 * jnp.cos(a) - x2 * jnp.sin(a), x1 * jnp.sin(a) + x2 * jnp.cos(a)], -1).reshape(s, d)
+        return jnp.stack([x1 * jnp.cos(a) - x2 * jnp.sin(a), x1 * jnp.sin(a) + x2 * jnp.cos(a)], -1).reshape(
+            s, d
+        )
 
     return Program(f, (floats(s, d), index(64)))
 
@@ -350,7 +355,9 @@ def ema_schedule(rng: random.Random) -> Program:
 
     def f(ema, p, step):
         s = step.astype(jnp.float32)
-        lr = jnp.where(step < warm, s / warm, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum((s - warm) / 1000, 1.0))))
+        lr = jnp.where(
+            step < warm, s / warm, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum((s - warm) / 1000, 1.0)))
+        )
         decay = jnp.minimum(0.999, (1 + s) / (10 + s))
         return ema * decay + p * (1 - decay), lr
 

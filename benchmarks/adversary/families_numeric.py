@@ -6,8 +6,9 @@ import random
 
 import jax
 import jax.numpy as jnp
-from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive, preds
 from jax import lax
+
+from benchmarks.adversary.drawn import Program, count, family, floats, index, integers, positive, preds
 
 
 def _n(rng: random.Random) -> int:
@@ -269,9 +270,9 @@ def cholesky_solve(rng: random.Random) -> Program:
 
     def f(a, b):
         m = a @ a.T + 0.1 * jnp.eye(n)
-        l = jnp.linalg.cholesky(m)
-        y = jax.scipy.linalg.solve_triangular(l, b, lower=True)
-        return y, 2 * jnp.log(jnp.diag(l)).sum()
+        low = jnp.linalg.cholesky(m)
+        y = jax.scipy.linalg.solve_triangular(low, b, lower=True)
+        return y, 2 * jnp.log(jnp.diag(low)).sum()
 
     return Program(f, (floats(n, n), floats(n)))
 
@@ -328,7 +329,12 @@ def clip_everything(rng: random.Random) -> Program:
     lo, hi = rng.choice([(-1.0, 1.0), (0.0, 6.0), (-3.0, 2.5)])
 
     def f(x, k, lim):
-        return jnp.clip(x, lo, hi), lax.clamp(-lim, x, lim), jnp.minimum(jnp.maximum(k, -100), 100), jax.nn.hard_swish(x)
+        return (
+            jnp.clip(x, lo, hi),
+            lax.clamp(-lim, x, lim),
+            jnp.minimum(jnp.maximum(k, -100), 100),
+            jax.nn.hard_swish(x),
+        )
 
     return Program(f, (floats(n), integers(n), positive()))
 
@@ -339,7 +345,12 @@ def finite_checks(rng: random.Random) -> Program:
 
     def f(x, y):
         z = jnp.exp(x) / y
-        return jnp.where(jnp.isfinite(z), z, 0.0), jnp.isnan(z).any(), jnp.nan_to_num(z, posinf=9.0, neginf=-9.0), jnp.isinf(x).sum()
+        return (
+            jnp.where(jnp.isfinite(z), z, 0.0),
+            jnp.isnan(z).any(),
+            jnp.nan_to_num(z, posinf=9.0, neginf=-9.0),
+            jnp.isinf(x).sum(),
+        )
 
     return Program(f, (floats(n), floats(n)))
 
@@ -408,7 +419,9 @@ def ucb_bandit(rng: random.Random) -> Program:
     n = _n(rng)
 
     def f(mean, visits, t, reward):
-        bonus = jnp.where(visits > 0, jnp.sqrt(2 * jnp.log(jnp.maximum(t, 1.0)) / jnp.maximum(visits, 1)), jnp.inf)
+        bonus = jnp.where(
+            visits > 0, jnp.sqrt(2 * jnp.log(jnp.maximum(t, 1.0)) / jnp.maximum(visits, 1)), jnp.inf
+        )
         a = jnp.argmax(mean + bonus)
         v = visits.at[a].add(1)
         return a, v, mean.at[a].add((reward - mean[a]) / v[a])
@@ -448,5 +461,3 @@ def ppo_clip(rng: random.Random) -> Program:
         return -(obj * m).sum() / jnp.maximum(m.sum(), 1.0), ((jnp.abs(ratio - 1) > eps) * m).sum()
 
     return Program(f, (floats(n), floats(n), floats(n), preds(n)))
-
-

@@ -1,4 +1,7 @@
-"""Legal pairs: what several versions of XLA make of the drawn programs, under flags. Nothing in them is to be accused."""
+"""Legal pairs: what several versions of XLA make of the drawn programs, under flags.
+
+Nothing in them is to be accused.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ FLAGS = (
     "",
     "--xla_backend_optimization_level=0",
     "--xla_backend_optimization_level=3 --xla_allow_excess_precision=false",
-    "--xla_cpu_enable_fast_math=true --xla_cpu_fast_math_honor_nans=false --xla_cpu_fast_math_honor_infs=false"
-    " --xla_cpu_fast_math_honor_division=false --xla_cpu_fast_math_honor_functions=false",
+    "--xla_cpu_enable_fast_math=true --xla_cpu_fast_math_honor_nans=false"
+    " --xla_cpu_fast_math_honor_infs=false --xla_cpu_fast_math_honor_division=false"
+    " --xla_cpu_fast_math_honor_functions=false",
     "--xla_allow_excess_precision=false",
     "--xla_cpu_enable_fast_min_max=true",
 )
@@ -39,7 +43,13 @@ def legal(folder: Path, seed: int, wanted: int, pythons: list[str], record: Path
         python, flags = pythons[turn % len(pythons)], FLAGS[(turn // len(pythons)) % len(FLAGS)]
         dump, batch = folder / f"dump-{turn}", folder / f"legal{turn:03d}"
         for subject in subjects(dump, seed + turn, python=python, flags=flags)[: wanted - pairs]:
-            write_pair(batch, f"module_{pairs:04d}.{subject.name.replace('.', '_s')}", subject.before, subject.after, subject.options)
+            write_pair(
+                batch,
+                f"module_{pairs:04d}.{subject.name.replace('.', '_s')}",
+                subject.before,
+                subject.after,
+                subject.options,
+            )
             pairs += 1
         shutil.rmtree(dump)
         said = ask(batch)
@@ -54,9 +64,18 @@ def legal(folder: Path, seed: int, wanted: int, pythons: list[str], record: Path
     for entry in accused:
         print(f"- {entry['name']} {entry['verdict']}: {entry['reason']} ({entry['python']} {entry['flags']})")
     if record is not None:
-        record.write_text(json.dumps({"pairs": pairs, "verdicts": dict(verdicts), "accused": accused}, indent=1))
+        record.write_text(
+            json.dumps({"pairs": pairs, "verdicts": dict(verdicts), "accused": accused}, indent=1)
+        )
     return int(bool(accused))
 
 
 def _accused(name: str, said: Said, python: str, flags: str, batch: Path) -> dict[str, object]:
-    return {"name": name, "verdict": said.verdict, "reason": said.reason, "python": python, "flags": flags, "folder": str(batch)}
+    return {
+        "name": name,
+        "verdict": said.verdict,
+        "reason": said.reason,
+        "python": python,
+        "flags": flags,
+        "folder": str(batch),
+    }

@@ -1,4 +1,7 @@
-"""What `hlotool run` says of pairs: seen is a verdict whose exit status is 1, a mismatch or a finding, and nothing else."""
+"""What `hlotool run` says of pairs.
+
+A fault is seen where the verdict of its pair has the exit status 1, a mismatch or a finding, nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +61,29 @@ def ask(folder: Path, *options: str, only: str = "") -> dict[str, Said]:
     Raises:
         RuntimeError: the command printed no record.
     """
-    command = [sys.executable, "-m", "hlotool", "run", str(folder), "--json", "--jobs", "1", "--no-cache", "--no-resume", "--no-config", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "hlotool",
+        "run",
+        str(folder),
+        "--json",
+        "--jobs",
+        "1",
+        "--no-cache",
+        "--no-resume",
+        "--no-config",
+        *options,
+    ]
     if only:
         command += ["--only", only]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(_ROOT))}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(_ROOT))},
     )
     try:
         record = json.loads(done.stdout)

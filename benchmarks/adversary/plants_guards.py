@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from benchmarks.adversary.plants import kind
-from benchmarks.adversary.text import FLOATS, Line, Place, Text
+from benchmarks.adversary.text import FLOATS, Line, Place, Text, filled
 
 Edits = Iterator[tuple[str, ...]]
 
@@ -78,96 +78,72 @@ def finite_lost(text: Text) -> Edits:
     """Infinity counts as finite: only NaN does not."""
     for p in text.of("is-finite"):
         x = p.line.operands[0]
-        yield f"{p.line.name} as x == x", text.changed(p, opcode="compare", operands=(x, x), attributes=", direction=EQ")
+        yield (
+            f"{p.line.name} as x == x",
+            text.changed(p, opcode="compare", operands=(x, x), attributes=", direction=EQ"),
+        )
 
 
 @kind("V7")
 def guard_rare(text: Text) -> Edits:
     """A value is 0 where it is above 1e30."""
-    yield from _rare(text, "GT", "1e30", "above 1e30")
+    for p in _numbers(text):
+        low, wide = filled(p.line, "1e30")
+        select = (p.line.shape, "select", ("@4", "@3", "@"), "")
+        above = (p.line.retyped("pred"), "compare", ("@", "@1"), ", direction=GT")
+        made = text.wrapped(p, low, wide, *filled(p.line, 0, 2), above, select)
+        yield f"{p.line.name} {p.line.opcode} is 0 where above 1e30", made
 
 
 @kind("P1")
 def guard_tiny(text: Text) -> Edits:
     """A value is 0 where its size is below 1e-6, not 0."""
-    for p in text.of("add", "subtract", "multiply", "divide", "parameter"):
-        if p.line.type == "f32" and text.read(p) and _in_values(text, p):
-            line, wide = p.line, ", dimensions={}" if p.line.dims else ""
-            spread = "broadcast" if line.dims else "copy"
-            yield (
-                f"{line.name} {line.opcode} is 0 where below 1e-6",
-                text.replaced(
-                    p,
-                    replace(line, root=False, name=f"{line.name}.v"),
-                    f"  {line.name}.c = f32[] constant(1e-6)",
-                    f"  {line.name}.b = {line.shape} {spread}({line.name}.c){wide}",
-                    f"  {line.name}.z = f32[] constant(0)",
-                    f"  {line.name}.y = {line.shape} {spread}({line.name}.z){wide}",
-                    f"  {line.name}.m = {line.shape} abs({line.name}.v)",
-                    f"  {line.name}.p = {line.retyped('pred')} compare({line.name}.m, {line.name}.b), direction=LT",
-                    f"  {'ROOT ' if line.root else ''}{line.name} = {line.shape} select({line.name}.p, {line.name}.y, {line.name}.v)",
-                ),
-            )
+    for p in _numbers(text):
+        low, wide = filled(p.line, "1e-6")
+        size = (p.line.shape, "abs", ("@",), "")
+        below = (p.line.retyped("pred"), "compare", ("@4", "@1"), ", direction=LT")
+        select = (p.line.shape, "select", ("@5", "@3", "@"), "")
+        made = text.wrapped(p, low, wide, *filled(p.line, 0, 2), size, below, select)
+        yield f"{p.line.name} {p.line.opcode} is 0 where below 1e-6", made
 
 
-def _in_values(text: Text, p: Place) -> bool:
+def _numbers(text: Text, *further: str) -> Iterator[Place]:
+    for p in text.of("add", "subtract", "multiply", "divide", "parameter", *further):
+        if p.line.type == "f32" and text.read(p) and in_values(text, p):
+            yield p
+
+
+def in_values(text: Text, p: Place) -> bool:
     """Parameters of reducers and comparators have their places fixed: nothing is planted behind them."""
     head = text.lines[text.heads[p.computation]]
     return p.entry or p.computation.startswith("%fused") or head.count("parameter") == 0
-
-
-def _rare(text: Text, direction: str, limit: str, said: str) -> Edits:
-    for p in text.of("add", "subtract", "multiply", "divide", "parameter"):
-        if p.line.type == "f32" and text.read(p) and _in_values(text, p):
-            line, wide = p.line, ", dimensions={}" if p.line.dims else ""
-            spread = "broadcast" if line.dims else "copy"
-            yield (
-                f"{line.name} {line.opcode} is 0 where {said}",
-                text.replaced(
-                    p,
-                    replace(line, root=False, name=f"{line.name}.v"),
-                    f"  {line.name}.c = f32[] constant({limit})",
-                    f"  {line.name}.b = {line.shape} {spread}({line.name}.c){wide}",
-                    f"  {line.name}.z = f32[] constant(0)",
-                    f"  {line.name}.y = {line.shape} {spread}({line.name}.z){wide}",
-                    f"  {line.name}.p = {line.retyped('pred')} compare({line.name}.v, {line.name}.b), direction={direction}",
-                    f"  {'ROOT ' if line.root else ''}{line.name} = {line.shape} select({line.name}.p, {line.name}.y, {line.name}.v)",
-                ),
-            )
 
 
 @kind("P1")
 def capped_large(text: Text) -> Edits:
     """min(x, 1000)."""
     for p in text.of("add", "multiply", "parameter", "dot", "reduce"):
-        if p.line.type in ("f32", "s32") and text.read(p) and _in_values(text, p):
-            shape, name = p.line.shape, p.line.name
-            limit = (f"{p.line.type}[]", "constant", ("1000",), "")
-            spread = (shape, "broadcast", ("@0",), ", dimensions={}") if p.line.dims else (shape, "copy", ("@0",), "")
-            yield f"{name} {p.line.opcode} at most 1000", text.wrapped(p, limit, spread, (shape, "minimum", ("@", "@1"), ""))
+        if p.line.type in ("f32", "s32") and text.read(p) and in_values(text, p):
+            least = (p.line.shape, "minimum", ("@", "@1"), "")
+            yield f"{p.line.name} {p.line.opcode} at most 1000", text.wrapped(p, *filled(p.line, 1000), least)
 
 
 @kind("V7")
 def nan_to_zero(text: Text) -> Edits:
     """NaN becomes 0."""
-    for p in text.of("add", "multiply", "divide", "parameter", "reduce", "exponential"):
-        if p.line.type == "f32" and text.read(p) and _in_values(text, p):
-            shape = p.line.shape
-            zero = ("f32[]", "constant", ("0",), "")
-            spread = (shape, "broadcast", ("@0",), ", dimensions={}") if p.line.dims else (shape, "copy", ("@0",), "")
-            own = (p.line.retyped("pred"), "compare", ("@", "@"), ", direction=EQ")
-            yield f"{p.line.name} {p.line.opcode}: NaN is 0", text.wrapped(p, zero, spread, own, (shape, "select", ("@2", "@", "@1"), ""))
+    for p in _numbers(text, "reduce", "exponential"):
+        own = (p.line.retyped("pred"), "compare", ("@", "@"), ", direction=EQ")
+        select = (p.line.shape, "select", ("@2", "@", "@1"), "")
+        yield f"{p.line.name} {p.line.opcode}: NaN is 0", text.wrapped(p, *filled(p.line, 0), own, select)
 
 
 @kind("V7")
 def infinity_capped(text: Text) -> Edits:
     """Infinity becomes the largest number."""
-    for p in text.of("add", "multiply", "divide", "exponential", "reduce", "parameter"):
-        if p.line.type == "f32" and text.read(p) and _in_values(text, p):
-            shape = p.line.shape
-            top = ("f32[]", "constant", ("3.40282347e+38",), "")
-            spread = (shape, "broadcast", ("@0",), ", dimensions={}") if p.line.dims else (shape, "copy", ("@0",), "")
-            yield f"{p.line.name} {p.line.opcode}: no infinity", text.wrapped(p, top, spread, (shape, "minimum", ("@", "@1"), ""))
+    for p in _numbers(text, "exponential", "reduce"):
+        least = (p.line.shape, "minimum", ("@", "@1"), "")
+        made = text.wrapped(p, *filled(p.line, "3.40282347e+38"), least)
+        yield f"{p.line.name} {p.line.opcode}: no infinity", made
 
 
 _STRICT = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
@@ -181,7 +157,10 @@ def strictness(text: Text) -> Edits:
         direction = p.line.attribute("direction")
         if direction in _STRICT and p.at not in loops:
             other = p.line.attributes.replace(f"direction={direction}", f"direction={_STRICT[direction]}")
-            yield f"{p.line.name} {_STRICT[direction]} in place of {direction}", text.changed(p, attributes=other)
+            yield (
+                f"{p.line.name} {_STRICT[direction]} in place of {direction}",
+                text.changed(p, attributes=other),
+            )
 
 
 @kind("V7")
@@ -191,12 +170,21 @@ def nan_direction(text: Text) -> Edits:
     for p in text.of("compare"):
         a = text.operand(p, 0)
         direction = p.line.attribute("direction")
-        if a is not None and a.line.type in FLOATS and direction in inverse and "TOTALORDER" not in p.line.attributes:
+        if (
+            a is not None
+            and a.line.type in FLOATS
+            and direction in inverse
+            and "TOTALORDER" not in p.line.attributes
+        ):
             line = p.line
             other = line.attributes.replace(f"direction={direction}", f"direction={inverse[direction]}")
             yield (
                 f"{line.name} is not {inverse[direction]}",
-                text.replaced(p, replace(line, root=False, name=f"{line.name}.n", attributes=other), replace(line, opcode="not", operands=(f"{line.name}.n",), attributes="")),
+                text.replaced(
+                    p,
+                    replace(line, root=False, name=f"{line.name}.n", attributes=other),
+                    replace(line, opcode="not", operands=(f"{line.name}.n",), attributes=""),
+                ),
             )
 
 
@@ -225,7 +213,10 @@ def loop_strictness(text: Text) -> Edits:
         direction = p.line.attribute("direction")
         if direction in _STRICT:
             other = p.line.attributes.replace(f"direction={direction}", f"direction={_STRICT[direction]}")
-            yield f"{p.line.name} {_STRICT[direction]} in place of {direction}", text.changed(p, attributes=other)
+            yield (
+                f"{p.line.name} {_STRICT[direction]} in place of {direction}",
+                text.changed(p, attributes=other),
+            )
 
 
 def _counter_sides(text: Text) -> Iterator[tuple[Place, int, Place]]:
@@ -245,7 +236,12 @@ def counter_masked(text: Text) -> Edits:
                 continue
             yield (
                 f"{p.line.name}: operand {number} & {mask}",
-                text.before(p, number, (a.line.shape, "constant", (str(mask),), ""), (a.line.shape, "and", ("@", "@0"), "")),
+                text.before(
+                    p,
+                    number,
+                    (a.line.shape, "constant", (str(mask),), ""),
+                    (a.line.shape, "and", ("@", "@0"), ""),
+                ),
             )
 
 
@@ -254,7 +250,10 @@ def counter_abs(text: Text) -> Edits:
     """A loop's limit is taken without its sign."""
     for p, number, a in _counter_sides(text):
         if a.line.type.startswith("s"):
-            yield f"{p.line.name}: |operand {number}|", text.before(p, number, (a.line.shape, "abs", ("@",), ""))
+            yield (
+                f"{p.line.name}: |operand {number}|",
+                text.before(p, number, (a.line.shape, "abs", ("@",), "")),
+            )
 
 
 @kind("V5", exact=True)
@@ -263,7 +262,9 @@ def counter_capped(text: Text) -> Edits:
     for p, number, a in _counter_sides(text):
         yield (
             f"{p.line.name}: operand {number} at most 20",
-            text.before(p, number, (a.line.shape, "constant", ("20",), ""), (a.line.shape, "minimum", ("@", "@0"), "")),
+            text.before(
+                p, number, (a.line.shape, "constant", ("20",), ""), (a.line.shape, "minimum", ("@", "@0"), "")
+            ),
         )
 
 
@@ -273,7 +274,10 @@ def trip_count_wrong(text: Text) -> Edits:
     for p in text.of("while"):
         if match := re.search(r'"known_trip_count":\{"n":"(\d+)"', p.line.attributes):
             wrong = match[0].replace(f'"{match[1]}"', f'"{int(match[1]) + 1}"')
-            yield f"{p.line.name} known_trip_count {int(match[1]) + 1}", text.changed(p, attributes=p.line.attributes.replace(match[0], wrong))
+            yield (
+                f"{p.line.name} known_trip_count {int(match[1]) + 1}",
+                text.changed(p, attributes=p.line.attributes.replace(match[0], wrong)),
+            )
 
 
 @kind("V10")
@@ -286,7 +290,12 @@ def carry_stale(text: Text) -> Edits:
             if p.line.root and p.line.opcode == "tuple" and given:
                 for number in range(len(p.line.operands)):
                     a = text.operand(p, number)
-                    if a is not None and a.line.type in ("f32", "s32", "u32", "pred") and a.line.opcode != "get-tuple-element" and not _counts(text, a):
+                    if (
+                        a is not None
+                        and a.line.type in ("f32", "s32", "u32", "pred")
+                        and a.line.opcode != "get-tuple-element"
+                        and not _counts(text, a)
+                    ):
                         old = (a.line.shape, "get-tuple-element", (given[0].line.name,), f", index={number}")
                         yield f"carry {number} of {loop.line.name} is stale", text.before(p, number, old)
 
@@ -308,7 +317,10 @@ def carry_order(text: Text) -> Edits:
                         if a and b and a.line.shape == b.line.shape and not _counts(text, a):
                             operands = list(p.line.operands)
                             operands[i], operands[j] = operands[j], operands[i]
-                            yield f"carries {j} and {i} of {loop.line.name} swapped", text.changed(p, operands=tuple(operands))
+                            yield (
+                                f"carries {j} and {i} of {loop.line.name} swapped",
+                                text.changed(p, operands=tuple(operands)),
+                            )
 
 
 @kind("V6", exact=True)
@@ -320,16 +332,23 @@ def branch_clamp(text: Text) -> Edits:
         if a is not None and a.line.type == "s32" and branches > 2:
             yield (
                 f"{p.line.name}: index at most {branches - 2}",
-                text.before(p, 0, ("s32[]", "constant", (str(branches - 2),), ""), ("s32[]", "minimum", ("@", "@0"), "")),
+                text.before(
+                    p,
+                    0,
+                    ("s32[]", "constant", (str(branches - 2),), ""),
+                    ("s32[]", "minimum", ("@", "@0"), ""),
+                ),
             )
             yield f"{p.line.name}: |index|", text.before(p, 0, ("s32[]", "abs", ("@",), ""))
-            yield (
-                f"{p.line.name}: index out of range is 0",
-                text.before(
-                    p, 0, ("s32[]", "constant", (str(branches),), ""), ("s32[]", "constant", ("0",), ""),
-                    ("pred[]", "compare", ("@", "@0"), ", direction=LT"), ("s32[]", "select", ("@2", "@", "@1"), ""),
-                ),
-            )  # fmt: skip
+            made = text.before(
+                p,
+                0,
+                ("s32[]", "constant", (str(branches),), ""),
+                ("s32[]", "constant", ("0",), ""),
+                ("pred[]", "compare", ("@", "@0"), ", direction=LT"),
+                ("s32[]", "select", ("@2", "@", "@1"), ""),
+            )
+            yield f"{p.line.name}: index out of range is 0", made
 
 
 @kind()
@@ -347,8 +366,9 @@ def negate_lost(text: Text) -> Edits:
     """A sign is lost where values have both."""
     for p in text.of("negate"):
         if text.read(p):
-            yield f"{p.line.name} as -|x|" if p.line.type.startswith(("f", "b", "s")) else p.line.name, text.wrapped(
-                p, (p.line.shape, "abs", ("@",), ""), (p.line.shape, "negate", ("@0",), "")
+            yield (
+                f"{p.line.name} as -|x|" if p.line.type.startswith(("f", "b", "s")) else p.line.name,
+                text.wrapped(p, (p.line.shape, "abs", ("@",), ""), (p.line.shape, "negate", ("@0",), "")),
             )
 
 
@@ -357,23 +377,21 @@ def rounding_mode(text: Text) -> Edits:
     """floor is a truncation, rounding to even goes away from zero, ceil is floor + 1."""
     for p in text.of("floor"):
         if p.line.type == "f32":
-            yield f"{p.line.name} truncates", text.replaced(
-                p,
-                f"  {p.line.name}.i = {p.line.retyped('s32')} convert({p.line.operands[0]})",
-                replace(p.line, opcode="convert", operands=(f"{p.line.name}.i",), attributes=""),
+            yield (
+                f"{p.line.name} truncates",
+                text.replaced(
+                    p,
+                    f"  {p.line.name}.i = {p.line.retyped('s32')} convert({p.line.operands[0]})",
+                    replace(p.line, opcode="convert", operands=(f"{p.line.name}.i",), attributes=""),
+                ),
             )
     for p in text.of("round-nearest-even"):
         yield f"{p.line.name} away from zero at ties", text.changed(p, opcode="round-nearest-afz")
     for p in text.of("ceil"):
-        line = p.line
-        wide = ", dimensions={}" if line.dims else ""
-        yield f"{line.name} as floor + 1", text.replaced(
-            p,
-            f"  {line.name}.f = {line.shape} floor({line.operands[0]})",
-            f"  {line.name}.c = {line.type}[] constant(1)",
-            f"  {line.name}.b = {line.shape} {'broadcast' if line.dims else 'copy'}({line.name}.c){wide}",
-            replace(line, opcode="add", operands=(f"{line.name}.f", f"{line.name}.b"), attributes=""),
-        )
+        one, wide = filled(p.line, 1)
+        floor = replace(p, line=replace(p.line, opcode="floor"))
+        made = text.wrapped(floor, one, wide, (p.line.shape, "add", ("@", "@1"), ""))
+        yield f"{p.line.name} as floor + 1", made
 
 
 @kind(after=True)
@@ -382,8 +400,13 @@ def sign_of_square(text: Text) -> Edits:
     for p in text.of("abs"):
         if p.line.type == "f32":
             x = p.line.operands[0]
-            yield f"{p.line.name} as sqrt(x * x)", text.replaced(
-                p, Line(False, f"{p.line.name}.q", p.line.shape, "multiply", (x, x), ""), replace(p.line, opcode="sqrt", operands=(f"{p.line.name}.q",), attributes="")
+            yield (
+                f"{p.line.name} as sqrt(x * x)",
+                text.replaced(
+                    p,
+                    Line(False, f"{p.line.name}.q", p.line.shape, "multiply", (x, x), ""),
+                    replace(p.line, opcode="sqrt", operands=(f"{p.line.name}.q",), attributes=""),
+                ),
             )
 
 

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from benchmarks.adversary.plants import KINDS, kind
 from benchmarks.adversary.text import Text
 
-_FIRST = ("constant-fourth-digit", "last-element", "strictness", "middle-bf16", "where-then", "guard-extremum")
+_FIRST = (
+    "constant-fourth-digit",
+    "last-element",
+    "strictness",
+    "middle-bf16",
+    "where-then",
+    "guard-extremum",
+)
 
 
 @kind("V15", after=True)

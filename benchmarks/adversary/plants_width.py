@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from benchmarks.adversary.plants import kind
-from benchmarks.adversary.text import FLOATS, Place, Text
+from benchmarks.adversary.text import FLOATS, Place, Text, filled
 
 Edits = Iterator[tuple[str, ...]]
 
-#: What a type may be rounded to, and back.
-_NARROWER = {"f64": ("f32",), "f32": ("bf16", "f16"), "s32": ("s16", "s8", "f32"), "u32": ("u16", "f32"), "s16": ("s8",)}
+#: Integer types that an integer goes through, and back.
+_NARROWER = {"s32": ("s16", "s8"), "u32": ("u16",), "s16": ("s8",)}
 
+#: What computes a value that may lose width.
 _COMPUTED = (
-    "add", "subtract", "multiply", "divide", "dot", "reduce", "exponential", "tanh", "logistic", "fusion", "select",
-    "reduce-window", "rsqrt", "sqrt", "log", "scatter", "gather", "convert", "maximum", "minimum",
-)  # fmt: skip
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "dot",
+    "reduce",
+    "exponential",
+    "tanh",
+    "logistic",
+    "fusion",
+    "select",
+    "reduce-window",
+    "rsqrt",
+    "sqrt",
+    "log",
+    "scatter",
+    "gather",
+    "convert",
+    "maximum",
+    "minimum",
+)
 
 
 def _arrays(text: Text, *types: str) -> Iterator[Place]:
@@ -26,7 +46,9 @@ def _arrays(text: Text, *types: str) -> Iterator[Place]:
 
 
 def _there_and_back(text: Text, p: Place, through: str) -> str:
-    return text.wrapped(p, (p.line.retyped(through), "convert", ("@",), ""), (p.line.shape, "convert", ("@0",), ""))
+    return text.wrapped(
+        p, (p.line.retyped(through), "convert", ("@",), ""), (p.line.shape, "convert", ("@0",), "")
+    )
 
 
 @kind("V1", after=True)
@@ -60,7 +82,9 @@ def dot_operands_bf16(text: Text) -> Edits:
             shape = a.line.shape
             yield (
                 f"{p.line.name}: first operand through bf16",
-                text.before(p, 0, (a.line.retyped("bf16"), "convert", ("@",), ""), (shape, "convert", ("@0",), "")),
+                text.before(
+                    p, 0, (a.line.retyped("bf16"), "convert", ("@",), ""), (shape, "convert", ("@0",), "")
+                ),
             )
 
 
@@ -71,7 +95,13 @@ def accumulator_bf16(text: Text) -> Edits:
         a, start = text.operand(p, 0), text.operand(p, 1)
         adder = p.line.attribute("to_apply")
         body = text.inside(adder)
-        if p.line.type != "f32" or a is None or start is None or not any(q.line.opcode == "add" for q in body) or len(body) != 3:
+        if (
+            p.line.type != "f32"
+            or a is None
+            or start is None
+            or not any(q.line.opcode == "add" for q in body)
+            or len(body) != 3
+        ):
             continue
         line = p.line
         made = text.replaced(
@@ -85,9 +115,13 @@ def accumulator_bf16(text: Text) -> Edits:
         lines = made.splitlines()
         head = min(text.heads.values())
         adding = [
-            "%adv_adder (p: bf16[], q: bf16[]) -> bf16[] {", "  %p = bf16[] parameter(0)", "  %q = bf16[] parameter(1)",
-            "  ROOT %s = bf16[] add(%p, %q)", "}", "",
-        ]  # fmt: skip
+            "%adv_adder (p: bf16[], q: bf16[]) -> bf16[] {",
+            "  %p = bf16[] parameter(0)",
+            "  %q = bf16[] parameter(1)",
+            "  ROOT %s = bf16[] add(%p, %q)",
+            "}",
+            "",
+        ]
         yield f"{line.name} adds up in bf16", "\n".join(lines[:head] + adding + lines[head:]) + "\n"
 
 
@@ -102,7 +136,12 @@ def carry_narrow(text: Text) -> Edits:
                     if a is not None and a.line.type == "f32":
                         yield (
                             f"carry {number} of {loop.line.name} through bf16",
-                            text.before(p, number, (a.line.retyped("bf16"), "convert", ("@",), ""), (a.line.shape, "convert", ("@0",), "")),
+                            text.before(
+                                p,
+                                number,
+                                (a.line.retyped("bf16"), "convert", ("@",), ""),
+                                (a.line.shape, "convert", ("@0",), ""),
+                            ),
                         )
 
 
@@ -110,17 +149,34 @@ def carry_narrow(text: Text) -> Edits:
 def integer_narrow(text: Text) -> Edits:
     """An integer goes through a narrower type."""
     for p in text.places:
-        if p.line.opcode in ("add", "multiply", "subtract", "parameter", "shift-left", "dot", "reduce", "get-tuple-element", "convert"):
-            for through in _NARROWER.get(p.line.type, ()) if p.line.type in ("s32", "u32", "s16") else ():
-                if through != "f32" and text.read(p):
-                    yield f"{p.line.name} {p.line.opcode} through {through}", _there_and_back(text, p, through)
+        if p.line.opcode in (
+            "add",
+            "multiply",
+            "subtract",
+            "parameter",
+            "shift-left",
+            "dot",
+            "reduce",
+            "get-tuple-element",
+            "convert",
+        ):
+            for through in _NARROWER.get(p.line.type, ()):
+                if text.read(p):
+                    yield (
+                        f"{p.line.name} {p.line.opcode} through {through}",
+                        _there_and_back(text, p, through),
+                    )
 
 
 @kind(exact=True)
 def integer_through_float(text: Text) -> Edits:
     """An integer of 32 bits goes through f32, which has 24."""
     for p in text.places:
-        if p.line.opcode in ("add", "multiply", "parameter", "subtract") and p.line.type in ("s32", "u32") and text.read(p):
+        if (
+            p.line.opcode in ("add", "multiply", "parameter", "subtract")
+            and p.line.type in ("s32", "u32")
+            and text.read(p)
+        ):
             yield f"{p.line.name} {p.line.opcode} through f32", _there_and_back(text, p, "f32")
 
 
@@ -144,55 +200,32 @@ def reduce_precision_other(text: Text) -> Edits:
 def expm1_naive(text: Text) -> Edits:
     """expm1 is exp(x) - 1."""
     for p in text.of("exponential-minus-one"):
-        one = (p.line.shape, "broadcast", ("@1",), ", dimensions={}") if p.line.dims else (p.line.shape, "copy", ("@1",), "")
-        line = p.line
-        made = text.replaced(
-            p,
-            f"  {line.name}.e = {line.shape} exponential({line.operands[0]})",
-            f"  {line.name}.c = {line.type}[] constant(1)",
-            f"  {line.name}.b = {line.shape} {one[1]}({line.name}.c){one[3]}",
-            f"  {'ROOT ' if line.root else ''}{line.name} = {line.shape} subtract({line.name}.e, {line.name}.b)",
-        )
-        yield f"{line.name} as exp - 1", made
+        plain = replace(p, line=replace(p.line, opcode="exponential"))
+        minus = (p.line.shape, "subtract", ("@", "@1"), "")
+        yield f"{p.line.name} as exp - 1", text.wrapped(plain, *filled(p.line, 1), minus)
 
 
 @kind("V11", after=True)
 def log1p_naive(text: Text) -> Edits:
     """log1p is log(1 + x)."""
     for p in text.of("log-plus-one"):
-        line = p.line
-        spread = "broadcast" if line.dims else "copy"
-        yield (
-            f"{line.name} as log(1 + x)",
-            text.replaced(
-                p,
-                f"  {line.name}.c = {line.type}[] constant(1)",
-                f"  {line.name}.b = {line.shape} {spread}({line.name}.c){', dimensions={}' if line.dims else ''}",
-                f"  {line.name}.a = {line.shape} add({line.operands[0]}, {line.name}.b)",
-                f"  {'ROOT ' if line.root else ''}{line.name} = {line.shape} log({line.name}.a)",
-            ),
-        )
+        plain = replace(p, line=replace(p.line, opcode="log"))
+        more = (p.line.shape, "add", ("@", "@1"), "")
+        yield f"{p.line.name} as log(1 + x)", text.before(plain, 0, *filled(p.line, 1), more)
 
 
 @kind("V11", after=True)
-def one_minus_reassociated(text: Text) -> Edits:
-    """(a - b) + c is a - (b - c) computed by way of a large number: digits are lost in the middle."""
+def through_thousand(text: Text) -> Edits:
+    """a - b is computed by way of 1000 + a: digits are lost in the middle."""
     for p in text.of("subtract", "add"):
         if p.line.type == "f32" and text.read(p):
-            line = p.line
-            spread = "broadcast" if line.dims else "copy"
-            wide = ", dimensions={}" if line.dims else ""
-            yield (
-                f"{line.name} {line.opcode} by way of 1000",
-                text.replaced(
-                    p,
-                    f"  {line.name}.c = f32[] constant(1000)",
-                    f"  {line.name}.b = {line.shape} {spread}({line.name}.c){wide}",
-                    f"  {line.name}.a = {line.shape} add({line.operands[0]}, {line.name}.b)",
-                    f"  {line.name}.d = {line.shape} {line.opcode}({line.name}.a, {line.operands[1]})",
-                    f"  {'ROOT ' if line.root else ''}{line.name} = {line.shape} subtract({line.name}.d, {line.name}.b)",
-                ),
+            large = text.before(p, 0, *filled(p.line, 1000), (p.line.shape, "add", ("@", "@1"), ""))
+            moved = next(
+                q for q in Text(large).places if q.computation == p.computation and q.line.name == p.line.name
             )
+            back = (p.line.shape, "subtract", ("@", "@1"), "")
+            made = Text(large).wrapped(moved, *filled(p.line, 1000), back)
+            yield f"{p.line.name} {p.line.opcode} by way of 1000", made
 
 
 def _float_constants(text: Text) -> Iterator[tuple[Place, float]]:
@@ -207,7 +240,10 @@ def constant_fourth_digit(text: Text) -> Edits:
     """A constant is off in its fourth digit."""
     for p, value in _float_constants(text):
         if abs(value) > 1e-4:
-            yield f"{p.line.name}: {value:g} off by 3e-4 of it", text.changed(p, operands=(repr(value * 1.0003),))
+            yield (
+                f"{p.line.name}: {value:g} off by 3e-4 of it",
+                text.changed(p, operands=(repr(value * 1.0003),)),
+            )
 
 
 @kind("V2")
@@ -231,7 +267,12 @@ def integer_constant_off(text: Text) -> Edits:
     """A constant integer is off by one."""
     for p in text.of("constant"):
         value = text.constant(p)
-        if p.line.type in ("s32", "u32", "s16", "u8") and value is not None and text.read(p) and abs(value) < 2**31 - 1:
+        if (
+            p.line.type in ("s32", "u32", "s16", "u8")
+            and value is not None
+            and text.read(p)
+            and abs(value) < 2**31 - 1
+        ):
             yield f"{p.line.name}: {int(value) + 1}", text.changed(p, operands=(str(int(value) + 1),))
 
 
@@ -251,8 +292,19 @@ def algorithm_named(text: Text) -> Edits:
     """A product is told to be computed in bf16."""
     for p in text.of("dot"):
         a = text.operand(p, 0)
-        if p.line.type == "f32" and a is not None and a.line.type == "f32" and "algorithm" not in p.line.attributes:
+        if (
+            p.line.type == "f32"
+            and a is not None
+            and a.line.type == "f32"
+            and "algorithm" not in p.line.attributes
+        ):
             attributes = re.sub(r", operand_precision=\{[^}]*\}", "", p.line.attributes)
             shape = a.line.shape
-            obeyed = text.before(p, 0, (a.line.retyped("bf16"), "convert", ("@",), ""), (shape, "convert", ("@0",), ""))
-            yield f"{p.line.name} algorithm=dot_bf16_bf16_f32", text.changed(p, attributes=f", algorithm=dot_bf16_bf16_f32{attributes}"), obeyed
+            obeyed = text.before(
+                p, 0, (a.line.retyped("bf16"), "convert", ("@",), ""), (shape, "convert", ("@0",), "")
+            )
+            yield (
+                f"{p.line.name} algorithm=dot_bf16_bf16_f32",
+                text.changed(p, attributes=f", algorithm=dot_bf16_bf16_f32{attributes}"),
+                obeyed,
+            )

@@ -1,17 +1,20 @@
-"""HLO text as lines that can be edited: just enough of it to plant faults, with no help of hlotool's own reader."""
+"""HLO text as lines that can be edited: what planting needs of it, with no help of hlotool's own reader."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 
-_LINE = re.compile(r"^(\s+)(ROOT )?(%[\w.\-]+) = (\([^=]*?\)|[a-z][\w]*\[[^\]]*\](?:\{[^}]*\})?) ([a-z][\w\-]*)\((.*)$")
+_LINE = re.compile(
+    r"^(\s+)(ROOT )?(%[\w.\-]+) = (\([^=]*?\)|[a-z][\w]*\[[^\]]*\](?:\{[^}]*\})?) ([a-z][\w\-]*)\((.*)$"
+)
 _HEADER = re.compile(r"^(ENTRY )?(%[\w.\-]+) \(.*\{\s*$")
 _SHAPE = re.compile(r"^([a-z]\w*)\[([\d,]*)\](\{[^}]*\})?$")
 
+#: Shape, opcode, operands and attributes of an instruction that is put in.
+Step = tuple[str, str, tuple[str, ...], str]
+
 FLOATS = ("f64", "f32", "bf16", "f16")
-SIGNED = ("s8", "s16", "s32", "s64")
-UNSIGNED = ("u8", "u16", "u32", "u64")
 
 
 @dataclass(frozen=True)
@@ -146,16 +149,20 @@ class Text:
 
     def replaced(self, place: Place, *lines: Line | str) -> str:
         """These lines in the place of an instruction."""
-        return "\n".join(self.lines[: place.at] + [str(line) for line in lines] + self.lines[place.at + 1 :]) + "\n"
+        return (
+            "\n".join(self.lines[: place.at] + [str(line) for line in lines] + self.lines[place.at + 1 :])
+            + "\n"
+        )
 
     def changed(self, place: Place, **fields: object) -> str:
         """An instruction with other fields."""
         return self.replaced(place, replace(place.line, **fields))  # type: ignore[arg-type]
 
-    def wrapped(self, place: Place, *steps: tuple[str, str, tuple[str, ...], str]) -> str:
-        """An instruction whose value goes through further ones: (shape, opcode, operands, attributes).
+    def wrapped(self, place: Place, *steps: Step) -> str:
+        """An instruction whose value goes through further ones.
 
-        In operands `@` is the value before all steps, `@0`, `@1`, … are the results of the steps; the last one gets the name.
+        In operands `@` is the value before all steps, `@0`, `@1`, … are the results of the steps. The last
+        step takes the name.
         """
         line = place.line
         inner = f"{line.name}.adv"
@@ -164,22 +171,35 @@ class Text:
         for k, (shape, opcode, operands, attributes) in enumerate(steps):
             last = k == len(steps) - 1
             name = line.name if last else names[f"@{k}"]
-            out.append(Line(last and line.root, name, shape, opcode, tuple(names.get(o, o) for o in operands), attributes))
+            out.append(
+                Line(
+                    last and line.root,
+                    name,
+                    shape,
+                    opcode,
+                    tuple(names.get(o, o) for o in operands),
+                    attributes,
+                )
+            )
         return self.replaced(place, *out)
 
-    def before(self, place: Place, number: int, *steps: tuple[str, str, tuple[str, ...], str]) -> str:
+    def before(self, place: Place, number: int, *steps: Step) -> str:
         """Operand `number` of an instruction goes through further ones first (`@` is the operand)."""
         line = place.line
-        names = {"@": line.operands[number]} | {f"@{k}": f"{line.name}.adv{k}" for k in range(len(steps))}
+        names = {"@": line.operands[number]} | {f"@{k}": f"{line.name}.pre{k}" for k in range(len(steps))}
         out: list[Line | str] = []
         for k, (shape, opcode, operands, attributes) in enumerate(steps):
-            out.append(Line(False, names[f"@{k}"], shape, opcode, tuple(names.get(o, o) for o in operands), attributes))
+            out.append(
+                Line(
+                    False, names[f"@{k}"], shape, opcode, tuple(names.get(o, o) for o in operands), attributes
+                )
+            )
         operands = list(line.operands)
         operands[number] = names[f"@{len(steps) - 1}"]
         return self.replaced(place, *out, replace(line, operands=tuple(operands)))
 
     def forwarded(self, place: Place, number: int) -> str:
-        """An operation that does nothing but return operand `number`; with the constants that it does not read any more."""
+        """An operation that does nothing but return operand `number`."""
         return self.changed(place, opcode="copy", operands=(place.line.operands[number],), attributes="")
 
 
@@ -189,7 +209,8 @@ def _read(raw: str) -> Line | None:
         return None
     depth, rest = 1, match[6]
     quoted = False
-    for end, letter in enumerate(rest):
+    end = 0
+    for end, letter in enumerate(rest):  # noqa: B007
         if letter == '"':
             quoted = not quoted
         if quoted:
@@ -207,11 +228,25 @@ def _read(raw: str) -> Line | None:
     return Line(bool(match[2]), match[3], match[4], match[5], operands, rest[end + 1 :])
 
 
+def filled(line: Line, value: object, at: int = 0) -> tuple[Step, Step]:
+    """Two steps, the first of them step `at`: an array of a line's shape that is filled with a constant."""
+    scalar = (f"{line.type}[]", "constant", (str(value),), "")
+    if not line.dims:
+        return scalar, (line.shape, "copy", (f"@{at}",), "")
+    return scalar, (line.shape, "broadcast", (f"@{at}",), ", dimensions={}")
+
+
 def swept(text: str) -> str:
     """Without instructions in fusions that nothing reads: XLA allows none there."""
     while True:
         found = Text(text)
-        dead = {p.at for p in found.places if not found.read(p) and not p.entry and p.line.opcode not in ("parameter", "while", "custom-call")}
+        dead = {
+            p.at
+            for p in found.places
+            if not found.read(p)
+            and not p.entry
+            and p.line.opcode not in ("parameter", "while", "custom-call")
+        }
         if not dead:
             return text
         text = "\n".join(line for at, line in enumerate(found.lines) if at not in dead) + "\n"

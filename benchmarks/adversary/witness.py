@@ -1,9 +1,9 @@
 """Inputs on which a faulty program is off by more than rounding: what makes a planted fault count.
 
-The judge is plain execution. The right text and the faulty one run on the same inputs (`hlotool.run`, the NumPy interpreter), and
-so does the right text on inputs that are a unit in the last place off. A fault is real where an element is further off than thirty
-times all of that, or an integer is another one, or NaN or infinity is on one side only. Inputs on which the two right texts disagree
-among themselves are no witness.
+The judge is plain execution. The right text and the faulty one run on the same inputs (`hlotool.run`, the
+NumPy interpreter), and so does the right text on inputs that are a unit in the last place off. A fault is
+real where an element is further off than thirty times all of that, or an integer is another one, or NaN or
+infinity is on one side only. Inputs on which the two right texts disagree among themselves are no witness.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import hlotool
 from benchmarks.adversary.text import Text
 
-#: A fault is this many times as far off as rounding: what is nearer might be excused by somebody who knows the program better.
+#: A fault is this many times as far off as rounding: what is nearer might have an excuse.
 FACTOR = 30.0
 
 #: Seconds for one run: some faulty loops never end.
@@ -50,7 +50,13 @@ def limit(seconds: int = SECONDS) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-_DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "pred": np.bool_}
+_DTYPES = {
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "pred": np.bool_,
+}
 
 
 def dtype_of(element: str) -> Any:
@@ -96,7 +102,7 @@ class Style:
         positions: `in`, `beyond`.
         counts: what counters are.
         wide: integers have all their bits.
-        exact: nothing is rounded but what the program rounds.
+        spread: floats are of all magnitudes.
     """
 
     name: str
@@ -143,7 +149,9 @@ def draw(parameter: Parameter, style: Style, rng: np.random.Generator) -> Any:
         return np.asarray(min(count, 250) if parameter.element in ("u8", "s8") else count, dtype)
     if parameter.kind == "index":
         n = parameter.limit
-        values = rng.integers(0, n, dims) if style.positions == "in" else rng.integers(-2 * n, 2 * n + 1, dims)
+        values = (
+            rng.integers(0, n, dims) if style.positions == "in" else rng.integers(-2 * n, 2 * n + 1, dims)
+        )
         return np.asarray(np.abs(values) if parameter.element.startswith("u") else values, dtype)
     if parameter.kind == "int":
         info = np.iinfo(dtype)
@@ -153,7 +161,11 @@ def draw(parameter: Parameter, style: Style, rng: np.random.Generator) -> Any:
         return np.asarray(rng.integers(0 if info.min == 0 else -9, 10, dims), dtype)
     if style.whole:
         top = int(abs(style.scale)) or 1
-        values = np.full(dims, float(rng.integers(-2, 3))) if style.scale < 0 else rng.integers(-top, top + 1, dims).astype(float)
+        values = (
+            np.full(dims, float(rng.integers(-2, 3)))
+            if style.scale < 0
+            else rng.integers(-top, top + 1, dims).astype(float)
+        )
         values = values / 2 if style.wide else values
     elif style.spread:
         values = rng.normal(size=dims) * 10.0 ** rng.uniform(-6, 5, dims)
@@ -177,7 +189,12 @@ def nudged(values: Arrays, rng: np.random.Generator) -> Arrays:
         elif value.dtype.kind == "f" or value.dtype == ml_dtypes.bfloat16:
             eps = float(ml_dtypes.finfo(value.dtype).eps)
             with np.errstate(all="ignore"):
-                out.append(np.asarray(value.astype(np.float64) * (1 + eps * rng.choice([-1.0, 0.0, 1.0], value.shape)), value.dtype))
+                out.append(
+                    np.asarray(
+                        value.astype(np.float64) * (1 + eps * rng.choice([-1.0, 0.0, 1.0], value.shape)),
+                        value.dtype,
+                    )
+                )
         else:
             out.append(value)
     return out
@@ -222,7 +239,10 @@ def sets_of(text: Text, arguments: list[list[Any]], devices: int, name: str) -> 
         rng = np.random.default_rng(zlib.crc32(f"{name}:{number}".encode()))
         inputs = [draw(p, style, rng) for p in parameters]
         if devices > 1:
-            inputs = [[x if p.replicated else draw(p, style, rng) for p, x in zip(parameters, inputs, strict=True)] for _ in range(devices)]
+            inputs = [
+                [x if p.replicated else draw(p, style, rng) for p, x in zip(parameters, inputs, strict=True)]
+                for _ in range(devices)
+            ]
         out.append((style, inputs))
     return out
 
@@ -289,9 +309,11 @@ def shown(run: Run, faulty: Arrays, *, exact: bool) -> list[int]:
         if right.dtype.kind in "biu":
             off = (right != wrong) & (spread == 0)
         else:
-            # A spread that is infinite means that a nudge makes NaN or infinity come and go there: nothing counts.
+            # An infinite spread: a nudge makes NaN or infinity come and go there, and nothing counts.
             usable = np.isfinite(spread)
-            odd = (np.isnan(right) != np.isnan(wrong)) | ((np.isinf(right) != np.isinf(wrong)) & ~np.isnan(right))
+            odd = (np.isnan(right) != np.isnan(wrong)) | (
+                (np.isinf(right) != np.isinf(wrong)) & ~np.isnan(right)
+            )
             off = usable & (odd | (_apart(right, wrong) > FACTOR * spread))
             off &= ~(np.isnan(right) & np.isnan(wrong))
         if off.any():
