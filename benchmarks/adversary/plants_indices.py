@@ -20,7 +20,7 @@ def _starts(text: Text) -> Iterator[tuple[Place, int, Place]]:
                 yield p, number, a
 
 
-def _indices(text: Text) -> Iterator[tuple[Place, int, Place]]:
+def indices(text: Text) -> Iterator[tuple[Place, int, Place]]:
     yield from _starts(text)
     for p in text.of("gather", "scatter"):
         a = text.operand(p, 1)
@@ -31,7 +31,7 @@ def _indices(text: Text) -> Iterator[tuple[Place, int, Place]]:
 @kind("V6", exact=True)
 def index_abs(text: Text) -> Edits:
     """A position loses its sign before it is clamped."""
-    for p, number, a in _indices(text):
+    for p, number, a in indices(text):
         if a.line.type.startswith("s"):
             yield (
                 f"{p.line.name} {p.line.opcode}: |operand {number}|",
@@ -42,7 +42,7 @@ def index_abs(text: Text) -> Edits:
 @kind("V6", exact=True)
 def index_capped(text: Text) -> Edits:
     """A position is at most 2."""
-    for p, number, a in _indices(text):
+    for p, number, a in indices(text):
         yield (
             f"{p.line.name} {p.line.opcode}: operand {number} at most 2",
             text.before(p, number, *filled(a.line, 2), (a.line.shape, "minimum", ("@", "@1"), "")),
@@ -52,7 +52,7 @@ def index_capped(text: Text) -> Edits:
 @kind("V6", exact=True)
 def index_wrapped(text: Text) -> Edits:
     """A position beyond the end wraps in place of being clamped or dropped."""
-    for p, number, a in _indices(text):
+    for p, number, a in indices(text):
         source = text.operand(p, 0)
         if source is not None and source.line.dims:
             size = (
@@ -69,7 +69,7 @@ def index_wrapped(text: Text) -> Edits:
 @kind("V6", exact=True)
 def index_floor_zero(text: Text) -> Edits:
     """Negative positions are clamped where they count as out of range."""
-    for p, number, a in _indices(text):
+    for p, number, a in indices(text):
         if p.line.opcode in ("gather", "scatter"):
             yield (
                 f"{p.line.name}: operand {number} at least 0",
@@ -80,7 +80,7 @@ def index_floor_zero(text: Text) -> Edits:
 @kind("V6", exact=True)
 def index_next(text: Text) -> Edits:
     """A position above 2 is one too high."""
-    for p, number, a in _indices(text):
+    for p, number, a in indices(text):
         pred = a.line.retyped("pred")
         yield (
             f"{p.line.name} {p.line.opcode}: operand {number} one more above 2",

@@ -129,6 +129,7 @@ STYLES = (
     Style("small", scale=1e-5),
     Style("tiny", scale=1e-9),
     Style("NaN", odd=(np.nan,), positions="beyond"),
+    Style("signed zeros", scale=1.0, whole=True, odd=(-0.0,)),
     Style("infinity", odd=(np.inf, -np.inf)),
     Style("few", scale=1.0, whole=True, counts=16),
     Style("alike", scale=-1.0, whole=True, counts=20),
