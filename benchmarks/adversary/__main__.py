@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.adversary.cases import cases, subjects
+from benchmarks.adversary.cases import Subject, cases, subjects
 from benchmarks.adversary.legal import legal
 from benchmarks.adversary.measure import ask, write_pair
 from benchmarks.adversary.plants import KINDS
@@ -57,6 +57,7 @@ def _faults(folder: Path, options: argparse.Namespace) -> int:
     python = options.python[0] if options.python else sys.executable
     found = subjects(dump, options.seed, python=python, only=options.families or None)
     shutil.rmtree(dump)
+    found = _healthy(found, folder / "healthy")
     drawn = []
     for number, case in enumerate(cases(found, options.seed, options.count, lost, options.only or None)):
         name = f"module_{number:04d}.{case.subject.name.replace('.', '_s')}"
@@ -85,6 +86,18 @@ def _faults(folder: Path, options: argparse.Namespace) -> int:
     print("\n".join([*table(rows), *missed(rows), *left_out(lost)]))
     print(f"{time.monotonic() - start:.0f} s")
     return 0
+
+
+def _healthy(found: list[Subject], folder: Path) -> list[Subject]:
+    """The programs that are not accused without a fault: of the others a verdict says nothing."""
+    names = {subject.name.replace(".", "_s"): subject for subject in found}
+    for number, (name, subject) in enumerate(names.items()):
+        write_pair(folder, f"module_{number:04d}.{name}", subject.before, subject.after, subject.options)
+    said = {name.split(".", 1)[1]: answer for name, answer in ask(folder).items()}
+    for name, answer in said.items():
+        if answer.code != 0:
+            print(f"left out, for without a fault it is {answer.verdict}: {name}: {answer.reason[:120]}")
+    return [subject for name, subject in names.items() if said[name].code == 0]
 
 
 if __name__ == "__main__":

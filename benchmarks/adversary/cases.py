@@ -139,6 +139,7 @@ class Planter:
         self.texts = {"before": Text(subject.before), "after": Text(subject.after)}
         self.modules = {"before": hlotool.parse(subject.before), "after": hlotool.parse(subject.after)}
         self._runs: dict[str, list[Run]] = {}
+        self._planted: set[tuple[str, str]] = set()
 
     def devices(self, stage: str) -> int:
         """Programs before the partitioner take global arrays and run on one."""
@@ -161,7 +162,10 @@ class Planter:
         self.rng.shuffle(places)
         if not places:
             return None
-        for said, made, *obeyed in places[:_TRIES]:
+        for said, made, *obeyed in [place for place in places if (stage, place[0]) not in self._planted][
+            :_TRIES
+        ]:
+            self._planted.add((stage, said))
             made = swept(made)
             try:
                 module = hlotool.parse(made)
@@ -235,6 +239,8 @@ def _one(planter: Planter, stage: str, order: list[str]) -> Case | None:
     subject = planter.subject
     where = "after" if stage == "both" else stage
     for name in order:
+        if stage == "both" and KINDS[name].promise:
+            continue
         found = planter.plant(KINDS[name], where)
         if found is None:
             continue

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.adversary.plants import kind
-from benchmarks.adversary.text import Text
+from benchmarks.adversary.text import Place, Text
 
 Edits = Iterator[tuple[str, ...]]
 
@@ -21,38 +21,39 @@ def copy_dropped(text: Text) -> Edits:
         if source is None or source.line.shape != p.line.shape:
             continue
         users = text.uses.get((p.computation, p.line.name), [])
-        others = [
-            u for u in text.uses.get((p.computation, source.line.name), []) if u.at != p.at and u.at > p.at
-        ]
-        written = [
-            u
-            for u in users
-            if u.line.opcode in ("dynamic-update-slice", "scatter", "while")
-            and u.line.operands[0] == p.line.name
-        ]
-        written += [
-            u
-            for u in users
-            if u.line.opcode == "fusion"
-            and u.line.shape == p.line.shape
-            and "output_to_operand" in u.line.attributes
-        ]
-        if written and (
-            any(o.at > written[0].at for o in others) or source.line.opcode == "parameter" or source.line.root
-        ):
-            made = []
-            for at, raw in enumerate(text.lines):
-                if at == p.at:
-                    continue
-                made.append(
-                    re.sub(rf"{re.escape(p.line.name)}(?![\w.\-])", source.line.name, raw)
-                    if any(u.at == at for u in users)
-                    else raw
+        readers = text.uses.get((p.computation, source.line.name), [])
+        for u in users:
+            lives = (p.entry and source.line.opcode == "parameter") or any(r.at > u.at for r in readers)
+            if lives and _overwrites(text, u, p.line.name):
+                made = text.changed(p, opcode="bitcast", attributes="")
+                yield (
+                    f"{p.line.name} (copy of {source.line.name}, which lives on, before {u.line.name}) dropped",
+                    made,
                 )
-            yield (
-                f"{p.line.name} (copy of {source.line.name} before {written[0].line.opcode}) dropped",
-                "\n".join(made) + "\n",
-            )
+                break
+
+
+def _overwrites(text: Text, user: Place, name: str) -> bool:
+    """Whether an instruction writes its result over the operand of a name."""
+    line = user.line
+    if line.opcode in ("dynamic-update-slice", "scatter"):
+        return line.operands[0] == name
+    if line.opcode == "fusion":
+        inside = text.inside(line.attribute("calls"))
+        roots = [q for q in inside if q.line.root and q.line.opcode in ("dynamic-update-slice", "scatter")]
+        target = text.operand(roots[0], 0) if roots else None
+        if target is None or target.line.opcode != "parameter":
+            return False
+        return line.operands[int(target.line.operands[0])] == name
+    if line.opcode == "tuple" and name in line.operands:
+        number = line.operands.index(name)
+        for loop in text.uses.get((user.computation, line.name), []):
+            for q in text.inside(loop.line.attribute("body")) if loop.line.opcode == "while" else ():
+                if q.line.root and q.line.opcode == "tuple":
+                    carried = text.operand(q, number)
+                    kept = carried is not None and carried.line.opcode == "get-tuple-element"
+                    return not kept
+    return False
 
 
 @kind(exact=True)
