@@ -26,10 +26,7 @@ def copy_dropped(text: Text) -> Edits:
             lives = (p.entry and source.line.opcode == "parameter") or any(r.at > u.at for r in readers)
             if lives and _overwrites(text, u, p.line.name):
                 made = text.changed(p, opcode="bitcast", attributes="")
-                yield (
-                    f"{p.line.name} (copy of {source.line.name}, which lives on, before {u.line.name}) dropped",
-                    made,
-                )
+                yield f"{p.line.name} dropped, before {u.line.name}; {source.line.name} lives on", made
                 break
 
 
