@@ -33,14 +33,14 @@ def legal(folder: Path, seed: int, wanted: int, pythons: list[str], record: Path
         folder: for texts; those of accused pairs stay there.
         seed: of the first draw; further ones follow it.
         wanted: pairs.
-        pythons: interpreters with the jaxlibs, in turn.
+        pythons: interpreters with the jaxlibs, in turn, as flags are: five and six of them meet in all pairs.
         record: file for what was said of the accused.
     """
     pairs, turn = 0, 0
     accused: list[dict[str, object]] = []
     verdicts: Counter[str] = Counter()
     while pairs < wanted:
-        python, flags = pythons[turn % len(pythons)], FLAGS[(turn // len(pythons)) % len(FLAGS)]
+        python, flags = pythons[turn % len(pythons)], FLAGS[(turn + 1) % len(FLAGS)]
         dump, batch = folder / f"dump-{turn}", folder / f"legal{turn:03d}"
         for subject in subjects(dump, seed + turn, python=python, flags=flags)[: wanted - pairs]:
             write_pair(
