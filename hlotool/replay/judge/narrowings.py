@@ -50,6 +50,11 @@ class Narrowing:
     adds: bool = False
 
     @property
+    def is_of_narrow_type(self) -> bool:
+        """Whether its result is declared in a narrow type."""
+        return any(part.element_type.is_narrow_float for part in array_shapes(self.instruction.shape))
+
+    @property
     def type_text(self) -> str:
         """What it rounds to, in words."""
         steps = [step for computation in self.instruction.called for step in computation.instructions]
@@ -99,6 +104,11 @@ def _unit_of_reducer(instruction: Instruction) -> float:
         return 0.0
     steps = instruction.computation("to_apply").instructions
     return max((unit for step in steps for unit in _units(step)), default=0.0)
+
+
+def sums_in_narrow_types(module: Module) -> bool:
+    """Whether a program adds up in a narrow type, as it is declared."""
+    return any(narrowing.adds and narrowing.is_of_narrow_type for narrowing in narrowings(module))
 
 
 @dataclass(slots=True, eq=False)
