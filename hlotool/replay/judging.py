@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.backends.base import Backend, Value
-from hlotool.backends.numpy.policy import Policy
-from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.numerics.dataflow import Leaves
 from hlotool.numerics.tolerance import chosen_by_output, chosen_by_user
 from hlotool.numerics.verdict import Comparison
@@ -19,7 +17,6 @@ from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.freedoms import UNKNOWN_TARGET, Freedoms, freedoms
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, CompareWith, Judgement, Side, watching
-from hlotool.replay.judge.narrowings import sums_in_narrow_types
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
@@ -62,14 +59,11 @@ def judged(
     if tested is not None and is_other and tested.backend == reference.backend and _is_interpreted(options):
         compare_exactly = _comparing(reference, tested, trial, options)
     work, seconds = _limits(task, actual.work)
-    value = actual.outcome.value
-    if tested is not None and allowed.sums_are_wide and sums_in_narrow_types(tested.module):
-        expected, value = (_with_wide_sums(side, trial, expected) for side in (reference, tested))
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
         reference=_side(reference, trial, expected),
         expected=expected,
-        actual=value,
+        actual=actual.outcome.value,
         facts=facts,
         tested=_side(tested, trial, expected) if tested is not None and is_other else None,
         seed=options.seed,
@@ -92,12 +86,6 @@ def freedoms_of(task: Task, reference: Program, actual: Actual) -> Freedoms:
     if tested is not None and not _is_other_program(tested, reference):
         return UNKNOWN_TARGET
     return freedoms(task.module, reference.module, None if tested is None else tested.module)
-
-
-def _with_wide_sums(program: Program, trial: Trial, expected: Value) -> Value:
-    """What a program returns where sums of narrow types are made in f32."""
-    backend = VariedBackend(Policy(unrounded=frozenset()))
-    return program.compiled_by(backend).run(trial.arguments, expected).value
 
 
 @lru_cache(maxsize=4)

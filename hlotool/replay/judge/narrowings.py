@@ -106,11 +106,6 @@ def _unit_of_reducer(instruction: Instruction) -> float:
     return max((unit for step in steps for unit in _units(step)), default=0.0)
 
 
-def sums_in_narrow_types(module: Module) -> bool:
-    """Whether a program adds up in a narrow type, as it is declared."""
-    return any(narrowing.adds and narrowing.is_of_narrow_type for narrowing in narrowings(module))
-
-
 @dataclass(slots=True, eq=False)
 class Sampler:
     """A probe that keeps a few elements of each value that is rounded: those that lose something by it."""
