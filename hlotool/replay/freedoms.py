@@ -5,6 +5,8 @@
   the text still says f32, or in the text, where the compiler makes the operands, and what only moves data to
   them, bf16 (`bfloat16-propagation`). A GPU may multiply TF32, in the hardware alone. What a product adds up
   and returns stays f32 on both.
+- **Sums of narrow types** are made in f32 on a TPU, and rounded once: `bfloat16-propagation` makes a sum of
+  thousands of bf16 terms out of one of f32 whose result is rounded to bf16 anyway.
 - **Contraction.** A product whose only rounding is that of the sum it enters (fma), in complex operations,
   too: on every target (`judge.contracted`).
 - **Excess precision.** A narrow type need not be rounded to, unless the dump's debug options say
@@ -73,6 +75,11 @@ class Freedoms:
     excess_precision: bool = True
     fast_math: tuple[str, ...] = ()
     inexact: tuple[str, ...] = ()
+
+    @property
+    def sums_are_wide(self) -> bool:
+        """Whether sums of a narrow type are made in f32."""
+        return self.target == "tpu"
 
     @property
     def record(self) -> FreedomsRecord:

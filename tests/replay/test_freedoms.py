@@ -106,3 +106,65 @@ def test_a_row_says_which_target_was_taken(tmp_path: Path) -> None:
     assert (row.freedoms.target, row.freedoms.told_by) == ("tpu", "names of files")
     assert row.freedoms.products == ON_TPU.reason
     assert row.freedoms.excess_precision
+
+
+MEAN = """add {{
+  p = {kind}[] parameter(0)
+  q = {kind}[] parameter(1)
+  ROOT s = {kind}[] add(p, q)
+}}
+ENTRY e {{
+  x = bf16[64,64]{layout} parameter(0)
+  {body}
+  b = bf16[64,64]{layout} broadcast(n), dimensions={{}}
+  {quotient}
+}}"""
+ROUNDED = "d = bf16[64,64] divide(x, b)\n  ROOT r = f32[64,64] convert(d)"
+UNROUNDED = "f = f32[64,64] convert(b) g = f32[64,64] convert(x)\n  ROOT r = f32[64,64] divide(g, f)"
+SUM_OF_F32 = MEAN.format(
+    kind="f32",
+    layout="",
+    body="""w = f32[64,64] convert(x) z = f32[] constant(0)
+  t = f32[] reduce(w, z), dimensions={0,1}, to_apply=add n = bf16[] convert(t)""",
+    quotient=ROUNDED,
+)
+SUM_OF_BF16 = MEAN.format(
+    kind="bf16",
+    layout="{1,0:T(8,128)(2,1)}",
+    body="z = bf16[] constant(0) n = bf16[] reduce(x, z), dimensions={0,1}, to_apply=add",
+    quotient=UNROUNDED,
+)
+
+
+def test_sums_of_bf16_are_made_in_f32_on_a_tpu(tmp_path: Path) -> None:
+    """The compiler makes one of a sum of f32 whose result is rounded to bf16 anyway."""
+    row = _row(_dump(tmp_path, SUM_OF_F32, SUM_OF_BF16))
+    assert row.verdict is Verdict.ROUNDING
+    assert "a rounding to bf16 was removed (excess precision): divide %d" in row.leaves[0].reason
+
+
+def test_elsewhere_every_step_of_such_a_sum_is_rounded(tmp_path: Path) -> None:
+    row = _row(_dump(tmp_path, SUM_OF_F32, SUM_OF_BF16, infix="", platform="cpu_"))
+    assert row.verdict is Verdict.WRONG
+    assert "adds up in bf16 at reduce %n" in row.leaves[0].reason
+
+
+def test_a_sum_that_stays_f32_may_not_become_one_of_bf16_on_a_tpu(tmp_path: Path) -> None:
+    before = """add {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT s = f32[] add(p, q)
+}
+ENTRY e {
+  x = f32[64,64] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[64] reduce(x, z), dimensions={0}, to_apply=add
+}"""
+    after = before.replace("ROOT r = f32[64] reduce(x, z)", "n = bf16[64] reduce(h, z)").replace(
+        "f32[]", "bf16[]"
+    )
+    after = after.replace("  z =", "  h = bf16[64,64]{1,0:T(8,128)} convert(x)\n  z =")
+    after = after.replace("to_apply=add\n", "to_apply=add\n  ROOT r = f32[64] convert(n)\n")
+    row = _row(_dump(tmp_path, before, after))
+    assert row.verdict is Verdict.WRONG
+    assert "what the reference has in f32" in row.leaves[0].reason

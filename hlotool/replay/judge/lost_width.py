@@ -142,12 +142,14 @@ class Widths:
         for narrowing in own:
             instruction = narrowing.instruction
             whole, part = found.whole.get(instruction, {}), found.part.get(instruction, {})
+            is_wide_sum = self._freedoms.sums_are_wide and narrowing.is_of_narrow_type
+            adds = narrowing.adds and not is_wide_sum
             is_known = any(
-                unit >= narrowing.unit and (not narrowing.adds or i in found.adds) for i, unit in part.items()
+                unit >= narrowing.unit and (not adds or i in found.adds) for i, unit in part.items()
             )
             if is_known or not whole:
                 continue
-            if not narrowing.adds and self._may_round(narrowing, part, asked):
+            if not adds and self._may_round(narrowing, part, asked):
                 continue
             self._held_in[instruction] = _type_text(min(whole, key=lambda i: whole[i]))
             lost.append(narrowing)

@@ -50,6 +50,11 @@ class Narrowing:
     adds: bool = False
 
     @property
+    def is_of_narrow_type(self) -> bool:
+        """Whether its result is declared in a narrow type."""
+        return any(part.element_type.is_narrow_float for part in array_shapes(self.instruction.shape))
+
+    @property
     def type_text(self) -> str:
         """What it rounds to, in words."""
         steps = [step for computation in self.instruction.called for step in computation.instructions]
