@@ -44,6 +44,8 @@ _FOR_EACH: Final = 2
 _BESIDES: Final = 6
 #: Points at which both must return the same for a law that could not be tried to be the reason.
 _POINTS_FOR_DOUBT: Final = 4
+#: Points that are looked at first where sizes are apart: at few of them they are so in a way that shows much.
+_POINTS_APART: Final = 16
 #: Elements of a point by which constants are found; all elements are compared with what comes of them.
 _MOST_ELEMENTS: Final = 1000
 #: Steps of Newton's method, which gain seven digits each in f32 and two in bf16.
@@ -84,6 +86,12 @@ def excused(
                 reasons[index] = doubt
             elif constants and (reason := _explanation(samples, index)):
                 reasons[index] = reason
+        hidden = [index for index in accused if index not in reasons and samples.are_same(index)]
+        if constants and hidden:
+            apart = _Samples(reference, tested, constants, options, deadline, apart=True)
+            reasons |= {
+                index: reason for index in hidden if (reason := _explanation(apart, index, _POINTS_APART))
+            }
     except BackendTimeout:
         reasons = {**dict.fromkeys(accused, "no time to see whether it is rounded constants"), **reasons}
     except HlotoolError as error:
@@ -128,9 +136,8 @@ def _sizes(module: Module) -> set[float]:
     return {abs(value) for value in constant_values(module) if value and np.isfinite(value)}
 
 
-def _explanation(samples: _Samples, index: ShapeIndex) -> str:
-    """Why a leaf may be the same all the same; empty where it is not."""
-    points = 1
+def _explanation(samples: _Samples, index: ShapeIndex, points: int = 1) -> str:
+    """Why a leaf may be the same all the same; empty where it is not. Looks at `points` first."""
     while True:
         found = samples.fitted(index, points)
         if found is None:
@@ -170,6 +177,7 @@ class _Samples:
         constants: of the tested one, which may be off.
         options: of the comparison, whose arguments come first.
         deadline: in `time.monotonic`.
+        apart: arguments are of different sizes (`sample_arguments`).
     """
 
     reference: Side
@@ -177,6 +185,7 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    apart: bool = False
     _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
@@ -186,7 +195,7 @@ class _Samples:
         """Choose a base in which no exp of the reference saturates."""
         self._inputs = InputGenerator(self.reference.module)
         runner = self._runner(None)
-        arguments = sample_arguments(self._inputs, runner, self.options, 0)
+        arguments = sample_arguments(self._inputs, runner, self.options, 0, self.apart)
         self._base.choose(lambda: self._ran(runner, arguments, None))
 
     def are_same(self, index: ShapeIndex) -> bool:
@@ -228,7 +237,9 @@ class _Samples:
         if expected.shape != actual.shape:
             return None
         usable = np.isfinite(expected) & np.isfinite(actual)
-        mean = np.sqrt(np.mean(expected[usable] ** 2)) if usable.any() else 0.0
+        # What is large at one point hides nothing at another one.
+        squares = np.where(usable, expected, 0.0).reshape(points, -1) ** 2
+        mean = np.repeat(np.sqrt(squares.mean(axis=1)), squares.shape[1]) if squares.size else 0.0
         resolution = thresholds.SAME_FIT.value * (np.abs(expected) + mean)
         return _Seen(expected, actual, usable, np.maximum(resolution, np.finfo(np.float64).tiny))
 
@@ -261,7 +272,7 @@ class _Samples:
         key = (None if units is None else tuple(units.tolist()), number, is_whole)
         if key not in self._known:
             runner, source = self._runner(units), self._runner(None)
-            arguments = sample_arguments(self._inputs, source, self.options, number)
+            arguments = sample_arguments(self._inputs, source, self.options, number, self.apart)
             expected = None if units is None else self._ran(source, arguments, None)
             found = self._ran(runner, arguments, expected)
             leaves = {at: _numbers(value) for at, _, value in flatten(runner.result, found)}
