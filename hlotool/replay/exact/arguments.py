@@ -88,7 +88,7 @@ def sample_arguments(
     """The same as numbers, and others for every `number`: what both programs are executed on, not proved.
 
     Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
-    Those of different arguments have different sizes where they are to be far `apart`: beside a parameter of 1
+    Those of different arguments have different sizes where they are to be `apart`: beside a parameter of 1
     an update of a millionth hides what made it.
     """
     numbers = number_arguments(inputs, runner, replace(options, trials=number + 1), number)
