@@ -30,7 +30,8 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     """Float instructions of `module` whose value a rewrite may have rounded anew.
 
     These are: constants that `other` does not have (all constants, without another version), what is computed
-    from constants only unless `other` computes it, too, and quotients with such a divisor.
+    from constants only unless `other` computes it, too, and quotients with such a divisor. Calls hand
+    constants on.
     """
     known = frozenset[bytes]() if other is None else _constant_values(other) | _replaced(module, other)
     computed = frozenset[int]() if other is None else frozenset(_computed(other).values())
@@ -64,8 +65,13 @@ def _computed(module: Module) -> dict[Instruction, int]:
     """What is computed from constants only, by what is done to which constants."""
     found: dict[Instruction, int] = {}
     constants = set()
-    for instruction in module.instructions():
-        if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
+    for instruction, given in _with_arguments(module):
+        if given:
+            # What several calls give is one value only where it is the same.
+            if len(keys := {found.get(argument) for argument in given}) == 1 and None not in keys:
+                found[instruction] = found[given[0]]
+                constants.add(instruction)
+        elif instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
             constants.add(instruction)
             found[instruction] = hash(
                 (instruction.literal.value.tobytes(), str(strip_layouts(instruction.shape)))

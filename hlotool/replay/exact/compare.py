@@ -220,9 +220,7 @@ def _at_points(
         try:
             arguments = point_arguments(inputs, reference, options, number, trial.constants)
             with work_limit(options.point_work or inf):
-                leaves = at_point(
-                    reference, tested, arguments, trial, options.seed + number, options.around
-                )
+                leaves = at_point(reference, tested, arguments, trial, options.seed + number, options.around)
         except (BackendTimeout, TooMuchWork) as error:
             if options.point_work is not None and isinstance(error, TooMuchWork):
                 spend(0)  # raises again where somebody else's limit is reached
