@@ -67,8 +67,9 @@ def test_what_is_left_open_is_kept_with_the_next_command(
     stub: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 0, for another module agrees; the command needs the dump."""
-    open_one = f"{COMPILE}('verdicts/range')"
-    source = f"import subprocess, sys; {COMPILE}({HEALTHY!r}); subprocess.run([sys.executable, '-c', {open_one!r}])"
+    child = f"{COMPILE}('verdicts/range')"
+    start = f"subprocess.run([sys.executable, '-c', {child!r}])"
+    source = f"import subprocess, sys; {COMPILE}({HEALTHY!r}); {start}"
     assert main(["exec", "--", sys.executable, "-c", source]) == 0
     out, _ = capfd.readouterr()
     first, last = out.strip().splitlines()[0], out.strip().splitlines()[-1]
