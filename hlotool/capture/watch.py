@@ -7,6 +7,7 @@ executions as are wanted.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import threading
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from hlotool.dump.names import Format, Kind, parse_name
+from hlotool.parse.proto.wire import fields
 
 #: Seconds in which nothing happens to a file that is complete.
 _QUIET = 1.0
@@ -129,6 +131,7 @@ class Watch:
             self._thread.join()
             self._look()
             for module in self._modules.values():
+                self._forget_torn(module)
                 self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
@@ -225,6 +228,12 @@ class Watch:
         kept = self._snapshots + (0 if module.is_taken else self._passed_over)
         self._delete_executions(module, list(module.captures)[kept:])
 
+    def _forget_torn(self, module: _Module) -> None:
+        """Of several executions, do without one that XLA was still writing when the program died."""
+        last = next(reversed(module.captures), "")
+        if len(module.captures) > 1 and not _is_whole_message(last):
+            self._delete_executions(module, [last])
+
     def _choose_last(self, module: _Module) -> None:
         """Of what is there to be judged, delete the executions that tell less."""
         self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
@@ -285,6 +294,17 @@ def _is_whole(path: str) -> bool:
     name = parse_name(os.path.basename(path))
     is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
     return not is_last or _ends_a_module(path)
+
+
+def _is_whole_message(path: str) -> bool:
+    """Whether a file holds a proto that is not cut short."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            for _ in fields(content, 0, len(content)):
+                pass
+    except (OSError, ValueError):  # there is nothing to map in an empty file
+        return False
+    return True
 
 
 def _folders(folder: Path) -> list[Path]:

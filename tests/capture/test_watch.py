@@ -10,6 +10,8 @@ from hlotool.capture import watch as watching
 from hlotool.capture.watch import Watch
 
 _TEXT = "HloModule jit_f\nENTRY e { ROOT x = f32[] parameter(0) }"
+#: A proto: field 4 with four bytes.
+_MESSAGE = b"\x22\x04host"
 #: Numbers of 32 bits that begin below 0, as XLA 0.10 writes them.
 _FIRST = -1495075608
 
@@ -27,7 +29,7 @@ def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _execute(watch: Watch, folder: Path, *numbers: int) -> None:
     """Executions that XLA writes, each seen before the next."""
     for number in numbers:
-        (folder / f"module_0002.jit_f.snapshot.{_FIRST + number}.pb").write_bytes(b"execution")
+        (folder / f"module_0002.jit_f.snapshot.{_FIRST + number}.pb").write_bytes(_MESSAGE)
         watch._look()
 
 
@@ -69,3 +71,12 @@ def test_the_third_execution_ends_the_waiting(dump: Path) -> None:
     [finished] = watch.take(1)
     assert list(finished.captures.values()) == [3]
     assert _left(dump) == {2}
+
+
+@pytest.mark.parametrize(("torn", "kept"), [(_MESSAGE[:4], {0}), (b"", {0}), (_MESSAGE, {1})])
+def test_an_execution_that_was_cut_short_is_done_without(dump: Path, torn: bytes, kept: set[int]) -> None:
+    """The program was killed while XLA wrote it."""
+    with Watch(dump.parent, 1, 0, passed_over=2) as watch:
+        _execute(watch, dump, 0, 1)
+        (dump / f"module_0002.jit_f.snapshot.{_FIRST + 1}.pb").write_bytes(torn)
+    assert _left(dump) == kept

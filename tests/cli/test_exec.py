@@ -63,6 +63,22 @@ def test_a_wrong_program(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert last.startswith("next: hlotool exec --bisect -- ")
 
 
+def test_what_is_left_open_is_kept_with_the_next_command(
+    stub: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 0, for another module agrees; the command needs the dump."""
+    child = f"{COMPILE}('verdicts/range')"
+    start = f"subprocess.run([sys.executable, '-c', {child!r}])"
+    source = f"import subprocess, sys; {COMPILE}({HEALTHY!r}); {start}"
+    assert main(["exec", "--", sys.executable, "-c", source]) == 0
+    out, _ = capfd.readouterr()
+    first, last = out.strip().splitlines()[0], out.strip().splitlines()[-1]
+    folder = first.rpartition(" dump in ")[2]
+    assert list(Path(folder).glob("process_*/module_*.txt"))
+    assert last.startswith(f"next: hlotool run {folder}")
+    assert main(["exec", "--fail-on", "unstable,inf", "--", sys.executable, "-c", source]) == 1
+
+
 @pytest.mark.parametrize(
     ("replays", "status", "code"), [(0, 0, 0), (1, 0, 1), (1, 9, 1), (0, -15, 143), (3, 2, 2), (4, 0, 4)]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from mmap import mmap
 
 #: Bytes of the longest base-128 number: 64 bits, seven in each.
 _LONGEST = 10
@@ -10,7 +11,7 @@ _LONGEST = 10
 _VARINT, _LENGTH, _FIXED = 0, 2, {1: 8, 5: 4}
 
 
-def varint(content: bytes, at: int = 0) -> tuple[int, int]:
+def varint(content: bytes | mmap, at: int = 0) -> tuple[int, int]:
     """The base-128 number at `at`: the position after it, and the number.
 
     Raises:
@@ -24,7 +25,7 @@ def varint(content: bytes, at: int = 0) -> tuple[int, int]:
     raise ValueError("no base-128 number")
 
 
-def fields(content: bytes, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
+def fields(content: bytes | mmap, start: int, end: int) -> Iterator[tuple[int, tuple[int, int]]]:
     """The fields of a message from `start` to `end`: their numbers, and where each one's content stands.
 
     Raises:
