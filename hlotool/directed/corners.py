@@ -46,6 +46,8 @@ _BEYOND_EXP: Final = (-2.0, 1.2)
 _HUGE: Final = (10.0, 20.0)
 #: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.
 _MEAN: Final = 1000.0
+#: Share of zeros in `both_zeros`.
+_ZEROS_SHARE: Final = 0.8
 #: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
@@ -267,13 +269,16 @@ def exponents(rng: Rng) -> Chooser:
 
 
 def both_zeros(rng: Rng) -> Chooser:
-    """0 and -0 in turn, and few other numbers: a sort or a maximum of them keeps one or the other."""
+    """0 and -0, and few other numbers: a sort or a maximum of them keeps one or the other, a divisor makes an
+    infinity of either sign.
+    """
 
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or not leaf.element_type.is_floating:
             return None
         zeros = np.where(rng.random(leaf.plain.shape) < 0.5, 0.0, -0.0)
-        return _kept(leaf, np.where(rng.random(leaf.plain.shape) < 0.8, zeros, leaf.plain.astype(np.float64)))
+        is_hit = rng.random(leaf.plain.shape) < _ZEROS_SHARE
+        return np.where(is_hit, cast(leaf, zeros), leaf.plain)
 
     return choose
 
@@ -350,7 +355,11 @@ def only(leaf: Leaf, choose: Chooser) -> Chooser:
 def any_integers(leaf: Leaf, rng: Rng) -> Array | None:
     """As many integers of few bits as of many."""
     low, high = integer_limits(leaf.element_type)
-    bits = rng.integers(1, max(2, leaf.element_type.bits - 1), leaf.plain.shape)
+    # All bits of the type: sums of two such numbers wrap around.
+    bits = rng.integers(
+        1, leaf.element_type.bits - leaf.element_type.is_signed, leaf.plain.shape, endpoint=True
+    )
+    bits = np.minimum(bits, 62)
     drawn = rng.integers(0, 2**62, leaf.plain.shape) >> (62 - bits)
     if leaf.element_type.is_signed:
         drawn = np.where(rng.random(leaf.plain.shape) < 0.5, drawn, ~drawn)

@@ -121,6 +121,8 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family("ties", lambda rng: corners.ties(rng, constants)),
         _Family("huge numbers", corners.huge, is_hard=True),
         _Family("tiny numbers", lambda rng: corners.near_zero(rng, corners.TINY), is_hard=True),
+        _Family("NaN among numbers", lambda rng: corners.special(rng, np.nan), ("NaN",)),
+        _Family("infinity among numbers", lambda rng: corners.special(rng, np.inf), ("infinity",)),
         _Family("both zeros", corners.both_zeros, ("negative zeros",)),
     ]
 

@@ -19,7 +19,7 @@ from hlotool.values.demands import InRange
 #: Share of the positions out of range that are next to the range.
 _JUST_BEYOND: Final = 0.4
 #: And of those that are several lengths away.
-_FAR: Final = 0.15
+_FAR: Final = 0.25
 
 
 def outside(rng: Rng, above: bool) -> Chooser:
@@ -37,8 +37,9 @@ def outside(rng: Rng, above: bool) -> Chooser:
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
         near = rng.random(leaf.plain.shape)
-        # So far that what frameworks add to negative ones does not bring them back.
-        steps = np.where(near < _JUST_BEYOND, 1, np.where(near > 1 - _FAR, 3 * span + steps, steps))
+        # So far that what frameworks add to negative ones does not bring them back, or only just.
+        far = steps + span * rng.integers(1, 3, leaf.plain.shape, endpoint=True)
+        steps = np.where(near < _JUST_BEYOND, 1, np.where(near > 1 - _FAR, far, steps))
         beyond: npt.NDArray[Any] | None
         if leaf.needs_order and not above and rng.random() < 0.5:
             # All together stay in order, also where the length is added to what is negative.

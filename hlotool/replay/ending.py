@@ -16,7 +16,7 @@ _TIMES: Final = 100
 #: Units of work that a program may be in any case, where the inputs are those that were asked for.
 GIVEN: Final = 4 * UNITS_PER_SECOND
 #: And where they are one of many sets: some hundred times what a small program is.
-OF_SETS: Final = UNITS_PER_SECOND // 25
+OF_SETS: Final = UNITS_PER_SECOND // 40
 
 
 def most_work(work: int, least: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import msgspec
 
@@ -38,6 +39,9 @@ from hlotool.values.flatten import flatten, unflatten
 from hlotool.workers.time_limit import TooSlow
 from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
+
+#: Of what further sets may be together: what it may take to find out that one program does not end.
+_TO_THE_END: Final = 4
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did, and
 #: whether all that may be said of it is wanted, or the verdict on its values alone.
@@ -257,7 +261,7 @@ def _outcome(compared: Compared, one: InputSet, expected: Value, work: int, limi
         with limits.hold(is_run=True) if compared.is_here else nullcontext():
             return program.runner.run(one.values, expected)
     except TooMuchWork:
-        if most_work(work, least) > limits.allowed.work:
+        if most_work(work, least) > _TO_THE_END * limits.allowed.work:
             raise
         with ends_like(compared.reference, program, work, least):
             return program.runner.run(one.values, expected)

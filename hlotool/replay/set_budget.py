@@ -15,7 +15,7 @@ from typing import Final
 from hlotool.directed.sets import InputSet
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
 from hlotool.workers.time_limit import TooSlow, time_limit
-from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done, work_limit
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, work_done, work_limit
 
 #: Of the work that a module was without them: a run takes less than twice as long with them, looking at what
 #: they exercise included.
@@ -51,7 +51,7 @@ class Allowed:
 
     @property
     def most_run(self) -> float:
-        """Units of work that one run may be."""
+        """Units of work that one run may be, before any was too much."""
         return max(_RUN_SHARE * self.work, _RUNS * self.run)
 
 
@@ -85,6 +85,7 @@ class Limits:
         self.allowed = allowed
         self._work = work_done() + allowed.work
         self._given_back = allowed.work
+        self._most_run = allowed.most_run
         self._end = time.monotonic() + allowed.seconds
         self._is_late = False
 
@@ -107,12 +108,16 @@ class Limits:
         """
         left = self._work - work_done()
         if is_run:
-            left = min(left, self.allowed.most_run)
+            left = min(left, self._most_run)
         try:
             with time_limit(self._end - time.monotonic()), work_limit(left):
                 yield
         except TooSlow:
             self._is_late = True
+            raise
+        except TooMuchWork:
+            # Where one loop does not end, many others may not: together they are not all that is done.
+            self._most_run = max(self._most_run / 2, _RUNS * self.allowed.run) if is_run else self._most_run
             raise
 
     @property
