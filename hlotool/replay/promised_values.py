@@ -147,8 +147,10 @@ def _repeated(vectors: Array) -> list[int] | None:
 def _falling(vectors: Array) -> tuple[list[int], list[int]] | None:
     """Two neighbours of which the second is the smaller one."""
     steps = np.sign(vectors[1:] - vectors[:-1])
+    if not steps.size:
+        return None
     first = np.argmax(steps != 0, axis=1)
-    falls = np.flatnonzero(np.take_along_axis(steps, first[:, None], axis=1)[:, 0] < 0) if steps.size else []
+    falls = np.flatnonzero(np.take_along_axis(steps, first[:, None], axis=1)[:, 0] < 0)
     return (vectors[falls[0]].tolist(), vectors[falls[0] + 1].tolist()) if len(falls) else None
 
 

@@ -61,7 +61,7 @@ def weaker_promises(reference: Module, tested: Module) -> list[str]:
 
 def _false_trip_counts(module: Module) -> Iterator[str]:
     for loop, stated, true in false_trip_counts(module):
-        yield f"while %{loop.name} runs {true} times and states known_trip_count {stated}, which code may go by"
+        yield f"while %{loop.name} runs {true} times and states known_trip_count {stated}, code may go by it"
 
 
 def _missing_copies(reference: Module, tested: Module) -> Iterator[str]:
