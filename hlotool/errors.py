@@ -41,7 +41,7 @@ class ExitCode(enum.IntEnum):
     USAGE = 2
     #: Nothing was compared: unsupported, or nothing to compare with.
     NOTHING_COMPARED = 3
-    #: A backend crashed, timed out or ran out of memory.
+    #: A backend crashed, timed out or ran out of memory; or the compiler that wrote a dump did not finish.
     BACKEND_FAILED = 4
     #: Flaky or inconclusive.
     INCONCLUSIVE = 5

@@ -90,6 +90,15 @@ def static_trip_count(loop: Instruction) -> int | None:
     return min(known, default=None) if test.is_all and len(known) == len(ends) else None
 
 
+def false_trip_counts(module: Module) -> Iterator[tuple[Instruction, int, int]]:
+    """Loops whose stated number of iterations is not the one that follows from the program: both numbers."""
+    for loop in module.instructions():
+        if loop.opcode == "while":
+            stated, true = known_trip_count(loop), static_trip_count(loop)
+            if stated is not None and true is not None and stated != true:
+                yield loop, stated, true
+
+
 def most_trips(loop: Instruction) -> int | None:
     """A number of iterations that the loop cannot exceed, as one part of its condition tells."""
     ends = (comparison.first_failure() for comparison in _Loop(loop).test().comparisons)

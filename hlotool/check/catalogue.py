@@ -5,6 +5,7 @@ from __future__ import annotations
 import hlotool.check.fusions
 import hlotool.check.lints
 import hlotool.check.offload.rules
+import hlotool.check.promises
 import hlotool.check.validity  # noqa: F401
 from hlotool.check.rules import RULES, Rule
 

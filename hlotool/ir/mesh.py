@@ -11,8 +11,8 @@ from math import prod
 
 from hlotool.ir.attributes import Ints, IotaTiles, Mesh, MeshAxis
 
-#: Devices that are listed one by one. No machine has as many, and some digits in a text mean more than there is
-#: memory for.
+#: Devices that are listed one by one. No machine has as many, and a few digits in a text may mean more than
+#: there is memory for.
 MOST_LISTED = 1 << 20
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hlotool.errors import HlotoolError
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import AGREEING, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.locate.records import DivergenceRecord
@@ -61,6 +61,8 @@ def with_divergence(
         or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}
         or not is_result
     ):
+        return row
+    if row.verdict is Verdict.WRONG and all(leaf.verdict in AGREEING for leaf in row.leaves):
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row

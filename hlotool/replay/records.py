@@ -238,6 +238,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
         error: why it came to nothing.
         unfinished: what came after the verdict and was cut off, and why: that may be more inputs, or the
             explanation; empty where nothing was.
+        weaker: what the program as it was given asks of a backend, and the tested one no longer does.
         notes: how the values of several devices became one result.
         twin_of: path of the first module that has the same programs under other names, whose answer this is;
             empty for the first one.
@@ -272,6 +273,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     coverage_tested: CoverageRecord | None = None
     error: ErrorRecord | None = None
     unfinished: str = ""
+    weaker: list[str] = []
     notes: list[str] = []
     twin_of: str = ""
     seconds: float = 0.0

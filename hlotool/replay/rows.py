@@ -12,11 +12,11 @@ from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
 from hlotool.findings.outputs import output_name
 from hlotool.findings.provenance import source_of_output
-from hlotool.findings.verdict import Verdict
+from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
 from hlotool.numerics.dataflow import Leaves, join_leaves
-from hlotool.replay.devices.runners import Outcome, Runner
+from hlotool.replay.devices.runners import OneDevice, Outcome, Runner
 from hlotool.replay.doubts import opaque_calls
 from hlotool.replay.leaf_records import array_leaves, leaf_records, output_records
 from hlotool.replay.program import Program
@@ -143,7 +143,29 @@ def compare_row(
             *_permissions(allowed.fast_math, records),
         ],
     )
-    return _with_faults(row, actual) if actual.outcome.faults else row
+    row = _with_faults(row, actual) if actual.outcome.faults else row
+    return _with_promises(row, reference, trial, actual.program)
+
+
+def _with_promises(
+    row: ModuleRecord, reference: Program, trial: Trial, program: Program | None
+) -> ModuleRecord:
+    """The row of a program that agrees, unless it promises to a backend what is not so."""
+    if program is None or program.path == reference.path or row.verdict.answer is Answer.BAD:
+        return row
+    from hlotool.replay.promises import broken_promises, weaker_promises
+
+    programs = (reference, program)
+    # What is made up here may break promises that the true constants keep.
+    runs = all(isinstance(p.runner, OneDevice) and not p.module.generated for p in programs)
+    broken = broken_promises(reference.module, program.module, trial.arguments if runs else None)
+    weaker = weaker_promises(reference.module, program.module)
+    if not broken:
+        return msgspec.structs.replace(row, weaker=weaker) if weaker else row
+    reason = f"the values agree, and a promise to what generates code is not kept: {broken[0]}"
+    return msgspec.structs.replace(
+        row, verdict=Verdict.WRONG, reason=reason, notes=[*row.notes, reason, *broken[1:]]
+    )
 
 
 def _with_heat(records: list[LeafRecord], shape: Shape, expected: Value, actual: Value) -> list[LeafRecord]:

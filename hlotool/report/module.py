@@ -163,6 +163,7 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
     if module.opaque_calls:
         yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
+    yield from (("" if number else "weaker", text) for number, text in enumerate(module.weaker))
     yield "file", path_text(module.path)
     if module.unfinished:
         yield "not finished", module.unfinished

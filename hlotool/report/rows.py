@@ -46,7 +46,7 @@ def csv_text(outcomes: Sequence[Outcome]) -> str:
 
 
 def _harmless(value: str | float) -> str | int | float:
-    """Text that a spreadsheet would calculate, with the apostrophe that makes it text; none commands a terminal."""
+    """Text that nothing obeys: with an apostrophe for a spreadsheet, and with escapes for a terminal."""
     if not isinstance(value, str):
         return value
     text = printable(value)

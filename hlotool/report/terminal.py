@@ -91,6 +91,7 @@ class RunReport(Report[RunRecord]):
             yield Text(f"{plural(hidden, 'more group')} of failures, shown by --verbose", "dim")
             found = found[hidden:]
         yield from found
+        yield from _weaker([module for module in listed if id(module) not in shown])
         yield from births_of([module for module in listed if id(module) not in shown])
         yield from (module_details(module, self.verbose) for module in detailed)
 
@@ -130,6 +131,13 @@ class RunReport(Report[RunRecord]):
         if run.interrupted:
             text.append("\ninterrupted; the same command goes on with what is left", "yellow")
         return text
+
+
+def _weaker(modules: Sequence[ModuleRecord]) -> Iterator[Text]:
+    """What programs no longer ask of a backend, of those that are not shown in full, each line once."""
+    said = {text: module.name for module in reversed(modules) for text in module.weaker}
+    for text, name in list(said.items())[:_GROUPS]:
+        yield Text(f"weaker in {name}: {text}", "yellow")
 
 
 def basis_lines(run: RunRecord) -> Iterator[str]:

@@ -202,7 +202,7 @@ def within(distance: int) -> str:
 def _worst_leaf(leaves: Sequence[LeafRecord]) -> str:
     wrong = [leaf for leaf in leaves if leaf.verdict is Verdict.WRONG]
     if not wrong:
-        return ""
+        return "a promise that is not kept" if leaves else ""
     leaf = max(wrong, key=lambda leaf: wrong_elements(leaf) / leaf.total if leaf.total else 1.0)
     pattern = f", {leaf.evidence.pattern}" if leaf.evidence and leaf.evidence.pattern else ""
     return f"{output_name(leaf.index)}: {wrong_elements(leaf)} of {leaf.total}{pattern}"

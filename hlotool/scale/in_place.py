@@ -13,6 +13,7 @@ from typing import Any
 
 from hlotool.analysis.light_order import lightened
 from hlotool.analysis.memory import INTERPRETER, memory_of
+from hlotool.ir.edit import with_attributes
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.scale.plan import COPIES, RUNS_IN_PLACE, Limits, need_of
@@ -88,8 +89,11 @@ def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
     written = _large(*first.entry.parameters) + _large(first.entry.root)
     if needed > limits.memory or written > room_on_disk():
         return None
-    reordered = sum(lighter[key] is not module for key, module in programs.items())
-    return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, reordered, written)
+    others = [lighter[key] for key, module in programs.items() if lighter[key] is not module]
+    for module in others:
+        # In another order it is no schedule of the compiler's: who overwrites what is open.
+        module.attributes = with_attributes(module.attributes, is_scheduled=None)
+    return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, len(others), written)
 
 
 def _needed(module: Module) -> int:

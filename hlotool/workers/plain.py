@@ -27,8 +27,8 @@ def encoded(value: object, encode: Callable[[object], bytes]) -> bytes:
         return encode(_legible(msgspec.to_builtins(value, builtin_types=(bytes,), str_keys=False)))
 
 
-#: What turns the direction of text, or commands a terminal, and JSON lets through: marks of direction, DEL and
-#: the C1 controls, as UTF-8.
+#: What turns the direction of text, or commands a terminal, and JSON lets through: marks of direction, DEL
+#: and the C1 controls, as UTF-8.
 _MARKS = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]|\x7f|\xc2[\x80-\x9f]")
 
 

@@ -234,3 +234,20 @@ def test_real_miscompiles(
     assert (code, culprit["level"], culprit["pass"]) == (1, fault["level"], fault.get("pass", ""))
     assert culprit["confirmed"]
     assert set(fault.get("opcodes", culprit["opcodes"])) & set(culprit["opcodes"])
+
+
+def test_a_program_that_dies_while_it_is_compiled(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    dead = str(ROOT / "corpus/verdicts/not_compiled")
+    assert main(["exec", "--", sys.executable, "-c", f"{COMPILE}({dead!r}); import os; os.abort()"]) == 134
+    out, _ = capfd.readouterr()
+    assert "the compilation did not finish: it died in algsimp (pipeline simplification)" in out
+    last = out.strip().splitlines()[-1]
+    assert last.startswith("next: hlotool reduce ")
+    assert last.endswith(f".before_optimizations.txt --backend xla:python={sys.executable}")
+
+
+def test_a_program_that_dies_before_anything_is_written(
+    stub: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    main(["exec", "--", sys.executable, "-c", "import jaxlib; exit(3)"])
+    assert "nothing was dumped, and the program failed" in capfd.readouterr().err

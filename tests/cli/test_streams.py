@@ -1,4 +1,4 @@
-"""Standard streams that are closed or narrow, signals, and little address space: what services and schedulers do."""
+"""Standard streams that are closed or narrow, and little address space: what services and schedulers do."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _check_array(findings: Findings, instruction: Instruction, shape: ArrayShape
 
 
 def _fits(shape: ArrayShape) -> bool:
-    """Whether the bytes of an array fit into 63 bits, multiplied up from the first dimension on, as XLA does it.
+    """Whether the bytes of an array fit into 63 bits, multiplied up from the first dimension on, as by XLA.
 
     XLA: shape_util.cc (OverflowSafeMultiply): jaxlib 0.10.2 takes f32[0,4294967296,4294967296] and dies of
     f32[4294967296,4294967296,0].

@@ -1,0 +1,121 @@
+"""Promises that a compiled program makes to the code that is generated for it, and that are not so.
+
+Some attributes change no value that an interpreter computes, and yet a backend relies on them: a trip count
+that stands in a loop's `backend_config`, `unique_indices` and `indices_are_sorted` of scatters and gathers, a
+sort that need not be stable, an operation in place. A pass may state what it has found out, and it must be
+true.
+
+What a program states about itself is checked without running it where that is possible, and on the values
+that occur in a run otherwise. What the program as it was given promises itself is its author's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlotool.analysis.missing_copies import missing_copies
+from hlotool.analysis.trip_counts import false_trip_counts
+from hlotool.backends.base import Value
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.errors import HlotoolError
+from hlotool.ir.module import Instruction, Module
+from hlotool.replay.promised_values import PromiseWatch, is_unstable
+
+#: Of each kind so many are named.
+_NAMED = 3
+
+
+def broken_promises(reference: Module, tested: Module, arguments: Sequence[Value] | None) -> list[str]:
+    """What `tested` promises and does not keep, a line each; nothing that `reference` breaks, too.
+
+    Args:
+        reference: the program as it was given.
+        tested: the same after some passes.
+        arguments: of a run; None: only what holds of all runs is looked at.
+    """
+    found = [*_false_trip_counts(tested), *_missing_copies(reference, tested)]
+    if arguments is not None and not found:
+        found = _on_values(reference, tested, arguments)
+    return found[:_NAMED]
+
+
+def weaker_promises(reference: Module, tested: Module) -> list[str]:
+    """What `reference` asks for and `tested` no longer does, a line each: whether that shows is open."""
+    lines = []
+    asked = {_origin(i): i for i in reference.instructions() if _is_product(i) and _asks_for_precision(i)}
+    for one in tested.instructions():
+        before = asked.get(_origin(one)) if _is_product(one) else None
+        if before is not None and _origin(one) and not _asks_for_precision(one):
+            lines.append(
+                f"{one.opcode} %{one.name} no longer asks for {_precision(before)}, as %{before.name} does:"
+                " a backend may compute it with less"
+            )
+    if _has_stable_sort(reference):
+        lines += [
+            f"sort %{one.name} need no longer be stable: a backend may leave equal keys in any order"
+            for one in tested.instructions()
+            if is_unstable(one)
+        ]
+    return lines[:_NAMED]
+
+
+def _false_trip_counts(module: Module) -> Iterator[str]:
+    for loop, stated, true in false_trip_counts(module):
+        yield f"while %{loop.name} runs {true} times and states known_trip_count {stated}, code may go by it"
+
+
+def _missing_copies(reference: Module, tested: Module) -> Iterator[str]:
+    if not any(True for _ in missing_copies(reference)):
+        yield from map(str, missing_copies(tested))
+
+
+def _on_values(reference: Module, tested: Module, arguments: Sequence[Value]) -> list[str]:
+    stable = _has_stable_sort(reference)
+    watch = PromiseWatch(tested, stable)
+    if not watch.readers:
+        return []
+    try:
+        NumpyBackend().compile(tested).run(arguments, watch)
+        if not watch.broken:
+            return []
+        own = PromiseWatch(reference, False)
+        if own.readers:
+            NumpyBackend().compile(reference).run(arguments, own)
+    except HlotoolError:
+        # The verdict does not rest on it.
+        return []
+    return [] if own.broken else watch.broken
+
+
+def _has_stable_sort(module: Module) -> bool:
+    """Whether a program asks for stable sorts, and for no others, of several arrays."""
+    sorts = [i for i in module.instructions() if i.opcode == "sort" and len(i.operands) > 1]
+    return bool(sorts) and not any(map(is_unstable, sorts))
+
+
+def _is_product(instruction: Instruction) -> bool:
+    return instruction.opcode in ("dot", "convolution", "ragged-dot")
+
+
+def _precision(instruction: Instruction) -> str:
+    algorithm = instruction.attributes.get("algorithm")
+    if algorithm is not None:
+        return f"algorithm={algorithm}"
+    asked = instruction.attributes.get("operand_precision", ())
+    return f"operand_precision={{{','.join(map(str, asked))}}}" if isinstance(asked, tuple) else "more"
+
+
+def _asks_for_precision(instruction: Instruction) -> bool:
+    """Whether the operands' own types are to be multiplied; `default` leaves that to the target."""
+    if instruction.attributes.get("algorithm") is not None:
+        return True
+    asked = instruction.attributes.get("operand_precision", ())
+    return isinstance(asked, tuple) and any(str(one) in ("high", "highest") for one in asked)
+
+
+def _origin(instruction: Instruction) -> tuple[str, str, int]:
+    """What tells which operation of the frontend's an instruction comes from; empty names tell nothing."""
+    metadata = instruction.metadata
+    if metadata is None or not metadata.op_name:
+        return "", "", 0
+    return instruction.opcode, metadata.op_name, metadata.source_line or metadata.stack_frame_id or 0
