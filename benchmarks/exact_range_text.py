@@ -45,7 +45,10 @@ class Lines:
 
     def module(self, root: str) -> str:
         """The text, which returns `root`."""
-        body = "\n  ".join(line.replace(f"{root} =", f"ROOT {root} =", 1) if line.startswith(f"{root} =") else line for line in self.lines)
+        body = "\n  ".join(
+            line.replace(f"{root} =", f"ROOT {root} =", 1) if line.startswith(f"{root} =") else line
+            for line in self.lines
+        )
         return "\n".join(["HloModule m", *self.computations, f"ENTRY e {{\n  {body}\n}}"])
 
 

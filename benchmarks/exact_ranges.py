@@ -70,12 +70,16 @@ def verdict(pair: Pair, folder: Path, seed: int) -> ProvedRecord:
 
 def main() -> None:
     """Print what is false, and a table of what was said."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=320)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true", help="print the texts of what is false")
-    parser.add_argument("--verbose", action="store_true", help="print why pairs are neither equal nor unequal")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print why pairs are neither equal nor unequal"
+    )
     options = parser.parse_args()
     said: Counter[tuple[bool, str]] = Counter()
     by_family: Counter[tuple[str, str, bool]] = Counter()
@@ -86,7 +90,9 @@ def main() -> None:
             if options.only and not pair.family.startswith(options.only):
                 continue
             if not pair.is_free and shows(pair) is not pair.differs:
-                raise AssertionError(f"pair {number} ({pair.family}) is not what it should be:\n{pair.left}\n{pair.right}\n{pair.witnesses}")
+                raise AssertionError(
+                    f"pair {number} ({pair.family}) is not what it should be:\n{pair.left}\n{pair.right}\n{pair.witnesses}"
+                )
             began = time.perf_counter()
             try:
                 record = verdict(pair, Path(folder) / str(number), options.seed)
@@ -117,7 +123,11 @@ def main() -> None:
     print()
     for (differs, relation), count in sorted(said.items()):
         print(f"{'differ' if differs else 'same':8} {relation:12} {count}")
-    print(f"{sum(said.values())} pairs, {seconds:.1f} s, the slowest {slowest:.1f} s; false: {len(false)}", *false, sep="\n  ")
+    print(
+        f"{sum(said.values())} pairs, {seconds:.1f} s, the slowest {slowest:.1f} s; false: {len(false)}",
+        *false,
+        sep="\n  ",
+    )
 
 
 if __name__ == "__main__":

@@ -156,5 +156,10 @@ def _with_specials(words: Words, turn: int) -> Words:
 
 def turns(module: Module, values: Sequence[Any], numbers: Numbers) -> int:
     """Points of numbers in turn until the largest array had them all."""
-    sizes = [np.size(part) for p, v in zip(module.entry.parameters, values) for _, s, part in flatten(p.shape, v) if isinstance(s, ArrayShape) and s.element_type.is_inexact]
+    sizes = [
+        np.size(part)
+        for p, v in zip(module.entry.parameters, values)
+        for _, s, part in flatten(p.shape, v)
+        if isinstance(s, ArrayShape) and s.element_type.is_inexact
+    ]
     return -(-numbers.words.size // max([1, *sizes])) if sizes else 0

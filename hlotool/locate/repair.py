@@ -139,7 +139,11 @@ def _changes(pairing: Pairing, blame: Blame) -> Iterator[tuple[str, dict[str, An
 def _operands_like(pairing: Pairing, one: Node, node: Node) -> Iterator[tuple[Instruction, ...]]:
     """The operands in the places that the right operation has its own; then as they are."""
     right, wrong = one.instruction, node.instruction
-    if not wrong.operands or right.opcode == "parameter" or strip_layouts(right.shape) != strip_layouts(wrong.shape):
+    if (
+        not wrong.operands
+        or right.opcode == "parameter"
+        or strip_layouts(right.shape) != strip_layouts(wrong.shape)
+    ):
         return
     ones, others = ([Node(n.frame, o) for o in n.instruction.operands] for n in (one, node))
     found = [next((b for b in others if pairing.agree(made(a), made(b))), None) for a in ones]

@@ -42,7 +42,9 @@ _APART: Final = 1 << 20
 _WORK: Final = 1.0 * UNITS_PER_SECOND
 #: Relative difference that a few roundings of f32 constants make.
 _ROUNDED: Final = 2.0**-20
-_REASON: Final = "at the points that tell them apart both return the same numbers, in f64: the order of made-up sizes"
+_REASON: Final = (
+    "at the points that tell them apart both return the same numbers, in f64: the order of made-up sizes"
+)
 
 
 def _numbers(shape: Shape, value: Any, trial: Trial) -> Any:
@@ -156,7 +158,9 @@ def without_own_order(
         options: of it.
         trial: of the attempt that the result is of.
     """
-    accused = [leaf for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None]
+    accused = [
+        leaf for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
+    ]
     seeds = sorted({leaf.witness.seed for leaf in accused if leaf.witness is not None})[:_OTHERS]
     if not accused:
         return result

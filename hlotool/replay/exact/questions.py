@@ -36,8 +36,16 @@ _TRUE: Final = {
     "NE": _LESS | _GREATER,
 }
 #: Sides of each kind by the outcomes that show them, where these are no words for a reader.
-_AND: Final = {"both": "true", "only the first": "true in the first operand alone", "only the second": "true in the second operand alone"}
-_OR: Final = {"neither": "false", "only the first": _AND["only the first"], "only the second": _AND["only the second"]}
+_AND: Final = {
+    "both": "true",
+    "only the first": "true in the first operand alone",
+    "only the second": "true in the second operand alone",
+}
+_OR: Final = {
+    "neither": "false",
+    "only the first": _AND["only the first"],
+    "only the second": _AND["only the second"],
+}
 #: Kinds whose outcomes are the sides, odd ones and what is ordinary left out.
 _BY_OUTCOME: Final = {
     Kind.CLAMPING: ("below", "inside", "above"),
@@ -54,7 +62,13 @@ _BY_OUTCOME: Final = {
 _OF_SIZES: Final = frozenset({Kind.CLAMPING, Kind.COMPARISON, Kind.CONVERSION, Kind.EXTREMUM, Kind.SIGN})
 #: Integers narrower than this wrap where counters do; wider ones are taken for what does not.
 _WIDE: Final = 32
-_TIE, _NAN, _CUT, _HALF, _WHOLE = "of equal numbers", "of NaN", "cutting bits off", "halfway", "of a whole number"
+_TIE, _NAN, _CUT, _HALF, _WHOLE = (
+    "of equal numbers",
+    "of NaN",
+    "cutting bits off",
+    "halfway",
+    "of a whole number",
+)
 #: Outcomes in words for a reader, after `is never`.
 _WORDS: Final = {
     "above": "beyond the end", "below": "before the start", "first": "at the first place",
@@ -136,13 +150,17 @@ def _sides(decision: Decision, kind: ElementType) -> Sides:
             return {name: frozenset({outcome}) for outcome, name in names.items()}
         case Kind.FINITENESS:
             return {"true": frozenset({"finite"}), "false": frozenset({"infinite", "NaN"})}
-        case Kind.ALL_OR_ANY if decision.instruction.operands[0].array_shape.size == decision.instruction.array_shape.size:
+        case Kind.ALL_OR_ANY if (
+            decision.instruction.operands[0].array_shape.size == decision.instruction.array_shape.size
+        ):
             return {}  # of one element each, which is asked elsewhere
         case Kind.BRANCH:
             wanted: Sequence[str] = decision.all_outcomes
         case Kind.CONVERSION:
             wanted = [o for o in decision.all_outcomes if o not in ("NaN", "overflow", "fits")]
-            if kind is ElementType.PRED or (kind.is_integer and "wraps" not in wanted and "zero" not in wanted):
+            if kind is ElementType.PRED or (
+                kind.is_integer and "wraps" not in wanted and "zero" not in wanted
+            ):
                 wanted = ()
         case Kind.OVERFLOW:
             bits = decision.instruction.element_type.bits
@@ -209,7 +227,9 @@ def _keys(instruction: Instruction) -> list[int]:
         return [0]
     comparator = instruction.computation("to_apply")
     read = {operand for inner in comparator.instructions for operand in inner.operands}
-    return sorted({(p.parameter_number or 0) // 2 for p in comparator.parameters if p in read or p is comparator.root})
+    return sorted(
+        {(p.parameter_number or 0) // 2 for p in comparator.parameters if p in read or p is comparator.root}
+    )
 
 
 def _of_instruction(instruction: Instruction) -> Iterator[Question]:

@@ -182,7 +182,9 @@ class Watched(ReadingProbe):
             if watch.is_done:
                 continue
             decision, sides = watch.decision, watch.question.sides
-            never = [name for name, shown in sides.items() if watch.question.is_open or not shown & watch.seen]
+            never = [
+                name for name, shown in sides.items() if watch.question.is_open or not shown & watch.seen
+            ]
             never = self._possible(watch, never) if watch.was_asked else never
             if not never:
                 watch.is_settled = True
@@ -255,7 +257,9 @@ class Watched(ReadingProbe):
 
     def _excluded(self, decision: Decision) -> Iterator[str]:
         """Outcomes that cannot be."""
-        asked = replace(decision, kind=Kind.COMPARISON) if decision.instruction.opcode == "compare" else decision
+        asked = (
+            replace(decision, kind=Kind.COMPARISON) if decision.instruction.opcode == "compare" else decision
+        )
         yield from self._unreachable.get(asked, ())
         operands = decision.instruction.operands
         match decision.kind:
@@ -336,7 +340,11 @@ class _Watch(OperandWatch):
         """See `OneSided`: of the largest and the least number that each operand was, and what its type holds."""
         found = {size for size in (*self._largest, *self._least) if 0 < size < inf}
         kind = self.decision.instruction.shape
-        if self.decision.kind is Kind.CONVERSION and isinstance(kind, ArrayShape) and kind.element_type.is_integer:
+        if (
+            self.decision.kind is Kind.CONVERSION
+            and isinstance(kind, ArrayShape)
+            and kind.element_type.is_integer
+        ):
             found |= {float(max(1, limit)) for limit in integer_limits(kind.element_type)}
         return tuple(sorted({round(log2(size)) + 0.0 for size in found}))
 
