@@ -159,7 +159,7 @@ def threshold(draw: random.Random, differs: bool) -> Cores:
         return core, _select(_compare("GT", near), "negate"), [(c + near) / 2, max(c, near)]
     return (
         core,
-        _select(lambda l, s, x: l.let(_preds(s), f"not({_compare('LE', c)(l, s, x)})"), "negate"),
+        _select(lambda lines, s, x: lines.let(_preds(s), f"not({_compare('LE', c)(lines, s, x)})"), "negate"),
         [c, c + 1],
     )
 
@@ -261,7 +261,8 @@ def any_all(draw: random.Random, differs: bool) -> Cores:
             name = f"r_{opcode}"
             if not any(text.startswith(name) for text in lines.computations):
                 lines.computations.append(
-                    f"{name} {{\n  a = pred[] parameter(0)\n  b = pred[] parameter(1)\n  ROOT c = pred[] {opcode}(a, b)\n}}"
+                    f"{name} {{\n  a = pred[] parameter(0)\n  b = pred[] parameter(1)\n"
+                    f"  ROOT c = pred[] {opcode}(a, b)\n}}"
                 )
             first = lines.let("pred[]", f"constant({'true' if opcode == 'and' else 'false'})")
             found = lines.let("pred[]", f"reduce({pred}, {first}), dimensions={{0}}, to_apply={name}")
@@ -328,7 +329,11 @@ def sign_at_zero(draw: random.Random, differs: bool) -> Cores:
 
     if differs:
         return _of("sign({x})"), choice(draw.choice(["GT", "GE"])), [0]
-    one, other = _of("abs({x})"), _chain(lambda l, s, x: l.let(s, f"multiply({x}, {choice('GE')(l, s, x)})"))
+
+    def with_sign(lines: Lines, shape: str, x: str) -> str:
+        return lines.let(shape, f"multiply({x}, {choice('GE')(lines, shape, x)})")
+
+    one, other = _of("abs({x})"), with_sign
     return one, other, [0, -1, 1]
 
 
@@ -378,7 +383,7 @@ def finite(draw: random.Random, differs: bool) -> Cores:
 FLOATS: dict[str, Callable[[random.Random, bool], Cores]] = {
     f.__name__: f
     for f in (
-        clip, guard, threshold, strict, floor, near_zero, combined, any_all, rounding, saturation, sign_at_zero,
-        crossing, moved, finite,
+        any_all, clip, combined, crossing, finite, floor, guard, moved, near_zero, rounding, saturation,
+        sign_at_zero, strict, threshold,
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""HLO texts of small programs, line by line, for pairs that differ only in a range, a guard, a counter or a tie."""
+"""HLO texts of small programs, line by line, for pairs that differ in a range, a guard or a tie."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from exact_range_floats import FLOATS, in_context
 from exact_range_integers import INTEGERS
+from exact_range_orders import ORDERS
 from exact_range_text import Pair
 
 from hlotool.backends.numpy import NumpyBackend
@@ -34,12 +35,13 @@ from hlotool.replay.exact.task import ProveTask, prove
 
 def pairs(seed: int, count: int) -> Iterator[Pair]:
     """`count` pairs, every second one of programs that differ; the families take turns."""
-    families = [*FLOATS, *INTEGERS]
+    others = {**INTEGERS, **ORDERS}
+    families = [*FLOATS, *others]
     for number in range(count):
         name, differs = families[number // 2 % len(families)], number % 2 == 0
         draw = random.Random(f"{seed} {number} {name}")
-        if name in INTEGERS:
-            yield INTEGERS[name](draw, differs)
+        if name in others:
+            yield others[name](draw, differs)
             continue
         cores = FLOATS[name](draw, differs)
         if draw.random() < 0.5:
@@ -90,9 +92,8 @@ def main() -> None:
             if options.only and not pair.family.startswith(options.only):
                 continue
             if not pair.is_free and shows(pair) is not pair.differs:
-                raise AssertionError(
-                    f"pair {number} ({pair.family}) is not what it should be:\n{pair.left}\n{pair.right}\n{pair.witnesses}"
-                )
+                text = "\n".join([pair.left, pair.right, str(pair.witnesses)])
+                raise AssertionError(f"pair {number} ({pair.family}) is not what it should be:\n{text}")
             began = time.perf_counter()
             try:
                 record = verdict(pair, Path(folder) / str(number), options.seed)

@@ -1,4 +1,4 @@
-"""Points at which numbers meet: arguments of few different words, those of the programs' constants among them.
+"""Points at which numbers meet: arguments of few different words, the programs' constants among them.
 
 A random word is no other one and no constant. Where the order of equal numbers decides, or what lies between
 two constants that are next to each other, arguments have to be equal, or to be such numbers. Simple ones stay
