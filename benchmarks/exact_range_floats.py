@@ -157,7 +157,11 @@ def threshold(draw: random.Random, differs: bool) -> Cores:
     if differs:
         near = draw.choice([c + 1, c + 0.5, float(np.float32(c * _NEXT)), float(np.float32(c * 1.001))])
         return core, _select(_compare("GT", near), "negate"), [(c + near) / 2, max(c, near)]
-    return core, _select(lambda l, s, x: l.let(_preds(s), f"not({_compare('LE', c)(l, s, x)})"), "negate"), [c, c + 1]
+    return (
+        core,
+        _select(lambda lines, s, x: lines.let(_preds(s), f"not({_compare('LE', c)(lines, s, x)})"), "negate"),
+        [c, c + 1],
+    )
 
 
 def strict(draw: random.Random, differs: bool) -> Cores:
@@ -165,20 +169,26 @@ def strict(draw: random.Random, differs: bool) -> Cores:
     c = draw.choice([0.0, 0.0, 1.0, 0.5, -2.0, 1000.0, _limit(draw, -2, 6)])
     one, other = draw.choice([("GT", "GE"), ("LT", "LE"), ("GE", "GT"), ("LE", "LT")])
     if differs:
+
         def shifted(direction: str) -> Core:
             def core(lines: Lines, shape: str, x: str) -> str:
                 pred = _compare(direction, c)(lines, shape, x)
                 ones, twos = lines.constant(shape, 1), lines.constant(shape, 3)
                 return lines.let(shape, f"select({pred}, {ones}, {twos})")
+
             return core
+
         return shifted(one), shifted(other), [c]
+
     # |x - c| where either side gives 0 at the tie.
     def distance(direction: str) -> Core:
         def core(lines: Lines, shape: str, x: str) -> str:
             pred = _compare(direction, c)(lines, shape, x)
             off = lines.let(shape, f"subtract({x}, {lines.constant(shape, c)})")
             return lines.let(shape, f"select({pred}, {off}, {lines.let(shape, f'negate({off})')})")
+
         return core
+
     return distance(one), distance(other), [c, c + 1, c - 1]
 
 
@@ -190,8 +200,16 @@ def floor(draw: random.Random, differs: bool) -> Cores:
         other = draw.choice([1, 8.0])
         if other == 1:
             return guarded, _chain(_of("abs({x})"), _of("divide({0}, {x})", 1.0)), [c / 4]
-        return guarded, _chain(_of("abs({x})"), _of("maximum({x}, {0})", c * other), _of("divide({0}, {x})", 1.0)), [c]
-    return guarded, _chain(_of("abs({x})"), _of("maximum({0}, {x})", c), _of("divide({0}, {x})", 1.0)), [c, c / 2, 1]
+        return (
+            guarded,
+            _chain(_of("abs({x})"), _of("maximum({x}, {0})", c * other), _of("divide({0}, {x})", 1.0)),
+            [c],
+        )
+    return (
+        guarded,
+        _chain(_of("abs({x})"), _of("maximum({0}, {x})", c), _of("divide({0}, {x})", 1.0)),
+        [c, c / 2, 1],
+    )
 
 
 def near_zero(draw: random.Random, differs: bool) -> Cores:
@@ -216,6 +234,7 @@ def combined(draw: random.Random, differs: bool) -> Cores:
         other = _select(_compare(*kept), "negate")
         at = [-2 * b, -2 * a, 2 * b, -a / 2, a / 2, (a + b) / 2]
         return core, other, at
+
     def written(lines: Lines, shape: str, x: str) -> str:
         p, q = (_compare(*c)(lines, shape, x) for c in (one, two))
         preds = _preds(shape)
@@ -227,6 +246,7 @@ def combined(draw: random.Random, differs: bool) -> Cores:
         else:
             found = lines.let(preds, f"compare({p}, {q}), direction=NE")
         return lines.let(shape, f"select({found}, {lines.let(shape, f'negate({x})')}, {x})")
+
     return core, written, [a, b, -a, -b, (a + b) / 2, 2 * b, -2 * b]
 
 
@@ -241,14 +261,17 @@ def any_all(draw: random.Random, differs: bool) -> Cores:
             name = f"r_{opcode}"
             if not any(text.startswith(name) for text in lines.computations):
                 lines.computations.append(
-                    f"{name} {{\n  a = pred[] parameter(0)\n  b = pred[] parameter(1)\n  ROOT c = pred[] {opcode}(a, b)\n}}"
+                    f"{name} {{\n  a = pred[] parameter(0)\n  b = pred[] parameter(1)\n"
+                    f"  ROOT c = pred[] {opcode}(a, b)\n}}"
                 )
             first = lines.let("pred[]", f"constant({'true' if opcode == 'and' else 'false'})")
             found = lines.let("pred[]", f"reduce({pred}, {first}), dimensions={{0}}, to_apply={name}")
             found = lines.let("pred[]", f"not({found})") if negated else found
             wide = lines.let(preds, f"broadcast({found}), dimensions={{}}")
             return lines.let(shape, f"select({wide}, {x}, {lines.constant(shape, 0)})")
+
         return build
+
     if differs:
         return core("and"), _IDENTITY, [2 * c, 1, 1]
     return core("and"), core("or", "GE", negated=True), [2 * c, c, 1]
@@ -258,7 +281,11 @@ def rounding(draw: random.Random, differs: bool) -> Cores:
     """Two ways to round that part at halves only, or not at all."""
     even, away = _of("round-nearest-even({x})"), _of("round-nearest-afz({x})")
     if differs:
-        return even, draw.choice([away, _chain(_of("add({x}, {0})", 0.5), _of("floor({x})"))]), [0.5, 2.5, -1.5, -0.5]
+        return (
+            even,
+            draw.choice([away, _chain(_of("add({x}, {0})", 0.5), _of("floor({x})"))]),
+            [0.5, 2.5, -1.5, -0.5],
+        )
     return (
         _of("floor({x})"),
         _chain(_of("negate({x})"), _of("ceil({x})"), _of("negate({x})")),
@@ -275,10 +302,14 @@ def saturation(draw: random.Random, differs: bool) -> Cores:
         def build(lines: Lines, shape: str, x: str) -> str:
             dims = shape[shape.index("[") :]
             if clamped:
-                x = lines.let(shape, f"clamp({lines.constant(shape, low)}, {x}, {lines.constant(shape, high)})")
+                x = lines.let(
+                    shape, f"clamp({lines.constant(shape, low)}, {x}, {lines.constant(shape, high)})"
+                )
             x = lines.let(f"s32{dims}", f"convert({x})") if wide else x
             return lines.let(shape, f"convert({lines.let(f'{kind}{dims}', f'convert({x})')})")
+
         return build
+
     if differs:
         return core(False, False), core(True, False), [high + 40, low - 30]
     return core(False, False), core(draw.random() < 0.5, True), [high + 40, low - 30, 1.5]
@@ -286,14 +317,23 @@ def saturation(draw: random.Random, differs: bool) -> Cores:
 
 def sign_at_zero(draw: random.Random, differs: bool) -> Cores:
     """The sign, against comparisons with 0."""
+
     def choice(direction: str) -> Core:
         def build(lines: Lines, shape: str, x: str) -> str:
             pred = _compare(direction, 0.0)(lines, shape, x)
-            return lines.let(shape, f"select({pred}, {lines.constant(shape, 1)}, {lines.constant(shape, -1)})")
+            return lines.let(
+                shape, f"select({pred}, {lines.constant(shape, 1)}, {lines.constant(shape, -1)})"
+            )
+
         return build
+
     if differs:
         return _of("sign({x})"), choice(draw.choice(["GT", "GE"])), [0]
-    one, other = _of("abs({x})"), _chain(lambda l, s, x: l.let(s, f"multiply({x}, {choice('GE')(l, s, x)})"))
+
+    def with_sign(lines: Lines, shape: str, x: str) -> str:
+        return lines.let(shape, f"multiply({x}, {choice('GE')(lines, shape, x)})")
+
+    one, other = _of("abs({x})"), with_sign
     return one, other, [0, -1, 1]
 
 
@@ -316,7 +356,9 @@ def moved(draw: random.Random, differs: bool) -> Cores:
             a, b = (lines.let(shape, f"subtract({x}, {bound})"), nothing) if is_difference else (x, bound)
             pred = lines.let(_preds(shape), f"compare({a}, {b}), direction={direction}")
             return lines.let(shape, f"select({pred}, {x}, {lines.let(shape, f'negate({x})')})")
+
         return build
+
     if differs:
         return core("GT", False, c), core("GT", True, c + 0.25), [c + 0.125]
     return core("GT", False, c), core("GT", True, c), [c, c + 1, c - 1]
@@ -324,11 +366,13 @@ def moved(draw: random.Random, differs: bool) -> Cores:
 
 def finite(draw: random.Random, differs: bool) -> Cores:
     """What is not finite, or NaN, is 0: a guard that no real number needs."""
+
     def is_not_finite(lines: Lines, shape: str, x: str) -> str:
         return lines.let(_preds(shape), f"not({lines.let(_preds(shape), f'is-finite({x})')})")
 
     def is_nan(lines: Lines, shape: str, x: str) -> str:
         return lines.let(_preds(shape), f"compare({x}, {x}), direction=NE")
+
     if differs:
         return _select(draw.choice([is_not_finite, is_nan])), _IDENTITY, [float("nan")]
     large = _compare("EQ", float("inf"), of="abs")
@@ -339,7 +383,7 @@ def finite(draw: random.Random, differs: bool) -> Cores:
 FLOATS: dict[str, Callable[[random.Random, bool], Cores]] = {
     f.__name__: f
     for f in (
-        clip, guard, threshold, strict, floor, near_zero, combined, any_all, rounding, saturation, sign_at_zero,
-        crossing, moved, finite,
+        any_all, clip, combined, crossing, finite, floor, guard, moved, near_zero, rounding, saturation,
+        sign_at_zero, strict, threshold,
     )
 }  # fmt: skip

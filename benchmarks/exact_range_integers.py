@@ -1,21 +1,47 @@
-"""Pairs of programs on integers, counters, indices and orders, that part only for some of them, or not at all."""
+"""Pairs of programs on integers and orders that part only for some of them, or not at all."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from exact_range_text import Lines, Pair, array
 
+#: From the lines and an integer to another one.
+Place: TypeAlias = Callable[[Lines, str], str]
 
-def _pair(family: str, sides: Sequence[Callable[[Lines], str]], differs: bool, witness: Sequence[Any], **more: Any) -> Pair:
+
+def pair_of(
+    family: str, sides: Sequence[Callable[[Lines], str]], differs: bool, witness: Sequence[Any], **more: Any
+) -> Pair:
     texts = []
     for build in sides:
         lines = Lines()
         texts.append(lines.module(build(lines)))
     return Pair(family, texts[0], texts[1], differs, (tuple(witness),), **more)
+
+
+def _with(opcode: str, *numbers: int, first: bool = False) -> Place:
+    """`opcode` of an integer and constants, which stand behind it or, where `first`, on both sides."""
+
+    def place(lines: Lines, i: str) -> str:
+        names = [lines.constant("s32[]", number) for number in numbers]
+        operands = [names[0], i, *names[1:]] if first else [i, *names]
+        return lines.let("s32[]", f"{opcode}({', '.join(operands)})")
+
+    return place
+
+
+def _by_way_of(kind: str) -> Place:
+    """Converted to a narrower type, and back."""
+
+    def place(lines: Lines, i: str) -> str:
+        narrow = lines.let(f"{kind}[]", f"convert({i})")
+        return lines.let("s32[]", f"convert({narrow})")
+
+    return place
 
 
 _LOOP = """less {{
@@ -42,13 +68,13 @@ def counter(draw: random.Random, differs: bool) -> Pair:
     """How often a loop goes round: an argument, and an argument that is cut off."""
     limit = draw.randint(20, 700)
     bits = draw.choice([5, 6, 7, 8, 9])
-    kinds: dict[str, tuple[Callable[[Lines, str], str], int]] = {
-        "minimum": (lambda l, n: l.let("s32[]", f"minimum({n}, {l.constant('s32[]', limit)})"), limit + 3),
-        "mask": (lambda l, n: l.let("s32[]", f"and({n}, {l.constant('s32[]', (1 << bits) - 1)})"), (1 << bits) + 2),
-        "u8": (lambda l, n: l.let("s32[]", f"convert({l.let('u8[]', f'convert({n})')})"), 258),
-        "s8": (lambda l, n: l.let("s32[]", f"convert({l.let('s8[]', f'convert({n})')})"), 200),
-        "absolute": (lambda l, n: l.let("s32[]", f"abs({n})"), -3),
-        "remainder": (lambda l, n: l.let("s32[]", f"remainder({n}, {l.constant('s32[]', limit)})"), limit + 2),
+    kinds: dict[str, tuple[Place, int]] = {
+        "minimum": (_with("minimum", limit), limit + 3),
+        "mask": (_with("and", (1 << bits) - 1), (1 << bits) + 2),
+        "u8": (_by_way_of("u8"), 258),
+        "s8": (_by_way_of("s8"), 200),
+        "absolute": (_with("abs"), -3),
+        "remainder": (_with("remainder", limit), limit + 2),
     }
 
     def side(bound: Callable[[Lines, str], str], down: bool = False) -> Callable[[Lines], str]:
@@ -60,7 +86,9 @@ def counter(draw: random.Random, differs: bool) -> Pair:
             s = lines.let("(s32[], s32[], f32[2])", f"tuple({i}, {end}, {x})")
             w = lines.let("(s32[], s32[], f32[2])", f"while({s}), condition=less, body=step")
             return lines.let("f32[2]", f"get-tuple-element({w}), index=2")
+
         return build
+
     name = draw.choice(list(kinds))
     cut, witness = kinds[name]
     plain = side(lambda _, n: n)
@@ -68,8 +96,12 @@ def counter(draw: random.Random, differs: bool) -> Pair:
         sides = [plain, side(cut)]
         draw.shuffle(sides)
     else:
-        sides = [side(cut), side(cut, down=True)] if draw.random() < 0.6 else [plain, side(lambda _, n: n, down=True)]
-    return _pair("counter", sides, differs, [array("f32[2]", [1, 2]), array("s32[]", witness)])
+        sides = (
+            [side(cut), side(cut, down=True)]
+            if draw.random() < 0.6
+            else [plain, side(lambda _, n: n, down=True)]
+        )
+    return pair_of("counter", sides, differs, [array("f32[2]", [1, 2]), array("s32[]", witness)])
 
 
 def integers(draw: random.Random, differs: bool) -> Pair:
@@ -83,36 +115,78 @@ def integers(draw: random.Random, differs: bool) -> Pair:
             for number, text in enumerate(texts):
                 kind, _, rest = text.partition(" ")
                 shape = kind + size[3:] if kind else size
-                for constant in [w[1:] for w in rest.replace("(", " ").replace(")", " ").replace(",", " ").split() if w[0] == "#"]:
+                for constant in [
+                    w[1:]
+                    for w in rest.replace("(", " ").replace(")", " ").replace(",", " ").split()
+                    if w[0] == "#"
+                ]:
                     rest = rest.replace(f"#{constant}", lines.constant(size, int(constant)), 1)
                 names[f"t{number}"] = lines.let(shape, rest.format(**names))
             return names[f"t{len(texts) - 1}"]
+
         return build
+
     power, mask, big = 1 << k, (1 << k) - 1, draw.randint(300, 40000)
     if differs:
-        one, other, at = draw.choice([
-            (lines_of(f" divide({{x}}, #{power})"), lines_of(f" shift-right-arithmetic({{x}}, #{k})"), -power + 1 if k else -1),
-            (lines_of(f" remainder({{x}}, #{power})"), lines_of(f" and({{x}}, #{mask})"), -1),
-            (lines_of(" copy({x})"), lines_of(f" minimum({{x}}, #{big})"), big + 1),
-            (lines_of(" copy({x})"), lines_of("s16 convert({x})", "s32 convert({t0})"), 40000),
-            (lines_of(" copy({x})"), lines_of(f" and({{x}}, #{(1 << (k + 11)) - 1})"), 1 << (k + 11)),
-            (lines_of(f" multiply({{x}}, #{power})", f" divide({{t0}}, #{power})"), lines_of(" copy({x})"), 2**31 - 1),
-            (lines_of(" add({x}, #1)", " maximum({t0}, {x})"), lines_of(" add({x}, #1)"), 2**31 - 1),
-            (lines_of(" abs({x})", " maximum({t0}, #0)"), lines_of(" abs({x})"), -(2**31)),
-            (lines_of(" shift-left(#1, {x})"), lines_of(" and({x}, #31)", " shift-left(#1, {t0})"), 33),
-            (lines_of("pred compare({x}, #9), direction=GT", " select({t0}, #1, #0)"), lines_of("pred compare({x}, #9), direction=GE", " select({t0}, #1, #0)"), 9),
-            (lines_of("u32 convert({x})", "f32 convert({t0})"), lines_of("f32 convert({x})"), -1),
-        ])
+        one, other, at = draw.choice(
+            [
+                (
+                    lines_of(f" divide({{x}}, #{power})"),
+                    lines_of(f" shift-right-arithmetic({{x}}, #{k})"),
+                    -power + 1 if k else -1,
+                ),
+                (lines_of(f" remainder({{x}}, #{power})"), lines_of(f" and({{x}}, #{mask})"), -1),
+                (lines_of(" copy({x})"), lines_of(f" minimum({{x}}, #{big})"), big + 1),
+                (lines_of(" copy({x})"), lines_of("s16 convert({x})", "s32 convert({t0})"), 40000),
+                (lines_of(" copy({x})"), lines_of(f" and({{x}}, #{(1 << (k + 11)) - 1})"), 1 << (k + 11)),
+                (
+                    lines_of(f" multiply({{x}}, #{power})", f" divide({{t0}}, #{power})"),
+                    lines_of(" copy({x})"),
+                    2**31 - 1,
+                ),
+                (lines_of(" add({x}, #1)", " maximum({t0}, {x})"), lines_of(" add({x}, #1)"), 2**31 - 1),
+                (lines_of(" abs({x})", " maximum({t0}, #0)"), lines_of(" abs({x})"), -(2**31)),
+                (lines_of(" shift-left(#1, {x})"), lines_of(" and({x}, #31)", " shift-left(#1, {t0})"), 33),
+                (
+                    lines_of("pred compare({x}, #9), direction=GT", " select({t0}, #1, #0)"),
+                    lines_of("pred compare({x}, #9), direction=GE", " select({t0}, #1, #0)"),
+                    9,
+                ),
+                (lines_of("u32 convert({x})", "f32 convert({t0})"), lines_of("f32 convert({x})"), -1),
+            ]
+        )
     else:
-        one, other, at = draw.choice([
-            (lines_of(f" multiply({{x}}, #{power})"), lines_of(f" shift-left({{x}}, #{k})"), 2**31 - 1),
-            (lines_of("u32 convert({x})", "u32 and({t0}, {t0})", "s32 convert({t1})"), lines_of(" copy({x})"), -1),
-            (lines_of(f" and({{x}}, #{mask})"), lines_of(f" remainder({{x}}, #{power})", f" add({{t0}}, #{power})", f" remainder({{t1}}, #{power})"), -3),
-            (lines_of(" not({x})", f" maximum({{t0}}, #{-1 - big})", " not({t1})"), lines_of(f" minimum({{x}}, #{big})"), big + 1),
-            (lines_of(" add({x}, #7)", " subtract({t0}, #7)"), lines_of(" copy({x})"), 2**31 - 1),
-            (lines_of("pred compare({x}, #9), direction=GT", " select({t0}, #1, #0)"), lines_of("pred compare({x}, #10), direction=GE", " select({t0}, #1, #0)"), 9),
-        ])
-    return _pair("integers", [one, other], differs, [array(size, at)])
+        one, other, at = draw.choice(
+            [
+                (lines_of(f" multiply({{x}}, #{power})"), lines_of(f" shift-left({{x}}, #{k})"), 2**31 - 1),
+                (
+                    lines_of("u32 convert({x})", "u32 and({t0}, {t0})", "s32 convert({t1})"),
+                    lines_of(" copy({x})"),
+                    -1,
+                ),
+                (
+                    lines_of(f" and({{x}}, #{mask})"),
+                    lines_of(
+                        f" remainder({{x}}, #{power})",
+                        f" add({{t0}}, #{power})",
+                        f" remainder({{t1}}, #{power})",
+                    ),
+                    -3,
+                ),
+                (
+                    lines_of(" not({x})", f" maximum({{t0}}, #{-1 - big})", " not({t1})"),
+                    lines_of(f" minimum({{x}}, #{big})"),
+                    big + 1,
+                ),
+                (lines_of(" add({x}, #7)", " subtract({t0}, #7)"), lines_of(" copy({x})"), 2**31 - 1),
+                (
+                    lines_of("pred compare({x}, #9), direction=GT", " select({t0}, #1, #0)"),
+                    lines_of("pred compare({x}, #10), direction=GE", " select({t0}, #1, #0)"),
+                    9,
+                ),
+            ]
+        )
+    return pair_of("integers", [one, other], differs, [array(size, at)])
 
 
 def index(draw: random.Random, differs: bool) -> Pair:
@@ -129,24 +203,27 @@ def index(draw: random.Random, differs: bool) -> Pair:
                 return lines.let(f"f32[{k}]", f"dynamic-slice({x}, {i}), dynamic_slice_sizes={{{k}}}")
             u = lines.parameter(f"f32[{k}]")
             return lines.let(f"f32[{n}]", f"dynamic-update-slice({x}, {u}, {i})")
+
         return build
-    wraps = lambda l, i: l.let("s32[]", f"remainder({i}, {l.constant('s32[]', last + 1)})")  # noqa: E731
+
+    wraps = _with("remainder", last + 1)
 
     def from_end(lines: Lines, i: str) -> str:
         p = lines.let("pred[]", f"compare({i}, {lines.constant('s32[]', 0)}), direction=LT")
         later = lines.let("s32[]", f"add({i}, {lines.constant('s32[]', n)})")
         return lines.let("s32[]", f"select({p}, {later}, {i})")
-    narrow = lambda l, i: l.let("s32[]", f"convert({l.let('u8[]', f'convert({i})')})")  # noqa: E731
-    clamped = lambda l, i: l.let("s32[]", f"clamp({l.constant('s32[]', 0)}, {i}, {l.constant('s32[]', last)})")  # noqa: E731
-    raised = lambda l, i: l.let("s32[]", f"maximum({i}, {l.constant('s32[]', 0)})")  # noqa: E731
-    short = lambda l, i: l.let("s32[]", f"minimum({i}, {l.constant('s32[]', last - 1)})")  # noqa: E731
+
+    narrow = _by_way_of("u8")
+    clamped = _with("clamp", 0, last, first=True)
+    raised = _with("maximum", 0)
+    short = _with("minimum", last - 1)
     if differs:
         found, at = draw.choice([(wraps, last + 1), (from_end, -1), (narrow, 256), (short, last)])
     else:
         found, at = draw.choice([(clamped, last + 3), (clamped, -2), (raised, -5)])
     witness = [array(f"f32[{n}]", np.arange(1, n + 1)), array("s32[]", at)]
     witness += [array(f"f32[{k}]", -np.arange(1, k + 1))] if updates else []
-    return _pair("index", [side(lambda _, i: i), side(found)], differs, witness)
+    return pair_of("index", [side(lambda _, i: i), side(found)], differs, witness)
 
 
 def branch(draw: random.Random, differs: bool) -> Pair:
@@ -163,131 +240,28 @@ def branch(draw: random.Random, differs: bool) -> Pair:
                 )
             names = ", ".join(f"b{number}" for number in range(count))
             i = found(lines, i)
-            return lines.let("f32[3]", f"conditional({i}, {', '.join([x] * count)}), branch_computations={{{names}}}")
+            return lines.let(
+                "f32[3]", f"conditional({i}, {', '.join([x] * count)}), branch_computations={{{names}}}"
+            )
+
         return build
+
     last = count - 1
 
     def outside(lines: Lines, i: str) -> str:
         end = lines.constant("s32[]", last)
         p = lines.let("pred[]", f"compare({i}, {lines.constant('s32[]', 0)}), direction=LT")
         return lines.let("s32[]", f"select({p}, {end}, {lines.let('s32[]', f'minimum({i}, {end})')})")
-    clamped = lambda l, i: l.let("s32[]", f"clamp({l.constant('s32[]', 0)}, {i}, {l.constant('s32[]', last)})")  # noqa: E731
-    short = lambda l, i: l.let("s32[]", f"minimum({i}, {l.constant('s32[]', last - 1)})")  # noqa: E731
+
+    clamped = _with("clamp", 0, last, first=True)
+    short = _with("minimum", last - 1)
     found, at = (draw.choice([(clamped, -1), (short, last)])) if differs else (outside, -1)
-    return _pair("branch", [side(lambda _, i: i), side(found)], differs, [array("f32[3]", [1, 2, 3]), array("s32[]", at)])
-
-
-def _chooser(direction: str, by_place: str) -> str:
-    """A reducer that takes the larger number and its place; of equal ones the place that `by_place` says."""
-    return f"""choose {{
-  a = f32[] parameter(0)
-  i = s32[] parameter(1)
-  b = f32[] parameter(2)
-  j = s32[] parameter(3)
-  p = pred[] compare(a, b), direction={direction}
-  q = pred[] compare(a, b), direction=EQ
-  r = pred[] compare(i, j), direction={by_place}
-  s = pred[] and(q, r)
-  t = pred[] or(p, s)
-  c = f32[] select(p, a, b)
-  k = s32[] select(t, i, j)
-  ROOT o = (f32[], s32[]) tuple(c, k)
-}}"""
-
-
-def argmax(draw: random.Random, differs: bool) -> Pair:
-    """The place of the largest or the least: the first or the last of equal ones."""
-    n, largest = draw.choice([3, 6, 20]), draw.random() < 0.5
-    scaled = draw.random() < 0.4
-
-    def side(by_place: str, negated: bool = False) -> Callable[[Lines], str]:
-        def build(lines: Lines) -> str:
-            x = lines.parameter(f"f32[{n}]")
-            x = lines.let(f"f32[{n}]", f"add({x}, {x})") if scaled else x
-            x = lines.let(f"f32[{n}]", f"negate({x})") if negated else x
-            up = largest is not negated
-            lines.computations.append(_chooser("GT" if up else "LT", by_place))
-            i = lines.let(f"s32[{n}]", "iota(), iota_dimension=0")
-            first = lines.let("f32[]", f"constant({'-inf' if up else 'inf'})")
-            zero = lines.constant("s32[]", 0)
-            r = lines.let("(f32[], s32[])", f"reduce({x}, {i}, {first}, {zero}), dimensions={{0}}, to_apply=choose")
-            return lines.let("s32[]", f"get-tuple-element({r}), index=1")
-        return build
-    sides = [side("LT"), side("GT")] if differs else [side("LT"), side("LT", negated=True)]
-    return _pair("argmax", sides, differs, [array(f"f32[{n}]", 1)])
-
-
-def order(draw: random.Random, differs: bool) -> Pair:
-    """Sorts that carry places along, and equal keys."""
-    n = draw.choice([4, 9, 30])
-    keys = draw.choice(["f32", "s32"])
-    kind = draw.choice(["place", "stable", "reversed"] if differs else ["negated", "places"])
-
-    def side(number: int) -> Callable[[Lines], str]:
-        def build(lines: Lines) -> str:
-            x = lines.parameter(f"{keys}[{n}]")
-            i = lines.let(f"s32[{n}]", "iota(), iota_dimension=0")
-            second = number == 1
-            up, tie, stable = True, "", True
-            if kind == "place" and second:
-                tie = "GT"
-            if kind == "places" and second:
-                tie, stable = "LT", False
-            if kind == "stable" and second:
-                stable = False
-            if kind in ("reversed", "negated") and second:
-                up = False
-            if kind == "negated" and second:
-                x = lines.let(f"{keys}[{n}]", f"negate({x})") if keys == "f32" else lines.let(f"{keys}[{n}]", f"not({x})")
-            direction = "LT" if up else "GT"
-            more = ""
-            root = f"ROOT p = pred[] compare(a, b), direction={direction}"
-            if tie:
-                root = f"p = pred[] compare(a, b), direction={direction}"
-                more = f"""
-  q = pred[] compare(a, b), direction=EQ
-  r = pred[] compare(c, d), direction={tie}
-  s = pred[] and(q, r)
-  ROOT t = pred[] or(p, s)"""
-            lines.computations.append(f"""before {{
-  a = {keys}[] parameter(0)
-  b = {keys}[] parameter(1)
-  c = s32[] parameter(2)
-  d = s32[] parameter(3)
-  {root}{more}
-}}""")
-            flag = ", is_stable=true" if stable else ""
-            r = lines.let(f"({keys}[{n}], s32[{n}])", f"sort({x}, {i}), dimensions={{0}}{flag}, to_apply=before")
-            places = lines.let(f"s32[{n}]", f"get-tuple-element({r}), index=1")
-            if kind == "reversed" and second:
-                places = lines.let(f"s32[{n}]", f"reverse({places}), dimensions={{0}}")
-            return places
-        return build
-    return _pair(f"order by {kind}", [side(0), side(1)], differs, [array(f"{keys}[{n}]", 1)], is_free=kind == "stable")
-
-
-def window(draw: random.Random, differs: bool) -> Pair:
-    """Where a pooled gradient goes: to the first or the last of equal elements."""
-    n = draw.choice([6, 8])
-
-    def side(direction: str, swapped: bool = False) -> Callable[[Lines], str]:
-        def build(lines: Lines) -> str:
-            x, g = lines.parameter(f"f32[{n}]"), lines.parameter(f"f32[{n // 2}]")
-            lines.computations.append(f"""choose {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT p = pred[] compare({'b, a' if swapped else 'a, b'}), direction={direction}
-}}
-plus {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}}""")
-            zero = lines.constant("f32[]", 0)
-            return lines.let(f"f32[{n}]", f"select-and-scatter({x}, {g}, {zero}), window={{size=2 stride=2}}, select=choose, scatter=plus")
-        return build
-    sides = [side("GE"), side("GT")] if differs else [side("GE"), side("LE", swapped=True)]
-    return _pair("window", sides, differs, [array(f"f32[{n}]", 1), array(f"f32[{n // 2}]", np.arange(1, n // 2 + 1))])
+    return pair_of(
+        "branch",
+        [side(lambda _, i: i), side(found)],
+        differs,
+        [array("f32[3]", [1, 2, 3]), array("s32[]", at)],
+    )
 
 
 def length(draw: random.Random, differs: bool) -> Pair:
@@ -297,21 +271,31 @@ def length(draw: random.Random, differs: bool) -> Pair:
     def side(direction: str, off: int, limit: int | None) -> Callable[[Lines], str]:
         def build(lines: Lines) -> str:
             x, m = lines.parameter(f"f32[{n}]"), lines.parameter("s32[]")
-            m = lines.let("s32[]", f"minimum({m}, {lines.constant('s32[]', limit)})") if limit is not None else m
+            m = (
+                lines.let("s32[]", f"minimum({m}, {lines.constant('s32[]', limit)})")
+                if limit is not None
+                else m
+            )
             m = lines.let("s32[]", f"add({m}, {lines.constant('s32[]', off)})") if off else m
             i = lines.let(f"s32[{n}]", "iota(), iota_dimension=0")
             wide = lines.let(f"s32[{n}]", f"broadcast({m}), dimensions={{}}")
             p = lines.let(f"pred[{n}]", f"compare({i}, {wide}), direction={direction}")
             return lines.let(f"f32[{n}]", f"select({p}, {x}, {lines.constant(f'f32[{n}]', 0)})")
+
         return build
+
     plain = side("LT", 0, None)
     if differs:
-        other, at = draw.choice([(side("LE", 0, None), 1), (side("LT", 0, n - 1), n), (side("LT", 1, None), 2)])
+        other, at = draw.choice(
+            [(side("LE", 0, None), 1), (side("LT", 0, n - 1), n), (side("LT", 1, None), 2)]
+        )
     else:
         other, at = draw.choice([(side("LT", 0, n), n + 2), (side("LT", 0, n + 3), n)])
-    return _pair("length", [plain, other], differs, [array(f"f32[{n}]", np.arange(1, n + 1)), array("s32[]", at)])
+    return pair_of(
+        "length", [plain, other], differs, [array(f"f32[{n}]", np.arange(1, n + 1)), array("s32[]", at)]
+    )
 
 
 INTEGERS: dict[str, Callable[[random.Random, bool], Pair]] = {
-    f.__name__: f for f in (counter, integers, index, branch, argmax, order, window, length)
+    f.__name__: f for f in (counter, integers, index, branch, length)
 }

@@ -1,4 +1,4 @@
-"""HLO texts of small programs, line by line, for pairs that differ only in a range, a guard, a counter or a tie."""
+"""HLO texts of small programs, line by line, for pairs that differ in a range, a guard or a tie."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Lines:
 
     def module(self, root: str) -> str:
         """The text, which returns `root`."""
-        body = "\n  ".join(line.replace(f"{root} =", f"ROOT {root} =", 1) if line.startswith(f"{root} =") else line for line in self.lines)
+        body = "\n  ".join(
+            line.replace(f"{root} =", f"ROOT {root} =", 1) if line.startswith(f"{root} =") else line
+            for line in self.lines
+        )
         return "\n".join(["HloModule m", *self.computations, f"ENTRY e {{\n  {body}\n}}"])
 
 

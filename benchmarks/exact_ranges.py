@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from exact_range_floats import FLOATS, in_context
 from exact_range_integers import INTEGERS
+from exact_range_orders import ORDERS
 from exact_range_text import Pair
 
 from hlotool.backends.numpy import NumpyBackend
@@ -34,12 +35,13 @@ from hlotool.replay.exact.task import ProveTask, prove
 
 def pairs(seed: int, count: int) -> Iterator[Pair]:
     """`count` pairs, every second one of programs that differ; the families take turns."""
-    families = [*FLOATS, *INTEGERS]
+    others = {**INTEGERS, **ORDERS}
+    families = [*FLOATS, *others]
     for number in range(count):
         name, differs = families[number // 2 % len(families)], number % 2 == 0
         draw = random.Random(f"{seed} {number} {name}")
-        if name in INTEGERS:
-            yield INTEGERS[name](draw, differs)
+        if name in others:
+            yield others[name](draw, differs)
             continue
         cores = FLOATS[name](draw, differs)
         if draw.random() < 0.5:
@@ -70,12 +72,16 @@ def verdict(pair: Pair, folder: Path, seed: int) -> ProvedRecord:
 
 def main() -> None:
     """Print what is false, and a table of what was said."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=320)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true", help="print the texts of what is false")
-    parser.add_argument("--verbose", action="store_true", help="print why pairs are neither equal nor unequal")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print why pairs are neither equal nor unequal"
+    )
     options = parser.parse_args()
     said: Counter[tuple[bool, str]] = Counter()
     by_family: Counter[tuple[str, str, bool]] = Counter()
@@ -86,7 +92,8 @@ def main() -> None:
             if options.only and not pair.family.startswith(options.only):
                 continue
             if not pair.is_free and shows(pair) is not pair.differs:
-                raise AssertionError(f"pair {number} ({pair.family}) is not what it should be:\n{pair.left}\n{pair.right}\n{pair.witnesses}")
+                text = "\n".join([pair.left, pair.right, str(pair.witnesses)])
+                raise AssertionError(f"pair {number} ({pair.family}) is not what it should be:\n{text}")
             began = time.perf_counter()
             try:
                 record = verdict(pair, Path(folder) / str(number), options.seed)
@@ -117,7 +124,11 @@ def main() -> None:
     print()
     for (differs, relation), count in sorted(said.items()):
         print(f"{'differ' if differs else 'same':8} {relation:12} {count}")
-    print(f"{sum(said.values())} pairs, {seconds:.1f} s, the slowest {slowest:.1f} s; false: {len(false)}", *false, sep="\n  ")
+    print(
+        f"{sum(said.values())} pairs, {seconds:.1f} s, the slowest {slowest:.1f} s; false: {len(false)}",
+        *false,
+        sep="\n  ",
+    )
 
 
 if __name__ == "__main__":

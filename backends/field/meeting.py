@@ -1,4 +1,4 @@
-"""Points at which numbers meet: arguments of few different words, those of the programs' constants among them.
+"""Points at which numbers meet: arguments of few different words, the programs' constants among them.
 
 A random word is no other one and no constant. Where the order of equal numbers decides, or what lies between
 two constants that are next to each other, arguments have to be equal, or to be such numbers. Simple ones stay
@@ -156,5 +156,10 @@ def _with_specials(words: Words, turn: int) -> Words:
 
 def turns(module: Module, values: Sequence[Any], numbers: Numbers) -> int:
     """Points of numbers in turn until the largest array had them all."""
-    sizes = [np.size(part) for p, v in zip(module.entry.parameters, values) for _, s, part in flatten(p.shape, v) if isinstance(s, ArrayShape) and s.element_type.is_inexact]
+    sizes = [
+        np.size(part)
+        for p, v in zip(module.entry.parameters, values)
+        for _, s, part in flatten(p.shape, v)
+        if isinstance(s, ArrayShape) and s.element_type.is_inexact
+    ]
     return -(-numbers.words.size // max([1, *sizes])) if sizes else 0

@@ -58,8 +58,8 @@ class Options:
         around: binary logarithm of the sizes that numbers have at the points, up to a factor of 2^8.
         covers: decisions that went one way get further points, on their other sides.
         meets: those get points at which numbers meet, too, and what decides by ties and NaN is asked.
-        point_work: units of work that a point may be, and all of them five times as much: more of them are left
-            out; None for no limit.
+        point_work: units of work that a point may be, and all of them three times as much: more of them are
+            left out; None for no limit.
         meeting: what kind of such a point this one is; None for ordinary ones.
     """
 

@@ -1,6 +1,6 @@
 """Does a difference show in numbers, where the field's own order of numbers may have made it?
 
-A field orders numbers by sizes that do not obey x < y ⇔ x - y < 0. So two programs that say the same in either
+A field orders numbers by sizes that do not obey x < y ⇔ x - y < 0. Two programs that say the same in either
 way differ there, and nowhere else. What decides by floats is therefore executed at the points that accuse it
 with the numbers that stand for their words, in f64: where both return the same, and each element is the same
 at some other point, nothing is known. A term that f64 loses differs at all of them.
@@ -106,8 +106,8 @@ class OnNumbers:
             arguments: of the point where `trial` is: its words.
             trial: which numbers they stand for.
         """
-        reference, tested = self._runners
-        numbers = [_numbers(shape, value, trial) for shape, value in zip(reference.parameters, arguments)]
+        shapes = self.runner.parameters
+        numbers = [_numbers(shape, value, trial) for shape, value in zip(shapes, arguments)]
         with np.errstate(all="ignore"):
             return self._compared(numbers)
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind, decisions
-from hlotool.backends.base import Value
 from hlotool.coverage.outcomes import Tests, outcome_tests, some
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
@@ -98,7 +97,7 @@ class Question:
     tests: Tests
     of_sizes: bool = False
     is_open: bool = False
-    from_result: Callable[[Sequence[Value], Value], Iterator[str]] | None = None
+    from_result: Callable[[Sequence[Any], Any], Iterator[str]] | None = None
 
 
 def questions(calls: CallGraph) -> Iterator[Question]:
@@ -205,13 +204,13 @@ def _of_ties(decision: Decision) -> Iterator[Question]:
     (axis,) = instruction.integers("dimensions") if instruction.opcode == "sort" else (-1,)
     is_open = instruction.opcode == "sort" and not instruction.flag("is_stable")
 
-    def of_neighbours(_: Sequence[Value], value: Value) -> Iterator[str]:
+    def of_neighbours(_: Sequence[Any], value: Any) -> Iterator[str]:
         results = value if isinstance(value, tuple) else (value,)
         rows = [np.moveaxis(np.asarray(results[number]), axis, -1) for number in keys]
         if rows and some(np.logical_and.reduce([r[..., 1:] == r[..., :-1] for r in rows])):
             yield "ties"
 
-    def of_chosen(values: Sequence[Value], value: Value) -> Iterator[str]:
+    def of_chosen(values: Sequence[Any], value: Any) -> Iterator[str]:
         axes = tuple(instruction.integers("dimensions"))
         chosen = np.expand_dims(np.asarray(value[0]), axes)
         if some(np.count_nonzero(np.asarray(values[0]) == chosen, axis=axes) > 1):

@@ -166,10 +166,15 @@ class Watched(ReadingProbe):
                     watch.is_settled = True
                 self.readers.pop(instruction, None)
                 return None
-            asked = [look for watch in watches if not watch.is_done and (look := watch.look(values))]
+            asked = [look for watch in watches if not watch.is_done and (look := watch.asked(values))]
             if all(watch.is_done for watch in watches):
                 self.readers.pop(instruction, None)  # several devices may see the last side at once
-            return (lambda value: [look(value) for look in asked] and None) if asked else None
+
+            def read_result(value: Value) -> None:
+                for look in asked:
+                    look(value)
+
+            return read_result if asked else None
 
         return read
 
@@ -337,7 +342,7 @@ class _Watch(OperandWatch):
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """See `OneSided`: of the largest and the least number that each operand was, and what its type holds."""
+        """See `OneSided`: of the largest and the least number of each operand, and of what a type holds."""
         found = {size for size in (*self._largest, *self._least) if 0 < size < inf}
         kind = self.decision.instruction.shape
         if (
@@ -348,10 +353,10 @@ class _Watch(OperandWatch):
             found |= {float(max(1, limit)) for limit in integer_limits(kind.element_type)}
         return tuple(sorted({round(log2(size)) + 0.0 for size in found}))
 
-    def look(self, values: Sequence[Any]) -> ResultReader | None:
+    def asked(self, values: Sequence[Any]) -> ResultReader | None:
         """See operands; what is returned, if anything, is to see the result."""
         self.was_asked = True
-        super().look(values)
+        self.look(values)
         shows = self.question.from_result
         return None if shows is None else lambda value: self.seen.update(shows(values, value))
 
