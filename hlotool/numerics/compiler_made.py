@@ -9,7 +9,7 @@ ulps of a narrow type away, nothing was merged or folded: they are simply other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -36,8 +36,8 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     known = frozenset[bytes]() if other is None else _constant_values(other) | _replaced(module, other)
     computed = frozenset[int]() if other is None else frozenset(_computed(other).values())
     own = _computed(module)
-    fixed = _fixed(module)
     found: set[Instruction] = set()
+    fixed = _fixed(module)
     for instruction in module.instructions():
         if instruction in fixed:
             is_known = own.get(instruction) in computed or _is_known(instruction, known)
@@ -59,6 +59,20 @@ def _fixed(module: Module) -> set[Instruction]:
             if instruction not in fixed and _is_fixed(instruction, fixed, calls):
                 fixed.add(instruction)
     return fixed
+
+
+def _with_arguments(module: Module) -> Iterator[tuple[Instruction, Sequence[Instruction]]]:
+    """All instructions, callers before callees; parameters with what all calls give them, where calls do."""
+    calls = CallGraph(module)
+    for computation in reversed(calls.computations):
+        callers = calls.callers[computation]
+        is_called = bool(callers) and all(caller.opcode in INLINED for caller in callers)
+        for instruction in computation.instructions:
+            if instruction.opcode == "parameter" and is_called:
+                number = instruction.parameter_number or 0
+                yield instruction, [caller.operands[number] for caller in callers]
+            else:
+                yield instruction, ()
 
 
 def _computed(module: Module) -> dict[Instruction, int]:
