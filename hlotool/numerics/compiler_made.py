@@ -39,7 +39,7 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     found: set[Instruction] = set()
     fixed = _fixed(module)
     for instruction in module.instructions():
-        if instruction in fixed:
+        if instruction in fixed and instruction.opcode != "parameter":
             is_known = own.get(instruction) in computed or _is_known(instruction, known)
             if _holds_floats(instruction.shape) and not is_known:
                 found.add(instruction)
