@@ -214,32 +214,6 @@ def _padding_skipped(_: Instruction, kernel: _Function, __: Lowering) -> _Functi
     return convolve
 
 
-#: What only moves elements, each to a place or several.
-_MOVES = frozenset({"bitcast", "broadcast", "copy", "reshape", "reverse", "slice", "transpose"})
-
-
-def _mask_of(instruction: Instruction) -> int | None:
-    """Which operand of a product is a pred made a number, also behind calls; None where neither is."""
-    for number, operand in enumerate(instruction.operands):
-        while operand.opcode in _MOVES or operand.opcode == "call":
-            is_call = operand.opcode == "call"
-            operand = operand.computation("to_apply").root if is_call else operand.operands[0]
-        if operand.opcode == "convert" and _operand_type(operand) is ElementType.PRED:
-            return number
-    return None
-
-
-def _chosen_by_mask(instruction: Instruction, _: _Function, __: Lowering) -> _Function:
-    number = _mask_of(instruction)
-    assert number is not None
-
-    def multiply(*operands: Any) -> Any:
-        mask, other = operands[number], operands[1 - number]
-        return _where(mask == 0, 0, other, other)
-
-    return multiply
-
-
 def _positive_zeros(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
     def function(*operands: Any) -> Any:
         return kernel(*((x + 0).astype(x.dtype) for x in operands))
@@ -440,13 +414,6 @@ DEPARTURES = (
         "triangular-solve",
         _always,
         _all_unknown,
-    ),
-    Departure(
-        "product-with-mask-selects",
-        "takes a product with a pred for a choice between the other factor, NaN and infinity included, and 0",
-        "multiply",
-        lambda instruction: _mask_of(instruction) is not None,
-        _chosen_by_mask,
     ),
     *(
         Departure(

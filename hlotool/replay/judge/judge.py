@@ -184,12 +184,11 @@ def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accus
 
 def _within(case: Case, wide: WideFinding | None) -> LeafComparison:
     """The verdict on a leaf that legal executions reach: whether they say anything is another question."""
-    is_said = bool(case.executions.contraction(case.leaf))
-    is_unstable = not is_said and _is_unstable(case.leaf, case.known, case.executions)
-    is_far = is_unstable or (not is_said and _differs_widely(case.leaf, case.executions))
+    is_unstable = _is_unstable(case.leaf, case.known, case.executions)
+    is_far = is_unstable or _differs_widely(case.leaf, case.executions)
     if is_far and (cancellation := _cancellation(case)) is not None:
         return case.cancelled(cancellation)
-    if not is_unstable:
+    if not is_unstable or case.executions.contraction(case.leaf):
         return case.rounding()
     return case.amplified() if excuses.is_settled_in_f64(wide, case.executions) else case.unstable()
 
