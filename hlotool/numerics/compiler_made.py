@@ -9,10 +9,12 @@ ulps of a narrow type away, nothing was merged or folded: they are simply other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import INLINED
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
@@ -28,31 +30,52 @@ def uncertain_values(module: Module, other: Module | None = None) -> frozenset[I
     """Float instructions of `module` whose value a rewrite may have rounded anew.
 
     These are: constants that `other` does not have (all constants, without another version), what is computed
-    from constants only unless `other` computes it, too, and quotients with such a divisor.
+    from constants only unless `other` computes it, too, and quotients with such a divisor. Calls hand
+    constants on.
     """
     known = frozenset[bytes]() if other is None else _constant_values(other) | _replaced(module, other)
     computed = frozenset[int]() if other is None else frozenset(_computed(other).values())
     own = _computed(module)
     found: set[Instruction] = set()
-    for computation in module.computations:
-        fixed: set[Instruction] = set()
-        for instruction in computation.instructions:
-            if _is_fixed(instruction, fixed):
-                fixed.add(instruction)
-                is_known = own.get(instruction) in computed or _is_known(instruction, known)
-                if _holds_floats(instruction.shape) and not is_known:
-                    found.add(instruction)
-            elif instruction.opcode == "divide" and instruction.operands[1] in fixed:
+    fixed: set[Instruction] = set()
+    for instruction, given in _with_arguments(module):
+        if given and fixed.issuperset(given):
+            fixed.add(instruction)
+        elif _is_fixed(instruction, fixed):
+            fixed.add(instruction)
+            is_known = own.get(instruction) in computed or _is_known(instruction, known)
+            if _holds_floats(instruction.shape) and not is_known:
                 found.add(instruction)
+        elif instruction.opcode == "divide" and instruction.operands[1] in fixed:
+            found.add(instruction)
     return frozenset(found)
+
+
+def _with_arguments(module: Module) -> Iterator[tuple[Instruction, Sequence[Instruction]]]:
+    """All instructions, callers before callees; parameters with what all calls give them, where calls do."""
+    calls = CallGraph(module)
+    for computation in reversed(calls.computations):
+        callers = calls.callers[computation]
+        is_called = bool(callers) and all(caller.opcode in INLINED for caller in callers)
+        for instruction in computation.instructions:
+            if instruction.opcode == "parameter" and is_called:
+                number = instruction.parameter_number or 0
+                yield instruction, [caller.operands[number] for caller in callers]
+            else:
+                yield instruction, ()
 
 
 def _computed(module: Module) -> dict[Instruction, int]:
     """What is computed from constants only, by what is done to which constants."""
     found: dict[Instruction, int] = {}
     constants = set()
-    for instruction in module.instructions():
-        if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
+    for instruction, given in _with_arguments(module):
+        if given:
+            # What several calls give is one value only where it is the same.
+            if len(keys := {found.get(argument) for argument in given}) == 1 and None not in keys:
+                found[instruction] = found[given[0]]
+                constants.add(instruction)
+        elif instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
             constants.add(instruction)
             found[instruction] = hash(
                 (instruction.literal.value.tobytes(), str(strip_layouts(instruction.shape)))

@@ -34,6 +34,48 @@ def test_constants_what_follows_from_them_and_quotients_by_them() -> None:
     assert _names(BEFORE) == {"a", "b", "p", "ps", "f", "t", "d"}
 
 
+CALL = """uniform {
+  bits = f32[4] parameter(0)
+  low = f32[] parameter(1)
+  high = f32[] parameter(2)
+  width = f32[] subtract(high, low)
+  widths = f32[4] broadcast(width), dimensions={}
+  lows = f32[4] broadcast(low), dimensions={}
+  scaled = f32[4] multiply(bits, widths)
+  ROOT r = f32[4] add(scaled, lows)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  a = f32[] constant(-0.99999994)
+  b = f32[] constant(1)
+  ROOT r = f32[4] call(x, a, b), to_apply=uniform
+}"""
+INLINED = """ENTRY e {
+  x = f32[4] parameter(0)
+  a = f32[] constant(-0.99999994)
+  b = f32[] constant(1)
+  width = f32[] constant(2)
+  widths = f32[4] broadcast(width), dimensions={}
+  lows = f32[4] broadcast(a), dimensions={}
+  scaled = f32[4] multiply(x, widths)
+  ROOT r = f32[4] add(scaled, lows)
+}"""
+
+
+def test_constants_that_calls_hand_on() -> None:
+    """The width of a uniform distribution, 2 - 2^-24, is 2 in f32."""
+    assert _names(CALL, INLINED) == {"width", "widths"}
+    assert _names(CALL, CALL) == set()
+
+
+def test_a_parameter_of_calls_with_a_value_is_none() -> None:
+    text = CALL.replace("call(x, a, b)", "call(x, c, b)").replace(
+        "  a =", "  n = f32[] constant(0)\n  c = f32[] reduce(x, n), dimensions={0}, to_apply=add\n  a ="
+    )
+    text = "add { p = f32[] parameter(0) q = f32[] parameter(1) ROOT s = f32[] add(p, q) }\n" + text
+    assert _names(text, INLINED) == {"n"}
+
+
 def test_a_constant_that_both_versions_have_was_not_touched() -> None:
     """Whatever its dimensions are."""
     assert _names(BEFORE, AFTER) == {"b", "p", "ps", "f", "t", "d"}

@@ -82,18 +82,27 @@ def number_arguments(inputs: InputGenerator, runner: Runner, options: Options, n
     return device_arguments(inputs.module, lambda part: inputs.draw(seed + part).values)
 
 
-def sample_arguments(inputs: InputGenerator, runner: Runner, options: Options, number: int) -> Sequence[Any]:
+def sample_arguments(
+    inputs: InputGenerator, runner: Runner, options: Options, number: int, apart: bool = False
+) -> Sequence[Any]:
     """The same as numbers, and others for every `number`: what both programs are executed on, not proved.
 
     Floats become smaller from one to the next, and large again: beside large ones an epsilon shows nowhere.
+    Those of different arguments have different sizes where they are to be `apart`: beside a parameter of 1
+    an update of a millionth hides what made it.
     """
     numbers = number_arguments(inputs, runner, replace(options, trials=number + 1), number)
-    factor = _FACTORS[number % len(_FACTORS)]
-    return [_scaled(value, shape, factor) for value, shape in zip(numbers, runner.parameters)]
+    factors = np.full(len(numbers), _FACTORS[number % len(_FACTORS)])
+    if apart:
+        drawn = np.random.default_rng((options.seed, number))
+        factors *= 2.0 ** -drawn.integers(0, _BITS_APART, len(numbers))
+    return [_scaled(value, *rest) for value, *rest in zip(numbers, runner.parameters, factors.tolist())]
 
 
 #: By which floats are multiplied.
 _FACTORS: Final = (1.0, 0.1, 0.01, 0.001)
+#: Bits by which arguments are apart at most: rates of learning begin at a hundred-millionth.
+_BITS_APART: Final = 30
 
 
 def _scaled(value: Any, shape: Shape, factor: float) -> Any:

@@ -35,8 +35,11 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.
 _Units: TypeAlias = tuple[float, ...]
 
-#: Programs with more constants of their own are not looked at: too many points would be needed.
+#: More constants than these are not looked for one by one: too many points would be needed.
 _MOST_CONSTANTS: Final = 128
+#: Executions with all of them rounded at random, and how many times as far off as those a program may be.
+_DRAWS: Final = 4
+_SPREADS: Final = 4
 #: Points at most.
 _MOST_POINTS: Final = 64
 #: So many different differences there must be for each constant that matters, and so many besides.
@@ -44,6 +47,8 @@ _FOR_EACH: Final = 2
 _BESIDES: Final = 6
 #: Points at which both must return the same for a law that could not be tried to be the reason.
 _POINTS_FOR_DOUBT: Final = 4
+#: Points that are looked at first where sizes are apart: at few of them they are so in a way that shows much.
+_POINTS_APART: Final = 16
 #: Elements of a point by which constants are found; all elements are compared with what comes of them.
 _MOST_ELEMENTS: Final = 1000
 #: Steps of Newton's method, which gain seven digits each in f32 and two in bf16.
@@ -74,16 +79,25 @@ def excused(
         leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
     ]
     constants = _own_constants(reference.module, tested.module)
-    if not accused or not (constants or doubt) or len(constants) > _MOST_CONSTANTS:
+    if not accused or not (constants or doubt):
         return result
     reasons: dict[ShapeIndex, str] = {}
     try:
         samples = _Samples(reference, tested, constants, options, deadline)
+        if len(constants) > _MOST_CONSTANTS:
+            reasons = {index: reason for index in accused if (reason := _tables(samples, index))}
+            accused = []
         for index in accused:
             if doubt and samples.are_same(index):
                 reasons[index] = doubt
             elif constants and (reason := _explanation(samples, index)):
                 reasons[index] = reason
+        hidden = [index for index in accused if index not in reasons and samples.are_same(index)]
+        if constants and hidden:
+            apart = _Samples(reference, tested, constants, options, deadline, apart=True)
+            reasons |= {
+                index: reason for index in hidden if (reason := _explanation(apart, index, _POINTS_APART))
+            }
     except BackendTimeout:
         reasons = {**dict.fromkeys(accused, "no time to see whether it is rounded constants"), **reasons}
     except HlotoolError as error:
@@ -128,9 +142,8 @@ def _sizes(module: Module) -> set[float]:
     return {abs(value) for value in constant_values(module) if value and np.isfinite(value)}
 
 
-def _explanation(samples: _Samples, index: ShapeIndex) -> str:
-    """Why a leaf may be the same all the same; empty where it is not."""
-    points = 1
+def _explanation(samples: _Samples, index: ShapeIndex, points: int = 1) -> str:
+    """Why a leaf may be the same all the same; empty where it is not. Looks at `points` first."""
     while True:
         found = samples.fitted(index, points)
         if found is None:
@@ -143,6 +156,28 @@ def _explanation(samples: _Samples, index: ShapeIndex) -> str:
         if points >= _MOST_POINTS:
             return f"rounded constants may explain it: {points} points do not tell"
         points = min(2 * points, _MOST_POINTS)
+
+
+def _tables(samples: _Samples, index: ShapeIndex) -> str:
+    """Why a leaf may be the same although more constants were rounded than can be looked for; else empty.
+
+    A compiler folds whole tables, such as integer weights times their scales. A lost term makes more of a
+    difference than rounding all of them does.
+    """
+    seen = samples.seen(index, _POINTS_FOR_DOUBT)
+    if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
+        return ""
+    most = np.array([constant.most for constant in samples.constants])
+    drawn = np.random.default_rng(samples.options.seed).uniform(-1, 1, (_DRAWS, most.size)) * most
+    moved = [seen.off - seen.against(samples.leaf(units, index, _POINTS_FOR_DOUBT)) for units in drawn]
+    if _rms(seen.off) > _SPREADS * _rms(np.stack(moved)):
+        return ""
+    return f"rounding {most.size} constants of a table makes as much of a difference, in f64"
+
+
+def _rms(values: Floats) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(finite**2))) if finite.size == values.size else np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +205,7 @@ class _Samples:
         constants: of the tested one, which may be off.
         options: of the comparison, whose arguments come first.
         deadline: in `time.monotonic`.
+        apart: arguments are of different sizes (`sample_arguments`).
     """
 
     reference: Side
@@ -177,6 +213,7 @@ class _Samples:
     constants: Sequence[_Constant]
     options: Options
     deadline: float
+    apart: bool = False
     _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
@@ -186,12 +223,12 @@ class _Samples:
         """Choose a base in which no exp of the reference saturates."""
         self._inputs = InputGenerator(self.reference.module)
         runner = self._runner(None)
-        arguments = sample_arguments(self._inputs, runner, self.options, 0)
+        arguments = sample_arguments(self._inputs, runner, self.options, 0, self.apart)
         self._base.choose(lambda: self._ran(runner, arguments, None))
 
     def are_same(self, index: ShapeIndex) -> bool:
         """Whether numbers show no difference of a leaf, with the constants as they are."""
-        seen = self._seen(index, _POINTS_FOR_DOUBT)
+        seen = self.seen(index, _POINTS_FOR_DOUBT)
         # Where one program returns numbers and the other none, that is a difference.
         return seen is not None and (seen.are_same if seen.usable.any() else seen.are_numbers)
 
@@ -200,7 +237,7 @@ class _Samples:
 
         There are none, either, where the leaf is the same as it is: something else tells the programs apart.
         """
-        seen = self._seen(index, points)
+        seen = self.seen(index, points)
         if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
             return None
         off = seen.off
@@ -214,21 +251,23 @@ class _Samples:
         units = np.zeros(most.size)
         for _ in range(_STEPS):
             units = _bounded(slopes, off[elements] + slopes @ units, most)
-            before, off = np.abs(off).max(), seen.against(self._leaf(units, index, points))
+            before, off = np.abs(off).max(), seen.against(self.leaf(units, index, points))
             if not np.abs(off).max() <= max(1.0, before / 2):
                 return None
             if np.abs(off).max() <= 1:
                 return self._fit(slopes * most, seen.off, units)
         return None
 
-    def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
+    def seen(self, index: ShapeIndex, points: int) -> _Seen | None:
         """A leaf of both programs; None where the sizes differ."""
-        expected = self._leaf(None, index, points)
-        actual = self._leaf(np.zeros(len(self.constants)), index, points)
+        expected = self.leaf(None, index, points)
+        actual = self.leaf(np.zeros(len(self.constants)), index, points)
         if expected.shape != actual.shape:
             return None
         usable = np.isfinite(expected) & np.isfinite(actual)
-        mean = np.sqrt(np.mean(expected[usable] ** 2)) if usable.any() else 0.0
+        # What is large at one point hides nothing at another one.
+        squares = np.where(usable, expected, 0.0).reshape(points, -1) ** 2
+        mean = np.repeat(np.sqrt(squares.mean(axis=1)), squares.shape[1]) if squares.size else 0.0
         resolution = thresholds.SAME_FIT.value * (np.abs(expected) + mean)
         return _Seen(expected, actual, usable, np.maximum(resolution, np.finfo(np.float64).tiny))
 
@@ -251,7 +290,7 @@ class _Samples:
         slopes /= seen.resolution[elements, None]
         return np.where(np.isfinite(slopes) & seen.usable[elements, None], slopes, 0.0)
 
-    def _leaf(self, units: Floats | None, index: ShapeIndex, points: int) -> Floats:
+    def leaf(self, units: Floats | None, index: ShapeIndex, points: int) -> Floats:
         """One leaf at all points: with the tested program's constants off by `units`, or the reference's."""
         values = [self._at(units, number)[index] for number in range(points)]
         return np.concatenate(values)
@@ -261,7 +300,7 @@ class _Samples:
         key = (None if units is None else tuple(units.tolist()), number, is_whole)
         if key not in self._known:
             runner, source = self._runner(units), self._runner(None)
-            arguments = sample_arguments(self._inputs, source, self.options, number)
+            arguments = sample_arguments(self._inputs, source, self.options, number, self.apart)
             expected = None if units is None else self._ran(source, arguments, None)
             found = self._ran(runner, arguments, expected)
             leaves = {at: _numbers(value) for at, _, value in flatten(runner.result, found)}

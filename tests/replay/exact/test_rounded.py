@@ -83,6 +83,21 @@ def test_rounded_constants_excuse_no_other_fault() -> None:
         assert found.relation is Relation.UNEQUAL
 
 
+@pytest.mark.parametrize(
+    ("rate", "relation"), [(1e-6, Relation.REFUSED), (1.00001e-6, Relation.UNEQUAL), (2e-6, Relation.UNEQUAL)]
+)
+def test_a_rounded_constant_of_a_small_update(rate: float, relation: Relation) -> None:
+    """Beside a parameter no number shows it, unless the parameter is small: as of an output of its own."""
+
+    def update(constants: list[float], rate: float) -> hlotool.Module:
+        _, product = scaled("x", constants, "c")
+        rest = f"rate = f32[] constant({rate:.9g})\n rates = {F} broadcast(rate), dimensions={{}}\n"
+        rest += f"u = {F} multiply({product}, rates)\n ROOT r = {F} subtract(y, u)"
+        return program(constants, rest)
+
+    assert prove(update(CONSTANTS, 1e-6), update([folded(CONSTANTS)], rate)).relation is relation
+
+
 def test_an_epsilon_that_hardly_shows_is_no_rounding() -> None:
     """A norm of a norm: beside numbers near 1 f64 keeps 1e-15 of the first one's epsilon."""
     (folder,) = (CORPUS / "below_rounding").iterdir()
