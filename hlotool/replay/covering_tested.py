@@ -19,6 +19,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
 
 if TYPE_CHECKING:
+    from hlotool.coverage.coverage import Coverage
     from hlotool.coverage.records import CoverageRecord
 
 #: Looks without anything new after which no further one is taken: each is a run.
@@ -60,7 +61,8 @@ def _observed(reference: Program, tested: Program, trials: Sequence[Trial]) -> C
     instrumented.program.keep(lambda d: d.is_open and question(d.instruction, calls) not in known)
     if not instrumented.program.decisions:
         return None
-    coverage, idle = None, 0
+    coverage: Coverage | None = None
+    idle = 0
     for trial in trials:
         before = coverage
         coverage = instrumented.run(trial.arguments, before)
