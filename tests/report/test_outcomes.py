@@ -194,7 +194,7 @@ def test_csv_has_a_line_for_each_and_no_formula(name: str) -> None:
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "|cmd", "%0A=1"])
 def test_names_are_no_formulas(formula: str) -> None:
     [row] = list(csv.DictReader(io.StringIO(csv_text(outcomes_of(run_of([samples.agreeing(formula)]))))))
-    assert row["name"] == f"'{formula}"
+    assert row["name"] == f"'{formula}".replace("\r", "\\x0d")
 
 
 @pytest.mark.parametrize("name", RECORDS)
