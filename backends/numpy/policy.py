@@ -71,6 +71,7 @@ class Policy:
         product_unit: what the hardware multiplies f32 in (`rounding_errors.sum_error`).
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
             (`numerics.compiler_made`).
+        factors: of these the constants that `product_unit` allows to be coarser.
         asked: of a wide program: to which bits `reduce-precision` rounds (`numerics.retyping.widened`).
         unrounded: instructions whose results keep f32, or all bits where they reduce precision, be it in a
             reducer; all other narrow results are rounded. None leaves that to the execution.
@@ -81,6 +82,7 @@ class Policy:
     fused_excess: bool = False
     product_unit: float = 0.0
     uncertain: frozenset[Instruction] = field(default=frozenset(), repr=False)
+    factors: frozenset[Instruction] = field(default=frozenset(), repr=False)
     asked: frozenset[Precision] = frozenset()
     unrounded: frozenset[Instruction] | None = field(default=None, repr=False)
 
@@ -187,6 +189,8 @@ class KernelPolicy:
         """What happens to a result declared as `part` and computed in the type of `held`."""
         kind = part.element_type
         if self._policy.wide:
+            if origin in self._policy.factors:
+                return self._perturb(origin, Error(self._policy.product_unit, 0))
             is_kept = held.element_type is kind and kind.real_part is not ElementType.F64
             error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
             return self._perturb(origin, error)

@@ -216,7 +216,7 @@ def test_what_a_compiler_makes_of_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     """`opt:…` is a compiler, too, and needs no other package."""
     file = tmp_path / "m.hlo"
     file.write_text(
-        "HloModule m\nENTRY e { x = f32[2] parameter(0) z = f32[2] subtract(x, x) ROOT n = f32[2] negate(x) }",
+        "ENTRY e { x = f32[2] parameter(0) z = f32[2] subtract(x, x) ROOT n = f32[2] negate(x) }",
         encoding="utf-8",
     )
     folder = tmp_path / "dump"

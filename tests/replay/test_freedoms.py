@@ -48,6 +48,24 @@ def test_faults_of_a_text_for_a_tpu_are_found(name: str, fault: str, tmp_path: P
     assert _row(_dump(tmp_path, case.before, case.faulty(fault))).verdict is Verdict.WRONG
 
 
+def _looked_up(kind: str, values: list[float]) -> str:
+    """One row of a constant table, by a product."""
+    listed = ", ".join(f"{{{v!r}, {v / 3!r}}}" for v in values)
+    return f"""ENTRY e {{
+  x = f32[3,4]{{1,0:T(4,128)}} parameter(0)
+  t = {kind}[4,2]{{1,0:T(4,128)}} constant({{ {listed} }})
+  ROOT d = f32[3,2]{{1,0:T(4,128)}} dot(x, t), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}"""
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(1.0, Verdict.ROUNDING), (1.03, Verdict.WRONG)])
+def test_a_constant_operand_is_folded_to_bf16(scale: float, verdict: Verdict, tmp_path: Path) -> None:
+    """In f64, too, where the programs differ by its rounding; a factor beyond that is a fault."""
+    table = [0.1234567, 1.2345678, 3.3333333, -2.7182818]
+    after = _looked_up("bf16", [scale * value for value in table])
+    assert _row(_dump(tmp_path, _looked_up("f32", table), after)).verdict is verdict
+
+
 @pytest.mark.parametrize("platform", ["cpu_", "sm_9.0_gpu_"])
 def test_the_same_text_is_wrong_elsewhere(platform: str, tmp_path: Path) -> None:
     row = _row(_dump(tmp_path, MLP.before, MLP.after, infix="", platform=platform))

@@ -15,6 +15,7 @@ from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.rounding_errors import has_default_precision
 from hlotool.backends.numpy.sums_in_turn import STEPS, has_long_sums
 from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import Unsupported
@@ -26,6 +27,7 @@ from hlotool.replay.judge.contracted import contractions
 from hlotool.replay.judge.judgement import Side
 from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import other_orders
+from hlotool.replay.judge.product_uses import feeds_products_only
 from hlotool.values.flatten import flatten
 from hlotool.workers.starvation import extended, seconds_starved
 from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
@@ -213,9 +215,23 @@ class Ensemble:
             known.append(self.executed(run))
         return known[:count]
 
+    def _factors(self, uncertain: frozenset[Instruction]) -> frozenset[Instruction]:
+        """The constants that nothing but products of open precision reads: compilers fold their rounding."""
+        constants = (i for i in uncertain if i.opcode == "constant")
+        module = self.side.module
+        return frozenset(i for i in constants if feeds_products_only(module, i, has_default_precision))
+
     def _wide_runs(self, uncertain: frozenset[Instruction]) -> _WideRuns:
         if uncertain not in self._wide:
-            policy = Policy(wide=True, varied=True, uncertain=uncertain, asked=self._asked)
+            factors = self._factors(uncertain) if self.product_unit else frozenset()
+            policy = Policy(
+                wide=True,
+                varied=True,
+                uncertain=uncertain,
+                asked=self._asked,
+                factors=factors,
+                product_unit=self.product_unit if factors else 0.0,
+            )
             backend = VariedBackend(policy, keeps_wide=True)
             self._wide[uncertain] = [], backend, self.side.execute(backend)
         return self._wide[uncertain]
