@@ -23,7 +23,7 @@ _PASSED_OVER: Final = frozenset({"call", "fusion", "convert", "bitcast-convert"}
 
 
 def is_trivial(module: Module) -> bool:
-    """Whether a program only moves and converts data, but for one elementwise or indexing operation at most."""
+    """Whether a program only moves and converts data, but for one elementwise or indexing operation."""
     count = 0
     for computation in reachable(module.entry):
         for instruction in computation.instructions:
