@@ -17,17 +17,18 @@ from hlotool.ir.walk import reachable
 _FREE: Final = frozenset({Class.DATA_MOVEMENT, Class.TUPLE, Class.SOURCE, Class.ANNOTATION})
 #: Of which a trivial program has one at most. A reduction or a product is many operations.
 _COUNTED: Final = frozenset({Class.ELEMENTWISE, Class.INDEXING})
-#: What they call is counted in their place.
-_INLINED: Final = frozenset({"call", "fusion"})
+#: Not counted either: what the first two call is counted in their place, and a conversion, which promotes the
+#: scalar of `x + 1`, computes nothing.
+_PASSED_OVER: Final = frozenset({"call", "fusion", "convert", "bitcast-convert"})
 
 
 def is_trivial(module: Module) -> bool:
-    """Whether a program only moves data, but for one elementwise or indexing operation at most."""
+    """Whether a program only moves and converts data, but for one elementwise or indexing operation."""
     count = 0
     for computation in reachable(module.entry):
         for instruction in computation.instructions:
             found = OPCODES[instruction.opcode].opcode_class
-            if found in _FREE or instruction.opcode in _INLINED:
+            if found in _FREE or instruction.opcode in _PASSED_OVER:
                 continue
             if instruction.custom_call_target in TRANSPARENT:
                 continue

@@ -223,8 +223,8 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             are, unless `--thorough` asks for all.
         generated_constants: how many constants, whose values the dump leaves out, have generated ones.
         opaque_calls: how many custom calls, which cannot be executed, have stand-ins.
-        is_trivial: the program only moves data, but for one operation at most: that it agrees hides no other
-            module of which nothing can be said.
+        is_trivial: the program only moves and converts data, but for one operation at most: that it agrees
+            hides no other module of which nothing can be said.
         divergence: where a differing program parts from the reference, when it was looked for and found.
         divergence_missing: why it was not looked for, or not found.
         special_values: arrays of the reference's result with NaN or infinity; of the tested one's, where only

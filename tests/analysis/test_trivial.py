@@ -14,6 +14,7 @@ _TRIVIAL = {
     "convert": "x = s32[4] parameter(0) ROOT c = f32[4] convert(x)",
     "one addition": "x = f32[4] parameter(0) c = f32[] constant(1) b = f32[4] broadcast(c), dimensions={} "
     "ROOT s = f32[4] add(x, b)",
+    "promoted": "x = u32[] parameter(0) y = s32[] parameter(1) c = u32[] convert(y) ROOT s = u32[] add(x, c)",
     "row": "x = f32[4,2] parameter(0) i = s32[] parameter(1) z = s32[] constant(0) "
     "ROOT r = f32[1,2] dynamic-slice(x, i, z), dynamic_slice_sizes={1,2}",
     "fused": "x = f32[4] parameter(0) ROOT f = f32[4] fusion(x), kind=kLoop, calls=negated",
