@@ -34,7 +34,7 @@ EXIT_CODES = {
     ExitCode.MISMATCH: "a mismatch, or a finding",
     ExitCode.USAGE: "wrong usage, or input that cannot be used",
     ExitCode.NOTHING_COMPARED: "nothing was compared: unsupported, or nothing to compare with",
-    ExitCode.BACKEND_FAILED: "a backend crashed, timed out or ran out of memory; or a compilation died",
+    ExitCode.BACKEND_FAILED: "a backend crashed, timed out or ran out of memory; a compilation did not end",
     ExitCode.INCONCLUSIVE: "flaky or inconclusive",
     ExitCode.INTERRUPTED: "interrupted",
 }

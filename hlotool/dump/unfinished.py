@@ -9,8 +9,8 @@ module without it is taken for a compilation that did not finish only where one 
 - no pass is there, it is the last module of a folder, and all others there are complete and have the reports
   that XLA writes beside the HLO: nothing was picked from such a folder.
 
-A TPU's compiler may go on under another number (`renumbered.py`): where a module of the same name has no
-beginning, the one without an end is not accused.
+A TPU's compiler may go on under another number (`renumbered.py`): where a module of the same name has an end
+and no beginning, the one without an end is not accused.
 
 XLA: hlo/pass/hlo_pass_pipeline.cc (RunPassesInternal, MaybeDumpHloAndSaveFilenames), service/dump.cc.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from hlotool.dump.flags import SUFFIX
@@ -33,6 +33,8 @@ _FATAL = re.compile(
     rb"(\S+\.(?:cc|h|cpp):\d+\] .*(?:\nStatus: .*)?)$",
     re.MULTILINE,
 )
+#: Of a stage within a pass.
+_NUMBER = re.compile(r"\d{4,}(?=\.)")
 _LOGS = (".log", ".err", ".out", ".txt", ".stderr")
 #: Of a log that is larger only the end is read, which is where a process dies.
 _LOG_BYTES = 1 << 20
@@ -62,29 +64,45 @@ def with_unfinished(
     if not broken:
         return list(modules)
     said = _last_words(others)
-    return [replace(m, unfinished=_words(m, said)) if m in broken else m for m in modules]
+    return [replace(m, unfinished=_words(m, modules, said)) if m in broken else m for m in modules]
 
 
 def _is_half_way(module: DumpModule, family: Sequence[DumpModule]) -> bool:
     """Whether it has a beginning and no end, neither under this number nor under another one."""
     began = module.number is not None and module.before is not None and not module.incomplete
-    halves = (other for other in family if other.name == module.name and other.before is None)
-    return began and module.after is None and not any(halves)
+    halves = (other for other in family if _is_second_half(other, module) and other.after is not None)
+    return began and module.after is None and not any(True for _ in halves)
+
+
+def _is_second_half(other: DumpModule, module: DumpModule) -> bool:
+    """Whether it may be what a compilation went on with."""
+    is_later = (other.number or 0) > (module.number or 0)
+    return other.name == module.name and other.before is None and is_later
 
 
 def _is_as_written(module: DumpModule, family: Sequence[DumpModule]) -> bool:
     """Whether what is there of a module is all that XLA wrote of it."""
     if module.passes:
-        return _is_gapless([stage.sequence or 0 for stage in module.passes])
+        beside = {int(found[0]) for stage in module.others if (found := _NUMBER.match(stage.label))}
+        return _is_gapless([stage.sequence or 0 for stage in module.passes], beside)
     others = [other for other in family if other is not module and other.number is not None]
     is_last = all((other.number or 0) < (module.number or 0) for other in others)
     whole = all(other.before and other.after and other.artefacts for other in others)
     return bool(others) and is_last and whole and not any(map(_is_cut, (module, *others)))
 
 
-def _is_gapless(numbers: Sequence[int]) -> bool:
-    """Whether XLA may have written just these: from 0, and from 0 again in a module with another number."""
-    return all(number in (0, before + 1) for before, number in zip((-1, *numbers), numbers))
+def _is_gapless(numbers: Sequence[int], beside: Collection[int]) -> bool:
+    """Whether XLA may have written just these: from 0, and from 0 again in a module with another number.
+
+    Args:
+        numbers: of the stages between passes, in order.
+        beside: numbers of stages whose place the name does not tell, such as those where a pass begins.
+    """
+    return all(
+        number == 0 or (number > before and all(missing in beside for missing in range(before + 1, number)))
+        for before, number in zip((-1, *numbers), numbers)
+        if number != before + 1
+    )
 
 
 def _is_cut(module: DumpModule) -> bool:
@@ -92,9 +110,12 @@ def _is_cut(module: DumpModule) -> bool:
     return any(_CUT.search(_content(f)) for f in module.artefacts if f.path.endswith(SUFFIX))
 
 
-def _words(module: DumpModule, said: str) -> str:
+def _words(module: DumpModule, modules: Sequence[DumpModule], said: str) -> str:
     """`the compilation did not finish: it died in algsimp (pipeline simplification)`, and what is unsure."""
-    words = f"the compilation did not finish: {_where(module)}"
+    later = (
+        m for m in modules if m.directory == module.directory and _is_second_half(m, module) and m.passes
+    )
+    words = f"the compilation did not finish: {_where(next(later, module))}"
     return f"{words}; the log says: {said}" if said else words
 
 

@@ -66,6 +66,19 @@ def test_a_program_that_dies_under_its_second_number(write: Write) -> None:
     assert not found.unfinished
 
 
+def test_stages_within_a_pass_have_numbers_of_their_own(write: Write) -> None:
+    """So libtpu 0.0.42 and 0.0.52 write it."""
+    within = "module_0003.jit_f.0002.tpu-tiling-rewriter.before_tiling_rewriter.txt"
+    last = "module_0003.jit_f.0003.tpu-tiling-rewriter.after_tiling_propagation.txt"
+    assert words(write(BEFORE, *PASSES, last)) == {}
+    assert "died in tpu-tiling-rewriter" in words(write(within))["jit_f"]
+
+
+def test_a_second_half_without_an_end(write: Write) -> None:
+    later = [name.replace("0003.", "0006.", 1).replace("simplification", "fusion") for name in PASSES]
+    assert "died in dce (pipeline fusion)" in words(write(BEFORE, *PASSES, *later))["jit_f"]
+
+
 CUT = ("module_0001.jit_g.debug_options", "xla_dump_max_hlo_modules: 2\n")
 
 
