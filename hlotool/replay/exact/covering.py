@@ -34,7 +34,7 @@ _MOST: Final = 48
 #: nothing new, until no more are tried; those with NaN and infinity.
 _FIRST: Final = 2
 _MOST_MEETINGS: Final = 64
-_FRUITLESS: Final = 4
+_FRUITLESS: Final = 6
 _SPECIALS: Final = 6
 #: Work that they may be: of small programs they are all taken.
 _MEETING_WORK: Final = 0.01 * UNITS_PER_SECOND
@@ -152,13 +152,11 @@ def where_numbers_meet(
         taken += 1
         if any(leaf.relation is not Relation.EQUAL for leaf in leaves):
             return Further([*found, leaves], 0.0, left, meeting)
-        count = _count(left)
-        for one in forget:
-            one(bool(leaves))
+        is_new = any([one(bool(leaves)) for one in forget])
         if leaves:
             found.append(leaves)
             left = one_sided(watched)
-        fruitless = fruitless + 1 if _count(left) == count else 0
+        fruitless = 0 if is_new else fruitless + 1
     return Further(found, before.around, left)
 
 

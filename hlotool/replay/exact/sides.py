@@ -133,22 +133,25 @@ class Watched(ReadingProbe):
         """Whether a sort met equal keys that it may put in any order."""
         return any(watch.question.is_open and watch.seen for watch in self._watches)
 
-    def remembered(self) -> Callable[[bool], None]:
+    def remembered(self) -> Callable[[bool], bool]:
         """What forgets all that is seen from now on, or what is seen for the first time, if that counts.
 
-        A zero may hide what a tie decided, and hardly twice.
+        A zero may hide what a tie decided, and hardly twice. It says whether anything counts that is new.
         """
         kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches if not watch.is_done]
 
-        def forget(counts: bool) -> None:
+        def forget(counts: bool) -> bool:
+            is_new = False
             for watch, seen, was_asked in kept:
                 if counts:
                     new, was_asked = watch.seen - seen, watch.was_asked
                     seen |= new & watch.seen_before
                     watch.seen_before |= new
+                    is_new |= bool(new)
                 if seen != watch.seen or was_asked != watch.was_asked:
                     watch.go_back(seen, was_asked)
             self._resume()
+            return is_new
 
         return forget
 
