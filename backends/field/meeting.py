@@ -142,7 +142,7 @@ def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, nu
         flat = numbers[(places + np.uint64(turn * max(1, size))) % np.uint64(numbers.size)]
     elif kind == _SHARED:
         words = word_of_hash(splitmix(np.arange(_DRAWN, dtype=np.uint64) ^ np.uint64(key("shared", seed))))
-        flat = words[hashes % np.uint64(_DRAWN)]
+        flat = words[np.repeat(hashes, 2)[:size] % np.uint64(_DRAWN)]  # neighbours meet in any case
     else:
         flat = word_of_hash(hashes)
     return flat.reshape(dims)

@@ -222,7 +222,7 @@ def _at_points(
             if options.point_work is not None and isinstance(error, TooMuchWork):
                 spend(0)  # raises again where somebody else's limit is reached
                 for one in forget:
-                    one(False)
+                    one(0)
                 continue
             if assumed.roots or len(found) < least:
                 raise

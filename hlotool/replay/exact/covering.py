@@ -36,6 +36,8 @@ _FIRST: Final = 2
 _MOST_MEETINGS: Final = 64
 _FRUITLESS: Final = 6
 _SPECIALS: Final = 6
+#: Points that must have shown a side by which numbers meet.
+_TIMES: Final = 2
 #: Work that they may be: of small programs they are all taken.
 _MEETING_WORK: Final = 0.01 * UNITS_PER_SECOND
 
@@ -137,6 +139,7 @@ def where_numbers_meet(
                 continue
         elif not any(side.asks_for_specials for side in left):
             break
+        times = 1 if meeting.specials else _TIMES
         seed = options.seed + options.trials + len(found) + 1
         point = replace(options, seed=seed, trials=1, meeting=meeting)
         forget = [program.remembered() for program in watched]
@@ -152,7 +155,7 @@ def where_numbers_meet(
         taken += 1
         if any(leaf.relation is not Relation.EQUAL for leaf in leaves):
             return Further([*found, leaves], 0.0, left, meeting)
-        is_new = any([one(bool(leaves)) for one in forget])
+        is_new = any([one(times if leaves else 0) for one in forget])
         if leaves:
             found.append(leaves)
             left = one_sided(watched)

@@ -133,19 +133,19 @@ class Watched(ReadingProbe):
         """Whether a sort met equal keys that it may put in any order."""
         return any(watch.question.is_open and watch.seen for watch in self._watches)
 
-    def remembered(self) -> Callable[[bool], bool]:
-        """What forgets all that is seen from now on, or what is seen for the first time, if that counts.
+    def remembered(self) -> Callable[[int], bool]:
+        """What forgets what is seen from now on, but for what so many points have had; 0 for all of it.
 
-        A zero may hide what a tie decided, and hardly twice. It says whether anything counts that is new.
+        A zero may hide what a tie decided, and hardly twice. It says whether anything was new.
         """
         kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches if not watch.is_done]
 
-        def forget(counts: bool) -> bool:
+        def forget(times: int) -> bool:
             is_new = False
             for watch, seen, was_asked in kept:
-                if counts:
+                if times:
                     new, was_asked = watch.seen - seen, watch.was_asked
-                    seen |= new & watch.seen_before
+                    seen |= new if times == 1 else new & watch.seen_before
                     watch.seen_before |= new
                     is_new |= bool(new)
                 if seen != watch.seen or was_asked != watch.was_asked:
