@@ -219,7 +219,9 @@ def test_an_order_by_bits_is_the_order_of_numbers_at_any_length(kind: str, bits:
 
 def test_what_only_the_order_of_a_field_tells_apart_is_refused() -> None:
     """x > 1 and x - 1 > 0, which no field knows to be the same; with another limit they are not."""
-    limit = "c = f32[] constant({})\n  k = f32[N] broadcast(c), dimensions={{}}\n  d = f32[N] subtract(x, k)\n  "
+    limit = (
+        "c = f32[] constant({})\n  k = f32[N] broadcast(c), dimensions={{}}\n  d = f32[N] subtract(x, k)\n  "
+    )
     direct = chosen("GT", bound="v")
     same, other = (limit.format(c) + chosen("GT", of="d") for c in (1, 1.25))
     result = proved(direct, same)
