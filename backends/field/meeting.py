@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.hashing import key, splitmix, splitmix_of
+from hlotool.backends.field.hashing import key, splitmix
 from hlotool.backends.field.held import pair
 from hlotool.backends.field.words import Words, word_of_hash
 from hlotool.ir.dtypes import Array, dtype_of
@@ -81,8 +81,8 @@ def with_meeting_floats(
         module: the program.
         values: one per entry parameter, as `with_drawn_floats` takes them.
         seed: of the trial.
-        number: of the point among its kind: even ones have the numbers in turn, 1 has the same few words
-            everywhere, other odd ones have arrays of any kind.
+        number: of the point among its kind: even ones have the numbers in turn, 1 and 3 have the same few
+            words everywhere, other odd ones have arrays of any kind.
         numbers: of `meeting_numbers`.
         specials: half of the elements are NaN or infinity.
     """
@@ -93,7 +93,7 @@ def with_meeting_floats(
         for index, shape, part in flatten(parameter.shape, value):
             if isinstance(shape, ArrayShape) and shape.element_type.is_inexact:
                 own = key("meeting", seed, parameter.parameter_number or 0, index)
-                kind = _kind(number, own)
+                kind = _kind(number, key("kind", parameter.parameter_number or 0, index))
                 dims, few = np.shape(part), numbers.within(shape.element_type)
                 place = number // 2 + turn
                 real = _elements(dims, own, kind, seed, place, few)
@@ -111,16 +111,17 @@ def with_meeting_floats(
 #: What an array holds: nothing but 0, the numbers in turn, a few words that all arrays share, ones on a
 #: diagonal, ones, words of its own. Not all of them are 0: that would hide what they decide.
 _ZERO, _TURN, _SHARED, _UNIT, _ONES, _OWN = range(6)
-_MIXED: Final = (_TURN, _TURN, _TURN, _SHARED, _ZERO, _UNIT, _ONES, _OWN)
+_MIXED: Final = (_ZERO, _TURN, _SHARED, _UNIT, _TURN, _OWN, _ONES, _TURN)
 
 
 def _kind(number: int, own: int) -> int:
-    own = splitmix_of(own & (1 << 64) - 1)
     if number % 2 == 0:
         return _TURN
-    if number == 1:
+    if number <= 3:
         return _SHARED
-    return _MIXED[own % len(_MIXED)]
+    # Every array goes through all of them, in steps of its own.
+    step, first = 1 + 2 * (own % 4), own // 4
+    return _MIXED[(number // 2 * step + first) % len(_MIXED)]
 
 
 def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, numbers: Words) -> Array:
@@ -141,7 +142,7 @@ def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, nu
         flat = numbers[(places + np.uint64(turn * max(1, size))) % np.uint64(numbers.size)]
     elif kind == _SHARED:
         words = word_of_hash(splitmix(np.arange(_DRAWN, dtype=np.uint64) ^ np.uint64(key("shared", seed))))
-        flat = words[hashes % np.uint64(_DRAWN)]
+        flat = words[np.repeat(hashes, 2)[:size] % np.uint64(_DRAWN)]  # neighbours meet in any case
     else:
         flat = word_of_hash(hashes)
     return flat.reshape(dims)

@@ -38,10 +38,12 @@ class Meeting:
     Attributes:
         number: of the point.
         specials: some of its numbers are NaN and infinity.
+        words: the arguments, where they were solved for (`solving`).
     """
 
     number: int
     specials: bool = False
+    words: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def point_arguments(
         constants: of the trial, which points need at which numbers meet.
     """
     module, seed = inputs.module, options.seed + number
+    if options.meeting is not None and options.meeting.words is not None:
+        return options.meeting.words
     numbers = number_arguments(inputs, runner, options, number)
 
     def words(values: Sequence[Any], seed: int) -> tuple[Any, ...]:

@@ -20,14 +20,16 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
-from hlotool.replay.exact.arguments import Options, Side, number_arguments, point_arguments
-from hlotool.replay.exact.covering import Further, on_other_sides, one_sided, where_numbers_meet
+from hlotool.replay.exact.arguments import Options, Side, point_arguments
+from hlotool.replay.exact.covering import Further, on_other_sides, one_sided
 from hlotool.replay.exact.leaves import compared, explained, worst
+from hlotool.replay.exact.meetings import Meetings
 from hlotool.replay.exact.numbers import OnNumbers, without_own_order
 from hlotool.replay.exact.points import most_points, points_for, points_for_integers
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
 from hlotool.replay.exact.sides import Watched
+from hlotool.replay.exact.solving import Start
 from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
@@ -227,7 +229,7 @@ def _at_points(
             if options.point_work is not None and isinstance(error, TooMuchWork):
                 spend(0)  # raises again where somebody else's limit is reached
                 for one in forget:
-                    one(False)
+                    one(0)
                 continue
             if assumed.roots or len(found) < least:
                 raise
@@ -283,10 +285,13 @@ def _further(
     unequal = any(leaf.relation is not Relation.EQUAL for leaves in further.found for leaf in leaves)
     if unequal or not options.meets:
         return further
-    arguments = number_arguments(inputs, reference, options, 0)
-    devices = [arguments] if reference.copies == 1 else arguments
-    count = turns(module, devices[0], meeting_numbers(trial.constants))
-    return where_numbers_meet(at, watched, options, further, count)
+    numbers_there = meeting_numbers(trial.constants)
+    arguments = point_arguments(inputs, reference, options, 0, trial.constants)
+    start = None
+    if reference.copies == 1:
+        start = Start(module, replace(options, trials=1), arguments, numbers_there)
+    count = turns(module, arguments if start else arguments[0], numbers_there)
+    return Meetings(at, watched, options, further).further(count, start)
 
 
 def _takes_integers(module: Module) -> bool:

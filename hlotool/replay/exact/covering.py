@@ -17,7 +17,7 @@ from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.replay.exact.arguments import Meeting, Options
 from hlotool.replay.exact.result import LeafResult, Relation
 from hlotool.replay.exact.sides import OneSided, Watched
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_done, work_limit
+from hlotool.workers.work_limit import TooMuchWork
 
 #: By how much the sizes at a point lie above or below what was compared: all of them do, and no factor of a
 #: few bits between both brings them back.
@@ -30,14 +30,6 @@ _LEAST, _FOR_ONE = 4, 16
 #: Sizes that are waited for; points at most.
 _MANY: Final = 3
 _MOST: Final = 48
-#: Points at which numbers meet: what of them is taken in any case, and at most; those in a row that show
-#: nothing new, until no more are tried; those with NaN and infinity.
-_FIRST: Final = 2
-_MOST_MEETINGS: Final = 64
-_FRUITLESS: Final = 4
-_SPECIALS: Final = 6
-#: Work that they may be: of small programs they are all taken.
-_MEETING_WORK: Final = 0.01 * UNITS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,64 +94,6 @@ def on_other_sides(
         before, left = _count(left), one_sided(watched)
         fruitless = fruitless + 1 if _count(left) == before else 0
     return Further(found, around, left)
-
-
-def where_numbers_meet(
-    at: Callable[[Options], Sequence[LeafResult]],
-    watched: Sequence[Watched],
-    options: Options,
-    before: Further,
-    turns: int,
-) -> Further:
-    """Points at which arguments are equal, or are constants or between them: where ties and thresholds tell.
-
-    What a point shows of numbers that are none of real numbers does not count, nor that it was covered.
-
-    Args:
-        at: every leaf at the first point of some options; none where they are no real numbers.
-        watched: both programs.
-        options: of the comparison.
-        before: what points on the other sides of decisions found: no difference.
-        turns: so many points have all the numbers in turn.
-    """
-    if not any(program.asks_of_floats for program in watched):
-        return before
-    found = list(before.found)
-    left = before.one_sided
-    fruitless, taken, end = 0, 0, work_done() + _MEETING_WORK
-    ordinary = range(_MOST_MEETINGS)
-    for number in chain(ordinary, (-1 - n for n in range(_SPECIALS))):
-        meeting = Meeting(number) if number >= 0 else Meeting(_FIRST - 1 - number, specials=True)
-        if number >= 0:
-            is_enough = taken >= _FIRST and work_done() > end
-            is_over = number >= _FIRST + 2 * turns and (not left or fruitless >= _FRUITLESS)
-            if is_enough or is_over:
-                continue
-        elif not any(side.asks_for_specials for side in left):
-            break
-        seed = options.seed + options.trials + len(found) + 1
-        point = replace(options, seed=seed, trials=1, meeting=meeting)
-        forget = [program.remembered() for program in watched]
-        try:
-            with work_limit(_MEETING_WORK):
-                leaves = at(point)
-        except (TooMuchWork, HlotoolError) as error:
-            if isinstance(error, TooMuchWork):
-                spend(0)  # raises again where somebody else's limit is reached
-            elif isinstance(error, BackendFailed) and error.here:
-                raise
-            leaves = ()
-        taken += 1
-        if any(leaf.relation is not Relation.EQUAL for leaf in leaves):
-            return Further([*found, leaves], 0.0, left, meeting)
-        count = _count(left)
-        for one in forget:
-            one(bool(leaves))
-        if leaves:
-            found.append(leaves)
-            left = one_sided(watched)
-        fruitless = fruitless + 1 if _count(left) == count else 0
-    return Further(found, before.around, left)
 
 
 def _count(sides: Sequence[OneSided]) -> int:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import ml_dtypes
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind
@@ -77,6 +78,19 @@ class OneSided:
         return one_sided_text("first" if self.of_reference else "second", self.record)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a comparison compared.
+
+    Attributes:
+        value: words of the first operand.
+        bound: of the second one, of the same dimensions.
+    """
+
+    value: npt.NDArray[np.uint64]
+    bound: npt.NDArray[np.uint64]
+
+
 def one_sided_text(program: str, one: DecisionRecord) -> str:
     """`compare %c of the first (line 10, model.py:7) is never true`."""
     source = one.source
@@ -119,6 +133,7 @@ class Watched(ReadingProbe):
         self._watches: list[_Watch] = [_Watch(question, trial) for question in questions(self._calls)]
         self._by_instruction: dict[Instruction, list[_Watch]] = {}
         self._sources: dict[Instruction, SourceRecord] = {}
+        self._recording: list[_Watch] = []
         for watch in self._watches:
             self._by_instruction.setdefault(watch.decision.instruction, []).append(watch)
         self._resume()
@@ -133,22 +148,25 @@ class Watched(ReadingProbe):
         """Whether a sort met equal keys that it may put in any order."""
         return any(watch.question.is_open and watch.seen for watch in self._watches)
 
-    def remembered(self) -> Callable[[bool], None]:
-        """What forgets all that is seen from now on, or what is seen for the first time, if that counts.
+    def remembered(self) -> Callable[[int], bool]:
+        """What forgets what is seen from now on, but for what so many points have had; 0 for all of it.
 
-        A zero may hide what a tie decided, and hardly twice.
+        A zero may hide what a tie decided, and hardly twice. It says whether anything was new.
         """
         kept = [(watch, set(watch.seen), watch.was_asked) for watch in self._watches if not watch.is_done]
 
-        def forget(counts: bool) -> None:
+        def forget(times: int) -> bool:
+            is_new = False
             for watch, seen, was_asked in kept:
-                if counts:
+                if times:
                     new, was_asked = watch.seen - seen, watch.was_asked
-                    seen |= new & watch.seen_before
+                    seen |= new if times == 1 else new & watch.seen_before
                     watch.seen_before |= new
+                    is_new |= bool(new)
                 if seen != watch.seen or was_asked != watch.was_asked:
                     watch.go_back(seen, was_asked)
             self._resume()
+            return is_new
 
         return forget
 
@@ -177,6 +195,21 @@ class Watched(ReadingProbe):
             return read_result if asked else None
 
         return read
+
+    def record(self, most: int) -> None:
+        """Begin to note what so many comparisons of floats compare that never met equal numbers."""
+        for watch in self._watches:
+            watch.recorded = None
+        ties = [w for w in self._watches if w.decision.kind is Kind.TIES and w.compares_floats]
+        self._recording = [watch for watch in ties if not watch.is_done][:most]
+        for watch in self._recording:
+            watch.is_recording = True
+
+    def recorded(self) -> list[Asked | None]:
+        """What was noted since; None of what the program did not come to."""
+        for watch in self._recording:
+            watch.is_recording = False
+        return [watch.recorded for watch in self._recording]
 
     def one_sided(self) -> Iterator[OneSided]:
         """Decisions that did not go a way that they may go, in textual order.
@@ -305,12 +338,16 @@ class _Watch(OperandWatch):
     Attributes:
         was_asked: the program came to it.
         seen_before: outcomes that one point had at which numbers meet.
+        is_recording: what it compares next is noted.
+        recorded: what was noted.
         is_settled: nothing about it is open.
     """
 
     def __init__(self, question: Question, trial: Trial) -> None:
         self.seen: set[str] = set()
         self.seen_before: set[str] = set()
+        self.is_recording = False
+        self.recorded: Asked | None = None
         self.was_asked = self.is_settled = False
         self.question, self.decision = question, question.decision
         super().__init__(question.decision, self.seen, [])
@@ -335,6 +372,11 @@ class _Watch(OperandWatch):
         return any(self._are_words[number] for number in self.decision.operands)
 
     @property
+    def compares_floats(self) -> bool:
+        """Whether it is a comparison of two of them."""
+        return self.decision.instruction.opcode == "compare" and all(self._are_words)
+
+    @property
     def is_done(self) -> bool:
         """Every side was seen, or none is possible."""
         sides = self.question.sides.values()
@@ -356,6 +398,10 @@ class _Watch(OperandWatch):
     def asked(self, values: Sequence[Any]) -> ResultReader | None:
         """See operands; what is returned, if anything, is to see the result."""
         self.was_asked = True
+        if self.is_recording:
+            self.is_recording = False  # the first time alone
+            value, bound = np.broadcast_arrays(values[0], values[1])
+            self.recorded = Asked(np.array(value, np.uint64), np.array(bound, np.uint64))
         self.look(values)
         shows = self.question.from_result
         return None if shows is None else lambda value: self.seen.update(shows(values, value))
