@@ -275,9 +275,11 @@ def right_runs(module: Any, sets: list[tuple[Style, Arrays]], devices: int, othe
 
 
 def _ulp(leaf: Any) -> Any:
+    """Two units in the last place of f32 of each element, and half a unit of the largest one of all."""
     if leaf.dtype.kind in "biu":
         return np.zeros(leaf.shape)
-    return np.nan_to_num(np.abs(leaf), nan=0.0, posinf=0.0) * 2.0**-22
+    size = np.nan_to_num(np.abs(leaf), nan=0.0, posinf=0.0)
+    return size * 2.0**-22 + np.max(size, initial=0.0) * 2.0**-24
 
 
 def _apart(a: Any, b: Any) -> Any:
