@@ -7,6 +7,7 @@ beta, a correction of the bias left out, a limit of clipping, a narrow type on t
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -162,7 +163,11 @@ def _of_one(folder: Path, count: int, seed: int) -> Iterator[Planted]:
     if before is None or after is None:
         return
     module = parse_module(after.read_text(), str(after))
-    run = _Runner(before.parent, module)
+    try:
+        run = _Runner(before.parent, module)
+    except HlotoolError as error:
+        print(f"left out: {name}: {error}", file=sys.stderr)
+        return
     for mutant in draw(module, count, seed, KINDS):
         has_effect = run.differs(mutant.module)
         if not has_effect:
@@ -176,7 +181,7 @@ class _Runner:
     """The right text on its captured or generated arguments, and whether another one gives the same bits."""
 
     def __init__(self, folder: Path, right: Module) -> None:
-        [owner] = [m for m in open_dump(folder).modules if MAIN_STEP in m.title]
+        [owner] = [m for m in open_dump(folder).modules if right.path in [str(s.source) for s in m.stages]]
         self._program = compile_program("after", "", right, "numpy")
         copies = self._program.runner.copies
         self._arguments = next(trials(owner, right, ReplayOptions(), copies)).arguments
@@ -200,9 +205,10 @@ def _bits(value: Any) -> list[bytes]:
 
 def _judged(folder: Path, name: str, text: str) -> tuple[str, bool, str]:
     """What `hlotool run` says of a dump whose last text is `text`: the worst verdict of the texts."""
+    own = name.partition(MAIN_STEP)[0]  # some scripts compile several
     with tempfile.TemporaryDirectory(prefix="training-steps-") as scratch:
-        for path in folder.iterdir():
-            if path.is_file() and (path.suffix == ".pb" or path.name.endswith("before_optimizations.txt")):
+        for path in folder.glob(f"{own}{MAIN_STEP}.*"):
+            if path.suffix == ".pb" or path.name.endswith("before_optimizations.txt"):
                 shutil.copyfile(path, Path(scratch, path.name))
         Path(scratch, name).write_text(text)
         record, error = hlotool_record(["run", scratch, "--json"])

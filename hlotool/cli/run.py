@@ -108,8 +108,8 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> argparse._Argumen
         metavar=",".join(FINDING_KINDS),
         type=finding_kinds,
         default=(),
-        help="exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or "
-        "output of which nothing can be said",
+        help="exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or an"
+        " output of which nothing can be said",
     )
     group.add_argument(
         "--coverage",
