@@ -85,9 +85,10 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
         wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
             do), `range` (one side overflows) or `outside`; empty without two programs.
         beyond: elements that no legal execution reaches.
+        cancelled: elements that rounding alone decides about, because the terms of a sum cancel.
         pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
         detail: the pattern in words.
-        instruction: which amplifies rounding most, or overflows.
+        instruction: which amplifies rounding most, or overflows, or whose terms cancel.
         rule: id of the known semantic difference.
         explained: False where no pattern was looked for: of many wrong outputs only the worst few are.
     """
@@ -100,6 +101,7 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     width: float | None = None
     wide: str = ""
     beyond: int = 0
+    cancelled: int = 0
     pattern: str = ""
     detail: str = ""
     instruction: SourceRecord | None = None

@@ -107,7 +107,10 @@ def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tupl
         yield "judged by", _basis(evidence)
     if evidence.instruction:
         lines = [value for _, value in source_facts(evidence.instruction)]
-        yield "amplified by", Text("\n").join(Text(v) if isinstance(v, str) else v for v in lines)
+        yield (
+            "cancelled in" if evidence.cancelled else "amplified by",
+            Text("\n").join(Text(v) if isinstance(v, str) else v for v in lines),
+        )
 
 
 def _basis(evidence: EvidenceRecord) -> str:

@@ -165,6 +165,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
         yield f"never: {' · '.join(never[:_NEVER])}{more} (--coverage shows the source)"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield f"tolerance: {_tolerance(run)}"
+    yield from _cancellations(agreeing)
     excused = sum(module.verdict in EXCUSED for module in run.modules)
     if excused:
         yield f"{excused} of {len(run.modules)} differ and accuse nobody: what each says is the reason"
@@ -176,6 +177,17 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
         is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
         yield (
             f"of captured executions no result: {NO_RESULT}" if is_captured else f"{NOT_IN_A_DUMP} --test xla"
+        )
+
+
+def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:
+    """Of how many outputs rounding alone decides about some elements, because terms cancel."""
+    outputs = [leaf for module in agreeing for leaf in module.leaves]
+    if count := sum(bool(leaf.evidence and leaf.evidence.cancelled) for leaf in outputs):
+        verb = "holds" if count == 1 else "hold"
+        yield (
+            f"{count} of {plural(len(outputs), 'output')} {verb} what rounding left of terms that cancel, "
+            "where there is nothing to judge (--verbose names the sums)"
         )
 
 

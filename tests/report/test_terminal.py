@@ -179,6 +179,19 @@ def test_an_interrupted_run_goes_on_with_the_same_command() -> None:
     )
 
 
+def test_what_cancellations_left_is_counted() -> None:
+    row = samples.judged(Verdict.ROUNDING, "cancellation: terms of 0.03 cancel to 0", cancelled=8)
+    other = samples.judged(Verdict.ROUNDING, "as far off as legal executions")
+    text = plain_text(RunReport(samples.run([row, other])))
+    assert "1 of 2 outputs holds what rounding left of terms that cancel" in " ".join(text.split())
+    assert "cancel, where" not in plain_text(RunReport(samples.run([other])))
+
+
+def test_the_next_command_where_values_say_nothing_asks_about_the_programs() -> None:
+    row = samples.judged(Verdict.UNSTABLE, "legal executions differ by 0.6 of the values")
+    assert command([row]).startswith("hlotool prove ")
+
+
 def test_nothing_to_do_when_all_is_well() -> None:
     assert command([samples.agreeing("m"), samples.alone("n")]) == ""
 

@@ -87,7 +87,9 @@ class Case:
         maker = "" if found.maker is None else self._named(found.maker)
         decided = found.elements, self.leaf.actual.size, found.spread
         reason = cancelled_reason(self.known, decided, rest, maker)
-        return self._said(Verdict.ROUNDING, self._with_freedom(reason), found.maker or found.origin)
+        said = self._said(Verdict.ROUNDING, self._with_freedom(reason), found.origin)
+        assert said.evidence is not None
+        return dataclasses.replace(said, evidence=replace(said.evidence, cancelled=found.elements))
 
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""

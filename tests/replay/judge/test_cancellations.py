@@ -73,6 +73,10 @@ def test_what_a_cancellation_left_is_rounding() -> None:
         assert leaf.verdict is Verdict.ROUNDING
         assert "cancel to 0 (in f64) in reduce %bias (step.py:7)" in leaf.reason
         assert "8 of 8 elements" in leaf.reason
+        assert leaf.evidence is not None
+        assert leaf.evidence.cancelled == 8
+        assert leaf.evidence.instruction is not None
+        assert leaf.evidence.instruction.instruction == "bias"
     assert moved.verdict is Verdict.ROUNDING
     assert "and divide %direction (step.py:9) makes ±0.01 of that" in moved.reason
     assert "nothing to judge in" in moved.reason
