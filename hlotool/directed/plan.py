@@ -11,7 +11,7 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.directed import corners
-from hlotool.directed.families import odd_sets, ordinary_sets, quick_sets
+from hlotool.directed.families import early_sets, odd_sets, ordinary_sets, quick_sets
 from hlotool.directed.leaves import Range, leaves_of, with_chosen
 from hlotool.directed.long_loops import counts, long_loops
 from hlotool.directed.mixed import LAST, mixed_sets
@@ -40,11 +40,11 @@ def directed_sets(
 ) -> Iterator[InputSet]:
     """Every set but the plain one, made when it is asked for; equal seeds give equal sets.
 
-    After the few that show most, and the limits of loops, sets of mixed values, odd and ordinary ones, take
-    turns with those of one kind of value; once several of each were made, those that inverse arithmetic makes
-    for a decision take their turn, too, for they take longer: first those that start from the plain
-    arguments, for decisions that one program alone has before all others; then ties that start from small
-    whole numbers, then ties alone that start from the plain arguments. Then come those that a random search
+    After the few that show most, the limits of loops and what is solved for decisions that the tested program
+    alone has, sets of mixed values, odd and ordinary ones, take turns with those of one kind of value; once
+    several of each were made, those that inverse arithmetic makes for a decision take their turn, too, for
+    they take longer: first those that start from the plain arguments, then ties that start from small whole
+    numbers, then ties alone that start from the plain arguments. Then come those that a random search
     finds for outcomes that none of them has, then what else is odd. More mixed values follow; long loops,
     which are most work, are last.
 
@@ -73,8 +73,9 @@ def directed_sets(
     for one in chain(
         quick_sets(module, plain, seed, within),
         counts(module, plain),
-        islice(cheap, _BEFORE_SOLVED),
         islice(of_tested, _OF_TESTED),
+        early_sets(module, plain, seed, within),
+        islice(cheap, _BEFORE_SOLVED),
         _in_turn(cheap, chain(of_tested, own), odd),
     ):
         known += [] if one.odd else [one]

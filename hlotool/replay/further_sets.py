@@ -114,21 +114,25 @@ def on_further_sets(
     limits = Limits(allowed_for_sets(task.options, spent, programs, run))
     shown = (row, trial) if is_wrong else None
     is_news = row.verdict is Verdict.IDENTICAL
+    differing: tuple[ModuleRecord, Trial] | None = None
     for one, verdict, found in _tried(compared, limits, ran, search, is_news):
         is_bad = found is not None and found[0].verdict.answer is Answer.BAD
         outputs = _wrong_outputs(found[0]) - search.wrong if found is not None and is_bad else set()
         search.tried.append(_record(one, verdict, outputs))
         search.wrong |= outputs
+        if found is not None and verdict is Verdict.DIFFERS and differing is None:
+            differing = found
         if found is None or not is_bad:
             continue
         if shown is None:
-            inputs = msgspec.structs.replace(found[1].inputs, file=_saved(compared, found[1]))
-            shown = msgspec.structs.replace(found[0], inputs=inputs), found[1]
+            shown = _with_file(compared, *found)
         else:
             file = _saved(compared, found[1], f".out{'.'.join(map(str, min(outputs)))}")
             search.notes.append(_another(one, sorted(outputs), file))
         if len(search.wrong) >= len(shown[0].leaves):
             break
+    if shown is None and differing is not None:
+        shown = _with_file(compared, *differing)
     row, trial = shown or (row, trial)
     if row.inputs is None:
         return row, trial
@@ -171,6 +175,24 @@ def _record(one: InputSet, verdict: Verdict, wrong: set[ShapeIndex]) -> SetRecor
 
 def _wrong_outputs(row: ModuleRecord) -> set[ShapeIndex]:
     return {tuple(leaf.index) for leaf in row.leaves if leaf.verdict.answer is Answer.BAD}
+
+
+def _with_file(compared: Compared, row: ModuleRecord, trial: Trial) -> tuple[ModuleRecord, Trial]:
+    """The row and the trial of a further set, whose values are saved."""
+    inputs = msgspec.structs.replace(trial.inputs, file=_saved(compared, trial))
+    return msgspec.structs.replace(row, inputs=inputs), trial
+
+
+def _known_to_differ(row: ModuleRecord) -> ModuleRecord:
+    """A row of which values say nothing, though all sets before gave the same bits: what the programs mean
+    decides.
+    """
+    leaves = [
+        msgspec.structs.replace(leaf, verdict=Verdict.DIFFERS) if leaf.is_unequal else leaf
+        for leaf in row.leaves
+    ]
+    verdict = Verdict.DIFFERS if leaves != row.leaves else row.verdict
+    return msgspec.structs.replace(row, verdict=verdict, leaves=leaves)
 
 
 def _saved(compared: Compared, trial: Trial, ending: str = "") -> str:
@@ -235,6 +257,8 @@ def _tried(
                 limits.give_back(work_done() - before if is_free else 0)
                 if row.verdict.answer is Answer.BAD:
                     row = compared.judge(other, expected, outcome, True)
+                elif row.verdict is Verdict.UNSTABLE and is_free:
+                    row = _known_to_differ(compared.judge(other, expected, outcome, True))
         except Miscompiled as error:
             failed = failed_comparison(compared.task, reference, program.label, program.path, error)
             yield one, failed.verdict, (msgspec.structs.replace(failed, inputs=other.inputs), other)

@@ -237,3 +237,22 @@ def test_what_only_the_tested_program_decides_is_counted(tmp_path: Path) -> None
     assert (row.coverage_tested.decisions, row.coverage_tested.covered) == (1, 1)
     same = pair(tmp_path / "same", TWO, TWO)
     assert same.coverage_tested is None
+
+
+def test_what_amplifies_rounding_is_asked_what_it_means(tmp_path: Path) -> None:
+    """Beyond 127 rounds a counter of 8 bits is wrong, and by then the numbers say nothing any more."""
+    counted = """c = f32[] convert(i)
+  d = f32[4] broadcast(c), dimensions={}
+  f = f32[4] cosine(x)
+  g = f32[4] multiply(x, f)
+  y = f32[4] add(g, d)"""
+    right = LOOP.replace("y = f32[4] negate(x)", counted)
+    narrow = right.replace("convert(i)", "convert(k)").replace(
+        "c = f32[]", "k = s8[] convert(i)\n  c = f32[]"
+    )
+    row = pair(tmp_path / "dump", right, narrow)
+    assert row.verdict is Verdict.DIFFERS
+    assert row.inputs is not None
+    assert "130 in %n" in row.inputs.description
+    assert row.divergence is not None
+    assert row.divergence.source.opcode == "convert"
