@@ -24,7 +24,7 @@ from hlotool.backends.field.held import pair
 from hlotool.backends.field.words import Words, word_of_hash
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.values.flatten import flatten, unflatten
 
 #: Constants that are looked at: so many that are nearest to 1.
@@ -33,8 +33,9 @@ _CONSTANTS: Final = 24
 _PLAIN: Final = (0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -1.5, 2.0, -2.0)
 #: Next to a constant, in f32.
 _BESIDE: Final = 2.0**-22
-#: Words that are drawn, and the first kinds of points.
+#: Words that are drawn; halves of simple numbers.
 _DRAWN: Final = 3
+_SIMPLE: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,10 @@ def with_meeting_floats(
         number: of the point among its kind: even ones have the numbers in turn, 1 and 3 have the same few
             words everywhere, other odd ones have arrays of any kind.
         numbers: of `meeting_numbers`.
-        specials: half of the elements are NaN or infinity.
+        specials: half of the elements of one array are NaN or infinity: a second array would hide them.
     """
     arguments = []
-    turn = 0
+    turn, count = 0, max(1, _count(module))
     for parameter, value in zip(module.entry.parameters, values):
         parts = []
         for index, shape, part in flatten(parameter.shape, value):
@@ -97,8 +98,8 @@ def with_meeting_floats(
                 dims, few = np.shape(part), numbers.within(shape.element_type)
                 place = number // 2 + turn
                 real = _elements(dims, own, kind, seed, place, few)
-                if specials:
-                    real = _with_specials(real, number + turn)
+                if specials and turn == number % count:
+                    real = _with_specials(real, number // count)
                 imaginary = _elements(dims, own + 1, kind, seed, place + 1, few)
                 parts.append(pair(real, imaginary) if shape.element_type.is_complex else real)
                 turn += 1
@@ -106,6 +107,12 @@ def with_meeting_floats(
                 parts.append(part)
         arguments.append(unflatten(parameter.shape, parts))
     return tuple(arguments)
+
+
+def _count(module: Module) -> int:
+    """Arrays of floats among the arguments."""
+    shapes = [shape for p in module.entry.parameters for shape in array_shapes(p.shape)]
+    return sum(shape.element_type.is_inexact for shape in shapes)
 
 
 #: What an array holds: nothing but 0, the numbers in turn, a few words that all arrays share, ones on a
@@ -150,9 +157,31 @@ def _elements(dims: Sequence[int], own: int, kind: int, seed: int, turn: int, nu
 
 def _with_specials(words: Words, turn: int) -> Words:
     """Every second element is NaN or infinity, in turn."""
-    places = (np.arange(words.size) + turn).reshape(words.shape)
-    chosen = np.array([w.NAN, w.INF, w.NEG_INF], np.uint64)[places // 2 % 3]
+    places = np.arange(words.size).reshape(words.shape)
+    chosen = np.array([w.NAN, w.INF, w.NEG_INF], np.uint64)[(places // 2 + turn) % 3]
     return np.where(places % 2 == 0, chosen, words)
+
+
+def with_simple_floats(module: Module, values: Sequence[Any], seed: int) -> tuple[Any, ...]:
+    """Arguments of a program with halves of small whole numbers in place of their floats, none of them 0.
+
+    What arithmetic makes of them has the sizes that it has of numbers, as long as that is simple.
+    """
+    arguments = []
+    for parameter, value in zip(module.entry.parameters, values):
+        parts = []
+        for index, shape, part in flatten(parameter.shape, value):
+            if isinstance(shape, ArrayShape) and shape.element_type.is_inexact:
+                own = key("simple", seed, parameter.parameter_number or 0, index)
+                hashes = splitmix(np.arange(np.size(part), dtype=np.uint64) ^ np.uint64(own))
+                sizes = (hashes % np.uint64(_SIMPLE)).astype(np.int64) + 1
+                signs = 1 - 2 * (hashes >> np.uint64(32) & np.uint64(1)).astype(np.int64)
+                real = w.multiply(w.integers(sizes * signs), w.rational(1, 2)).reshape(np.shape(part))
+                parts.append(pair(real, w.ZERO) if shape.element_type.is_complex else real)
+            else:
+                parts.append(part)
+        arguments.append(unflatten(parameter.shape, parts))
+    return tuple(arguments)
 
 
 def turns(module: Module, values: Sequence[Any], numbers: Numbers) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.executable import FieldBackend
-from hlotool.backends.field.meeting import meeting_numbers, turns
+from hlotool.backends.field.meeting import meeting_numbers, turns, with_simple_floats
 from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
@@ -289,7 +289,8 @@ def _further(
     arguments = point_arguments(inputs, reference, options, 0, trial.constants)
     start = None
     if reference.copies == 1:
-        start = Start(module, replace(options, trials=1), arguments, numbers_there)
+        simple = with_simple_floats(module, arguments, options.seed)
+        start = Start(module, replace(options, trials=1), simple, numbers_there)
     count = turns(module, arguments if start else arguments[0], numbers_there)
     return Meetings(at, watched, options, further).further(count, start)
 

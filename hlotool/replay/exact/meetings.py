@@ -99,7 +99,7 @@ class Meetings:
     def _meet_specials(self) -> None:
         for number in range(_SPECIALS):
             if any(side.asks_for_specials for side in self._left):
-                self._differs(Meeting(_FIRST + number, specials=True), 1)
+                self._differs(Meeting(number, specials=True), 1)
 
     def _differs(self, meeting: Meeting, times: int, seed: int | None = None) -> bool:
         """Whether both programs differ at a point; a side counts that so many of them showed."""

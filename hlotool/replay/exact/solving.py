@@ -1,7 +1,8 @@
 """Points solved for: numbers that are compared become equal, or lie beside and between the constants there.
 
 What is compared is mostly a linear function of each argument: a secant through two points of the field has no
-error, and gives the argument at which it is any number that is wanted.
+error, and gives the argument at which it is any number that is wanted. It starts from simple numbers, whose
+products and quotients have the sizes that numbers have.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from hlotool.backends.field import words as w
-from hlotool.backends.field.drawing import with_drawn_floats
-from hlotool.backends.field.meeting import Numbers
+from hlotool.backends.field.meeting import Numbers, with_simple_floats
 from hlotool.backends.field.words import Words
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
@@ -58,7 +58,7 @@ def solved_points(
         start: where secants begin.
     """
     before = _asked(at, watched, start, start.arguments)
-    others = with_drawn_floats(start.module, start.arguments, ~start.options.seed & (1 << 62) - 1)
+    others = with_simple_floats(start.module, start.arguments, start.options.seed + 1)
     for place in _places(start.module, start.arguments)[:_LEAVES]:
         moved = _with(start, place, _leaf(start, others, place))
         after = _asked(at, watched, start, moved)
@@ -93,11 +93,11 @@ def _wanted(asked: Asked, numbers: Numbers) -> list[Words]:
         return [asked.bound]
     value = numbers.values[found[0]]
     order = np.argsort(np.abs(numbers.values - value), kind="stable")
-    return [asked.bound, *(numbers.words[order[1 : 1 + _BESIDE], None])]
+    return [asked.bound, *(numbers.words[at].reshape(()) for at in order[1 : 1 + _BESIDE])]
 
 
 def _secant(one: Asked, other: Asked, wanted: Words, x: Words, y: Words) -> Words | None:
-    """The argument between x and y, and beyond, at which the value is what is wanted; None where it is fixed."""
+    """The argument at which the value is what is wanted, on a line through x and y; None if it is fixed."""
     slope = w.subtract(other.value, one.value)
     missing = w.subtract(np.broadcast_to(wanted, one.value.shape), one.value)
     moves = slope != w.ZERO

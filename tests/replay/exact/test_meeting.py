@@ -1,4 +1,4 @@
-"""Ties, what lies between two constants, NaN tests and saturation: never plainly `equal` where they differ."""
+"""Ties, what lies between constants, NaN tests, saturation: never plainly `equal` where they differ."""
 
 from __future__ import annotations
 
@@ -250,3 +250,32 @@ def test_numbers_fit_their_type() -> None:
         [words] = with_meeting_floats(module, [np.zeros(99, np.float16)], 1, number, numbers)
         assert np.abs(trial.kappa(words)).max() <= 65504
     assert numbers.within(ElementType.F64).size == numbers.words.size
+
+
+@pytest.mark.parametrize("n", ["", "1", "6"])
+@pytest.mark.parametrize(
+    "before", ["a = f32[N] multiply(x, f)", "a = f32[N] subtract(f, x)", "a = f32[N] multiply(x, y)"]
+)
+def test_a_tie_of_what_is_computed_is_solved_for(n: str, before: str) -> None:
+    """4 x, 4 - x and x y, against 9, of scalars and arrays; limits next to it differ, too."""
+    text = """HloModule m
+    ENTRY e {{
+      x = f32[{n}] parameter(0)
+      y = f32[{n}] parameter(1)
+      four = f32[] constant(4)
+      f = f32[{n}] broadcast(four), dimensions={{}}
+      {before}
+      nine = f32[] constant({limit})
+      k = f32[{n}] broadcast(nine), dimensions={{}}
+      p = pred[{n}] compare(a, k), direction={direction}
+      m = f32[{n}] negate(y)
+      ROOT r = f32[{n}] select(p, y, m)
+    }}"""
+
+    def module(direction: str, limit: str = "9") -> str:
+        return text.format(n=n, before=before.replace("N", n), limit=limit, direction=direction)
+
+    strict = module("GT")
+    assert of_texts(strict, module("GE"))[0] == "unequal"
+    assert of_texts(strict, module("GT", "9.001"))[0] == "unequal"
+    assert of_texts(strict, strict) == ("equal", "")
