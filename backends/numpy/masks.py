@@ -20,11 +20,13 @@ def every(mask: Array) -> bool:
 def choose(mask: Array, a: Array, b: Array) -> Array:
     """`a` where `mask` holds, `b` elsewhere; a scalar mask chooses one of them whole.
 
-    `np.where` branches per element: on irregular masks it is eight times slower than mixing the bits.
+    `np.where` branches per element: on irregular masks it is eight times slower than mixing the bits, which
+    arrays of unequal types do not have in common.
     """
     if mask.ndim == 0:
         return a if mask else b
-    dtype = np.dtype(f"i{b.dtype.itemsize}") if b.dtype.itemsize <= 8 else None
+    has_bits = a.dtype == b.dtype and b.dtype.itemsize <= 8
+    dtype = np.dtype(f"i{b.dtype.itemsize}") if has_bits else None
     if dtype is None or mask.size < _SMALL or np.broadcast_shapes(a.shape, b.shape, mask.shape) != mask.shape:
         return np.where(mask, a, b)
     bits = np.negative(mask.view(np.int8)).astype(dtype)

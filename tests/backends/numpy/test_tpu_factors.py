@@ -120,3 +120,18 @@ ENTRY e {
     np.testing.assert_array_equal(w.reshape(2, 4)[0], b[0].astype(np.float32))
     np.testing.assert_array_equal(w[:4], np.array([1.0, 2.0, 3.0, 4.0], np.float32))
     np.testing.assert_array_equal(s.astype(np.float32), np.array([2.0, 4.0, 6.0, 8.0], np.float32))
+
+
+def test_a_choice_between_floats_of_unequal_width() -> None:
+    """Of many elements, which are otherwise chosen by their bits."""
+    text = """HloModule m
+ENTRY e {
+  p = pred[64,64] parameter(0)
+  a = bf16[64,64] parameter(1)
+  b = f32[64,64] parameter(2)
+  ROOT s = bf16[64,64] select(p, a, b)
+}"""
+    mask, values = random(64, 64) > 0, random(64, 64)
+    narrow = values.astype("bfloat16")
+    (chosen,) = run(text, [mask, narrow, 3 * values])
+    np.testing.assert_array_equal(chosen, np.where(mask, narrow, (3 * values).astype("bfloat16")))
