@@ -35,11 +35,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.
 _Units: TypeAlias = tuple[float, ...]
 
-#: More constants than these are not looked for one by one: too many points would be needed.
+#: Programs with more constants of their own are not looked at: too many points would be needed.
 _MOST_CONSTANTS: Final = 128
-#: Executions with all of them rounded at random, and how many times as far off as those a program may be.
-_DRAWS: Final = 4
-_SPREADS: Final = 4
 #: Points at most.
 _MOST_POINTS: Final = 64
 #: So many different differences there must be for each constant that matters, and so many besides.
@@ -79,14 +76,11 @@ def excused(
         leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
     ]
     constants = _own_constants(reference.module, tested.module)
-    if not accused or not (constants or doubt):
+    if not accused or not (constants or doubt) or len(constants) > _MOST_CONSTANTS:
         return result
     reasons: dict[ShapeIndex, str] = {}
     try:
         samples = _Samples(reference, tested, constants, options, deadline)
-        if len(constants) > _MOST_CONSTANTS:
-            reasons = {index: reason for index in accused if (reason := _tables(samples, index))}
-            accused = []
         for index in accused:
             if doubt and samples.are_same(index):
                 reasons[index] = doubt
@@ -158,28 +152,6 @@ def _explanation(samples: _Samples, index: ShapeIndex, points: int = 1) -> str:
         points = min(2 * points, _MOST_POINTS)
 
 
-def _tables(samples: _Samples, index: ShapeIndex) -> str:
-    """Why a leaf may be the same although more constants were rounded than can be looked for; else empty.
-
-    A compiler folds whole tables, such as integer weights times their scales. A lost term makes more of a
-    difference than rounding all of them does.
-    """
-    seen = samples.seen(index, _POINTS_FOR_DOUBT)
-    if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
-        return ""
-    most = np.array([constant.most for constant in samples.constants])
-    drawn = np.random.default_rng(samples.options.seed).uniform(-1, 1, (_DRAWS, most.size)) * most
-    moved = [seen.off - seen.against(samples.leaf(units, index, _POINTS_FOR_DOUBT)) for units in drawn]
-    if _rms(seen.off) > _SPREADS * _rms(np.stack(moved)):
-        return ""
-    return f"rounding {most.size} constants of a table makes as much of a difference, in f64"
-
-
-def _rms(values: Floats) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(finite**2))) if finite.size == values.size else np.inf
-
-
 @dataclass(frozen=True, slots=True)
 class _Fit:
     """Constants with which two programs return the same.
@@ -228,7 +200,7 @@ class _Samples:
 
     def are_same(self, index: ShapeIndex) -> bool:
         """Whether numbers show no difference of a leaf, with the constants as they are."""
-        seen = self.seen(index, _POINTS_FOR_DOUBT)
+        seen = self._seen(index, _POINTS_FOR_DOUBT)
         # Where one program returns numbers and the other none, that is a difference.
         return seen is not None and (seen.are_same if seen.usable.any() else seen.are_numbers)
 
@@ -237,7 +209,7 @@ class _Samples:
 
         There are none, either, where the leaf is the same as it is: something else tells the programs apart.
         """
-        seen = self.seen(index, points)
+        seen = self._seen(index, points)
         if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
             return None
         off = seen.off
@@ -251,17 +223,17 @@ class _Samples:
         units = np.zeros(most.size)
         for _ in range(_STEPS):
             units = _bounded(slopes, off[elements] + slopes @ units, most)
-            before, off = np.abs(off).max(), seen.against(self.leaf(units, index, points))
+            before, off = np.abs(off).max(), seen.against(self._leaf(units, index, points))
             if not np.abs(off).max() <= max(1.0, before / 2):
                 return None
             if np.abs(off).max() <= 1:
                 return self._fit(slopes * most, seen.off, units)
         return None
 
-    def seen(self, index: ShapeIndex, points: int) -> _Seen | None:
+    def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
         """A leaf of both programs; None where the sizes differ."""
-        expected = self.leaf(None, index, points)
-        actual = self.leaf(np.zeros(len(self.constants)), index, points)
+        expected = self._leaf(None, index, points)
+        actual = self._leaf(np.zeros(len(self.constants)), index, points)
         if expected.shape != actual.shape:
             return None
         usable = np.isfinite(expected) & np.isfinite(actual)
@@ -290,7 +262,7 @@ class _Samples:
         slopes /= seen.resolution[elements, None]
         return np.where(np.isfinite(slopes) & seen.usable[elements, None], slopes, 0.0)
 
-    def leaf(self, units: Floats | None, index: ShapeIndex, points: int) -> Floats:
+    def _leaf(self, units: Floats | None, index: ShapeIndex, points: int) -> Floats:
         """One leaf at all points: with the tested program's constants off by `units`, or the reference's."""
         values = [self._at(units, number)[index] for number in range(points)]
         return np.concatenate(values)
