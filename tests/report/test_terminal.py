@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 
+import msgspec
 import pytest
 from support import run_records as samples
 
@@ -139,10 +140,18 @@ def test_chosen_stages_are_looked_at_more_closely() -> None:
 
 
 def test_one_module_needs_no_choice() -> None:
-    """The seed is that of the row: its inputs may have taken the place of others."""
-    assert command([samples.differing("m")], seed=3, input_range=(-1.0, 1.0), save_outputs="out") == (
-        "hlotool bisect dump --input-range=-1,1"
+    made = msgspec.structs.replace(samples.GENERATED, seed=3)
+    row = msgspec.structs.replace(samples.differing("m"), inputs=made)
+    assert command([row], seed=3, input_range=(-1.0, 1.0), save_outputs="out") == (
+        "hlotool bisect dump --seed 3 --input-range=-1,1"
     )
+
+
+def test_the_next_command_has_the_inputs_that_were_taken() -> None:
+    """Those of the options made nothing but NaN."""
+    made = msgspec.structs.replace(samples.GENERATED, seed=2, input_range=(0.125, 1.0))
+    row = msgspec.structs.replace(samples.differing("m"), inputs=made)
+    assert command([row]) == "hlotool bisect dump --seed 2 --input-range=0.125,1"
 
 
 def test_when_everything_is_on_the_table_other_inputs_come_next() -> None:
