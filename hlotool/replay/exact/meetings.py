@@ -27,7 +27,7 @@ _SPECIALS: Final = 6
 #: Points that must have shown a side by which numbers meet.
 _TIMES: Final = 2
 #: Work that they may be: of small programs they are all taken.
-_MEETING_WORK: Final = 0.01 * UNITS_PER_SECOND
+_MEETING_WORK: Final = 0.006 * UNITS_PER_SECOND
 
 
 class Meetings:
