@@ -26,6 +26,7 @@ from hlotool.replay.exact.records import ProvedLeafRecord, ProvedRecord
 from hlotool.replay.options import RunOptions
 from hlotool.report.bisect_records import BisectRecord
 from hlotool.report.causes import causes_of_bisection, causes_of_check, causes_of_run
+from hlotool.report.console import printable
 from hlotool.report.diff_records import DiffRecord
 from hlotool.report.github import annotation_lines, step_summary
 from hlotool.report.junit import junit
@@ -194,7 +195,7 @@ def test_csv_has_a_line_for_each_and_no_formula(name: str) -> None:
 @pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "|cmd", "%0A=1"])
 def test_names_are_no_formulas(formula: str) -> None:
     [row] = list(csv.DictReader(io.StringIO(csv_text(outcomes_of(run_of([samples.agreeing(formula)]))))))
-    assert row["name"] == f"'{formula}".replace("\r", "\\x0d")
+    assert row["name"] == f"'{printable(formula)}"
 
 
 @pytest.mark.parametrize("name", RECORDS)
