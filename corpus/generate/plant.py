@@ -31,6 +31,7 @@ class Fault:
         replacement: as for `re.sub`.
         about: the fault in words.
         folder: that gets the directory.
+        stated: what later passes state of the right program, and what they would state of the wrong one.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Fault:
     replacement: str
     about: str
     folder: str = "planted"
+    stated: tuple[str, str] = ("", "")
 
 
 FAULTS = (
@@ -58,6 +60,7 @@ FAULTS = (
         r"s32\[\] constant\(6\)",
         "s32[] constant(5)",
         "algsimp makes the loop end one step early",
+        stated=('"known_trip_count":{"n":"6"}', '"known_trip_count":{"n":"5"}'),
     ),
     Fault(
         "int8_dot_rounding",
@@ -114,7 +117,8 @@ def _plant(text: str, fault: Fault, name: str) -> str:
     changed, count = re.subn(fault.pattern, fault.replacement, text)
     if count != 1:
         raise ValueError(f"{fault.name}: {fault.pattern} matches {count} times in {name}")
-    return changed
+    right, wrong = fault.stated
+    return changed.replace(right, wrong) if right else changed
 
 
 def plant(fault: Fault, source: Path) -> dict[str, bytes]:
