@@ -126,7 +126,7 @@ def on_further_sets(
             continue
         if shown is None:
             shown = _with_file(compared, *found)
-        else:
+        elif outputs:  # a set that shows what is known shows nothing new
             file = _saved(compared, found[1], f".out{'.'.join(map(str, min(outputs)))}")
             search.notes.append(_another(one, sorted(outputs), file))
         if len(search.wrong) >= len(shown[0].leaves):
