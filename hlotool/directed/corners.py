@@ -36,18 +36,6 @@ _ZEROS: Final = (0.0, 0.0, 0.5, 0.85)
 _COMPARABLE: Final = (0.6, 1.7)
 #: Decades of floats in `wide`: far apart, and their products still finite in f32.
 _DECADES: Final = 4.0
-#: Decades of floats in `near_zero`: exp - 1 has half of the digits of expm1 there, or none.
-SMALL: Final = (-7.0, -4.0)
-#: And beside an epsilon such as 1e-8.
-TINY: Final = (-14.0, -9.0)
-#: Decades of what `exponents` are beyond the largest: close to it a cosine brings the product back.
-_BEYOND_EXP: Final = (-2.0, 1.2)
-#: Decades of floats in `huge`.
-_HUGE: Final = (10.0, 20.0)
-#: In `close_together`, whose numbers are off by 1: a millionth of what squares of f32 hold.
-_MEAN: Final = 1000.0
-#: Share of zeros in `both_zeros`.
-_ZEROS_SHARE: Final = 0.8
 #: Share of the elements of an array that get a value such as NaN, as a rule.
 _SHARE: Final = 0.1
 
@@ -74,7 +62,7 @@ def whole(rng: Rng) -> Chooser:
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
-        return _kept(leaf, rng.integers(-_WHOLE, _WHOLE, leaf.plain.shape, endpoint=True))
+        return kept(leaf, rng.integers(-_WHOLE, _WHOLE, leaf.plain.shape, endpoint=True))
 
     return choose
 
@@ -98,9 +86,9 @@ def coincident(rng: Rng, constants: Sequence[float] = ()) -> Chooser:
         # Where 0 is not allowed, say, the others take its place: what is left as it was is no such number.
         allowed = [n for n in numbers if _holds(leaf, float(n))] or numbers
         if rng.random() < 0.25:
-            return _kept(leaf, np.full(shape, rng.choice(allowed)))
+            return kept(leaf, np.full(shape, rng.choice(allowed)))
         further = zeros if _holds(leaf, 0.0) else 0.0
-        return _kept(leaf, np.where(rng.random(shape) < further, 0.0, rng.choice(allowed, shape)))
+        return kept(leaf, np.where(rng.random(shape) < further, 0.0, rng.choice(allowed, shape)))
 
     return choose
 
@@ -149,7 +137,7 @@ def wide(rng: Rng) -> Chooser:
         if leaf.element_type.is_integer:
             return any_integers(leaf, rng)
         decades = rng.uniform(-_DECADES, _DECADES, leaf.plain.shape)
-        return _kept(leaf, rng.choice([-1.0, 1.0], leaf.plain.shape) * 10**decades)
+        return kept(leaf, rng.choice([-1.0, 1.0], leaf.plain.shape) * 10**decades)
 
     return choose
 
@@ -161,8 +149,8 @@ def one_sided(rng: Rng, sign: int) -> Chooser:
         if leaf.needs_order or leaf.element_type is ElementType.PRED:
             return None
         if leaf.element_type.is_integer:
-            return _kept(leaf, sign * rng.integers(1, 30, leaf.plain.shape))
-        return _kept(leaf, sign * 10 ** rng.uniform(-1, 1.5, leaf.plain.shape))
+            return kept(leaf, sign * rng.integers(1, 30, leaf.plain.shape))
+        return kept(leaf, sign * 10 ** rng.uniform(-1, 1.5, leaf.plain.shape))
 
     return choose
 
@@ -180,7 +168,7 @@ def comparable(rng: Rng, size: float, of_integers: bool) -> Chooser:
         if leaf.element_type.is_integer and not of_integers:
             return None
         drawn = size * rng.uniform(*_COMPARABLE) * rng.uniform(*_COMPARABLE, leaf.plain.shape)
-        return _kept(leaf, np.rint(drawn) if leaf.element_type.is_integer else drawn)
+        return kept(leaf, np.rint(drawn) if leaf.element_type.is_integer else drawn)
 
     return choose
 
@@ -197,19 +185,7 @@ def peak(place: int) -> Chooser:
         beyond = new.astype(np.float64).max() + 1
         flat = new.reshape(-1, new.shape[-1]).astype(np.float64)
         flat[np.arange(len(row)), row] = beyond
-        return _kept(leaf, flat.reshape(new.shape))
-
-    return choose
-
-
-def huge(rng: Rng) -> Chooser:
-    """Floats that no integer of 32 bits holds, and whose squares overflow f32 or nearly do."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        shape = leaf.plain.shape
-        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_HUGE, shape))
+        return kept(leaf, flat.reshape(new.shape))
 
     return choose
 
@@ -225,60 +201,8 @@ def large(rng: Rng) -> Chooser:
             low, high = integer_limits(leaf.element_type)
             reach = min(high, 2**62) // 3
             drawn = rng.integers(reach // 2, reach, leaf.plain.shape, endpoint=True)
-            return _kept(leaf, np.where((signs < 0) & (low < 0), -drawn, drawn))
-        return _kept(leaf, signs * 10 ** rng.uniform(5, 6, leaf.plain.shape))
-
-    return choose
-
-
-def near_zero(rng: Rng, decades: tuple[float, float] = SMALL) -> Chooser:
-    """Floats so small that 1 + x loses most of them, as `expm1` and `log1p` do not."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        shape = leaf.plain.shape
-        return _kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*decades, shape))
-
-    return choose
-
-
-def close_together(rng: Rng) -> Chooser:
-    """Floats that differ in their last digits: a variance is what their mean leaves of them."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        return _kept(leaf, _MEAN + rng.standard_normal(leaf.plain.shape))
-
-    return choose
-
-
-def exponents(rng: Rng) -> Chooser:
-    """Floats whose exponential overflows, and that of their half does not; both signs."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
-        beyond = 10 ** rng.uniform(*_BEYOND_EXP, leaf.plain.shape)
-        drawn = math.log(float(info.max)) + beyond
-        return _kept(leaf, drawn * rng.choice([-1.0, 1.0], leaf.plain.shape))
-
-    return choose
-
-
-def both_zeros(rng: Rng) -> Chooser:
-    """0 and -0, and few other numbers: a sort or a maximum of them keeps one or the other, a divisor makes an
-    infinity of either sign.
-    """
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_floating:
-            return None
-        zeros = np.where(rng.random(leaf.plain.shape) < 0.5, 0.0, -0.0)
-        is_hit = rng.random(leaf.plain.shape) < _ZEROS_SHARE
-        return np.where(is_hit, cast(leaf, zeros), leaf.plain)
+            return kept(leaf, np.where((signs < 0) & (low < 0), -drawn, drawn))
+        return kept(leaf, signs * 10 ** rng.uniform(5, 6, leaf.plain.shape))
 
     return choose
 
@@ -292,8 +216,8 @@ def signed(rng: Rng) -> Chooser:
         if leaf.element_type.is_integer:
             low, high = integer_limits(leaf.element_type)
             values = rng.integers(max(low, -100), min(high, 100), leaf.plain.shape, endpoint=True)
-            return _kept(leaf, values)
-        return _kept(leaf, rng.uniform(-20, 20, leaf.plain.shape))
+            return kept(leaf, values)
+        return kept(leaf, rng.uniform(-20, 20, leaf.plain.shape))
 
     return choose
 
@@ -342,7 +266,7 @@ def extreme(rng: Rng) -> Chooser:
             ).astype(leaf.plain.real.dtype)
         # Every one of them, in an array that has room for them.
         order = np.resize(rng.permutation(len(values)), leaf.plain.size)
-        return _kept(leaf, values[order].reshape(leaf.plain.shape))
+        return kept(leaf, values[order].reshape(leaf.plain.shape))
 
     return choose
 
@@ -363,10 +287,10 @@ def any_integers(leaf: Leaf, rng: Rng) -> Array | None:
     drawn = rng.integers(0, 2**62, leaf.plain.shape) >> (62 - bits)
     if leaf.element_type.is_signed:
         drawn = np.where(rng.random(leaf.plain.shape) < 0.5, drawn, ~drawn)
-    return _kept(leaf, np.clip(drawn, low, min(high, 2**62)))
+    return kept(leaf, np.clip(drawn, low, min(high, 2**62)))
 
 
-def _kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
+def kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
     """The values that are allowed, the plain ones elsewhere; None where none is."""
     if leaf.element_type.is_complex and not np.iscomplexobj(values):
         # Each part is one of the numbers, in turn: ties of real and imaginary parts among them.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.directed import corners, positions
+from hlotool.directed import corners, positions, sizes
 from hlotool.directed.constants import scalar_constants
 from hlotool.directed.domains import outside_of_domains
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
@@ -120,20 +120,20 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family("zeros", lambda _: corners.constant(0, of_integers=False), is_hard=True),
         _Family("numbers out of domains", outside_of_domains, (OUT_OF_DOMAIN,)),
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
-        _Family("numbers near 0", corners.near_zero, is_hard=True),
-        _Family("numbers close together", corners.close_together, is_hard=True),
-        _Family("exponents", corners.exponents, is_hard=True),
+        _Family("numbers near 0", sizes.near_zero, is_hard=True),
+        _Family("numbers close together", sizes.close_together, is_hard=True),
+        _Family("exponents", sizes.exponents, is_hard=True),
         _Family("ties", lambda rng: corners.ties(rng, constants)),
     ]
 
 
 #: What follows soon: it shows as much of some programs, and nothing of most.
 _SOON = (
-    _Family("huge numbers", corners.huge, is_hard=True),
-    _Family("tiny numbers", lambda rng: corners.near_zero(rng, corners.TINY), is_hard=True),
+    _Family("huge numbers", sizes.huge, is_hard=True),
+    _Family("tiny numbers", lambda rng: sizes.near_zero(rng, sizes.TINY), is_hard=True),
     _Family("NaN among numbers", lambda rng: corners.special(rng, np.nan), ("NaN",)),
     _Family("infinity among numbers", lambda rng: corners.special(rng, np.inf), ("infinity",)),
-    _Family("both zeros", corners.both_zeros, ("negative zeros",)),
+    _Family("both zeros", sizes.both_zeros, ("negative zeros",)),
 )
 
 
