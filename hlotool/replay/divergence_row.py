@@ -62,7 +62,7 @@ def with_divergence(
         or not is_result
     ):
         return row
-    if row.verdict is Verdict.WRONG and all(leaf.verdict in AGREEING for leaf in row.leaves):
+    if row.verdict is Verdict.WRONG and row.leaves and all(leaf.verdict in AGREEING for leaf in row.leaves):
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row

@@ -14,11 +14,13 @@ import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import COMPILERS, get_backend
+from hlotool.dump.loading import load_stage
 from hlotool.dump.records import Stage
 from hlotool.errors import (
     BackendFailed,
     BackendOutOfMemory,
     HlotoolError,
+    InputError,
     Location,
     Unsupported,
 )
@@ -62,9 +64,11 @@ def replay_module(task: Task) -> list[ModuleRecord]:
     standing = Standing()
     began = time.perf_counter()
     is_unfinished = bool(task.module.unfinished) and not task.options.stages
-    if is_unfinished:
+    if is_unfinished and _is_readable(task):
         rows.append(unfinished_row(task))
         standing.is_finished(rows[0])
+    else:
+        is_unfinished = False
     try:
         _warm_up(task.options)
         for row in _rows(task, standing):
@@ -83,6 +87,17 @@ def replay_module(task: Task) -> list[ModuleRecord]:
         if not is_unfinished:
             rows.append(failed_row(task, error, time.perf_counter() - began))
     return rows
+
+
+def _is_readable(task: Task) -> bool:
+    """Whether what the compiler was given is there to be read; a file that is cut says nothing of it."""
+    try:
+        load_stage(task.module, task.module.stages[0])
+    except (InputError, IndexError):
+        return False
+    except HlotoolError:
+        return True  # it is whole, and not for us
+    return True
 
 
 def _warm_up(options: ReplayOptions) -> None:

@@ -103,6 +103,7 @@ def unavailable_row(backend: str, error: BackendUnavailable) -> ModuleRecord:
     return ModuleRecord(
         path="",
         name="all modules",
+        is_trivial=True,  # it is no program
         verdict=verdict_of(error),
         tested=backend,
         reason=record.message,

@@ -97,12 +97,16 @@ def found(
 
 
 def planted_instruction(case: dict[str, Any], stage: str) -> str:
-    """Name of the only instruction whose line differs between the planted file and its source."""
+    """Name of the instruction whose line differs between the planted file and its source; a loop whose trip
+    count follows from it states that.
+    """
     texts = [
         (CORPUS / case[where] / stage).read_text(encoding="utf-8").splitlines()
         for where in ("source", "path")
     ]
-    [name] = [re.match(r"\s*(?:ROOT )?%([\w.-]+) =", b) for a, b in zip(*texts) if a != b]
+    line, *others = [b for a, b in zip(*texts) if a != b]
+    assert all("known_trip_count" in other for other in others)
+    name = re.match(r"\s*(?:ROOT )?%([\w.-]+) =", line)
     assert name is not None
     return name[1]
 
