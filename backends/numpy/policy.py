@@ -43,6 +43,7 @@ from hlotool.backends.numpy.rounding_errors import (
     Error,
     accumulator_of,
     declared_error,
+    factor_error,
     order_error,
     power_error,
     sum_error,
@@ -51,6 +52,7 @@ from hlotool.backends.numpy.rounding_errors import (
 )
 from hlotool.backends.numpy.sum_terms import PerturbTerms, summed_axes
 from hlotool.backends.numpy.sums_in_turn import is_long_sum, sum_in_turn
+from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
@@ -179,7 +181,7 @@ class KernelPolicy:
 
     def _rounds(self, origin: Instruction) -> bool:
         """Whether results are rounded here; constants have kernels only where they are uncertain."""
-        if origin.opcode in ("constant", "convert"):
+        if origin.opcode == "constant" or _converts(origin):
             return True
         if origin.opcode == "fusion":
             return self._policy.fused_excess
@@ -194,7 +196,7 @@ class KernelPolicy:
             is_kept = held.element_type is kind and kind.real_part is not ElementType.F64
             error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
             return self._perturb(origin, error)
-        rounded = origin.opcode in ("convert", "fusion")
+        rounded = origin.opcode == "fusion" or _converts(origin)
         error = EXACT if rounded else declared_error(origin, part, self._policy.product_unit)
         if kind.is_narrow_float:
             keeps = None if self._unrounded is None else origin in self._unrounded
@@ -210,7 +212,7 @@ class KernelPolicy:
 
     def _wide_error(self, origin: Instruction, part: ArrayShape) -> Error:
         is_uncertain = origin in self._policy.uncertain
-        if origin.opcode == "convert" and not is_uncertain:
+        if _converts(origin) and not is_uncertain:
             return EXACT
         return wide_error(origin, part, is_uncertain)
 
@@ -225,12 +227,16 @@ class KernelPolicy:
             wide = wide_error(origin, part, is_uncertain=False)
             error = Error(wide.relative, wide.zeros if error.zeros else 0)
         change = self._of_terms(origin, part, error, is_wide)
-        return {
+        # Hardware that multiplies in a narrower type rounds both factors.
+        narrow = factor_error(origin, part, 0.0 if is_wide else self._policy.product_unit)
+        others = {1: Perturb(self._noise, narrow)} if narrow.relative else {}
+        terms = {
             number: change
             for number in _summed_operands(origin)
             if isinstance(shape := origin.operands[number].shape, ArrayShape)
             and shape.element_type.is_inexact
         }
+        return {**terms, **others}
 
     def _of_matrices(
         self, origin: Instruction, part: ArrayShape, stability: Stability, is_wide: bool
@@ -264,6 +270,13 @@ class KernelPolicy:
             return power_error(part)
         unit = self._policy.product_unit
         return Error(sum_error(origin, part, unit), zeros_of_terms(origin, part, unit))
+
+
+def _converts(instruction: Instruction) -> bool:
+    """Whether it does nothing to a number but give it another type, as it says or without a word."""
+    if instruction.opcode == "convert":
+        return True
+    return implied_source(instruction) is not None and not does_arithmetic(instruction)
 
 
 def _is_complex_product(instruction: Instruction) -> bool:

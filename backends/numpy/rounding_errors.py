@@ -186,6 +186,12 @@ def sum_error(instruction: Instruction, part: ArrayShape, product_unit: float = 
     return own
 
 
+def factor_error(instruction: Instruction, part: ArrayShape, product_unit: float) -> Error:
+    """What the second factor of a product may be off by; the first one is off by `sum_error`."""
+    unit = _unasked_unit(instruction, part.element_type.real_part, product_unit)
+    return Error(unit, _zeros_in(unit)) if unit else EXACT
+
+
 def order_error(length: int, accumulator: ElementType) -> float:
     """What each term of a sum of `length` terms may be off by, relative to it, for its order is open."""
     longest = _LONGEST_NARROW_SUM if accumulator.is_narrow_float else _LONGEST_SUM
