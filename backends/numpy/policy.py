@@ -71,6 +71,7 @@ class Policy:
         varied: follow `Noise.member`.
         fused_excess: keep f32 inside fusions.
         product_unit: what the hardware multiplies f32 in (`rounding_errors.sum_error`).
+        f64_unit: relative error of an operation on f64 where the target makes it of pairs of f32; else 0.
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
             (`numerics.compiler_made`).
         factors: of these the constants that `product_unit` allows to be coarser.
@@ -83,6 +84,7 @@ class Policy:
     varied: bool = False
     fused_excess: bool = False
     product_unit: float = 0.0
+    f64_unit: float = 0.0
     uncertain: frozenset[Instruction] = field(default=frozenset(), repr=False)
     factors: frozenset[Instruction] = field(default=frozenset(), repr=False)
     asked: frozenset[Precision] = frozenset()
@@ -195,13 +197,22 @@ class KernelPolicy:
                 return self._perturb(origin, Error(self._policy.product_unit, 0))
             is_kept = held.element_type is kind and kind.real_part is not ElementType.F64
             error = declared_error(origin, part) if is_kept else self._wide_error(origin, part)
-            return self._perturb(origin, error)
+            return self._perturb(origin, self._of_f64(kind, error))
         rounded = origin.opcode == "fusion" or _converts(origin)
         error = EXACT if rounded else declared_error(origin, part, self._policy.product_unit)
         if kind.is_narrow_float:
             keeps = None if self._unrounded is None else origin in self._unrounded
             return RoundToNarrow(self._noise, error, kind, keeps)
-        return self._perturb(origin, error, flush_threshold(kind))
+        return self._perturb(origin, self._of_f64(kind, error), flush_threshold(kind))
+
+    def _of_f64(self, kind: ElementType, error: Error) -> Error:
+        """The error of a result of a type that is declared, where the target has no f64 of its own."""
+        unit = self._policy.f64_unit
+        is_coarser = kind.real_part is ElementType.F64 and error.relative and unit > error.relative
+        if not is_coarser:
+            return error
+        # What f32 holds is exact in a pair, too.
+        return Error(unit, digits_of(ElementType.F64) - digits_of(ElementType.F32) if error.zeros else 0)
 
     def _perturb(self, origin: Instruction, error: Error, tiny: float = 0.0) -> Change:
         if origin.opcode == "fft":

@@ -66,6 +66,24 @@ def test_a_constant_operand_is_folded_to_bf16(scale: float, verdict: Verdict, tm
     assert _row(_dump(tmp_path, _looked_up("f32", table), after)).verdict is verdict
 
 
+DOUBLED = "ENTRY e { x = f64[64] parameter(0) ROOT n = f64[64] add(x, x) }"
+IN_PAIRS = """ENTRY e {
+  x = f64[64]{0:T(128)} parameter(0)
+  a = f32[64]{0:T(128)} custom-call(x), custom_call_target="X64SplitLow"
+  b = f32[64]{0:T(128)} custom-call(x), custom_call_target="X64SplitHigh"
+  c = f32[64]{0:T(128)} add(a, a)
+  d = f32[64]{0:T(128)} add(b, b)
+  ROOT n = f64[64]{0:T(128)} custom-call(c, d), custom_call_target="X64Combine"
+}"""
+
+
+def test_a_tpu_makes_f64_of_pairs(tmp_path: Path) -> None:
+    """Of 48 bits, and not of 24: a lost second part is a fault."""
+    assert _row(_dump(tmp_path, DOUBLED, IN_PAIRS)).verdict in HEALTHY
+    lost = IN_PAIRS.replace("d = f32[64]{0:T(128)} add(b, b)", "d = f32[64]{0:T(128)} subtract(b, b)")
+    assert _row(_dump(tmp_path, DOUBLED, lost)).verdict is Verdict.WRONG
+
+
 @pytest.mark.parametrize("platform", ["cpu_", "sm_9.0_gpu_"])
 def test_the_same_text_is_wrong_elsewhere(platform: str, tmp_path: Path) -> None:
     row = _row(_dump(tmp_path, MLP.before, MLP.after, infix="", platform=platform))

@@ -104,10 +104,12 @@ class Ensemble:
         product_unit: of the hardware that gave the result (`Policy.product_unit`).
         asked: to which bits executions in f64 reduce precision, too (`Policy.asked`).
         keeps: how likely results of narrow types stay in f32, by member.
+        f64_unit: of the hardware, likewise (`Policy.f64_unit`).
 
     Attributes:
         side: likewise.
         product_unit: likewise.
+        f64_unit: likewise.
     """
 
     def __init__(
@@ -119,10 +121,12 @@ class Ensemble:
         product_unit: float = 0.0,
         asked: frozenset[Precision] = frozenset(),
         keeps: Sequence[float] = KEEPS,
+        f64_unit: float = 0.0,
     ) -> None:
         self.side = side
         self.product_unit = product_unit
-        self._policy = Policy(varied=True, product_unit=product_unit)
+        self.f64_unit = f64_unit
+        self._policy = Policy(varied=True, product_unit=product_unit, f64_unit=f64_unit)
         self._asked = asked
         self._keeps = keeps
         self._clock = clock or Clock()
@@ -231,6 +235,7 @@ class Ensemble:
                 asked=self._asked,
                 factors=factors,
                 product_unit=self.product_unit if factors else 0.0,
+                f64_unit=self.f64_unit,
             )
             backend = VariedBackend(policy, keeps_wide=True)
             self._wide[uncertain] = [], backend, self.side.execute(backend)

@@ -80,7 +80,9 @@ class Wide:
 
     @cached_property
     def available(self) -> bool:
-        """Whether both sides can be executed in f64."""
+        """Whether both sides can be executed in f64; what computes with pairs of f32 means nothing there."""
+        if any(map(_makes_pairs, self._tested.side.module.instructions())):
+            return False
         try:
             return len(self._reference.shadow) == len(self._tested.shadow)
         except HlotoolError:
@@ -105,7 +107,7 @@ class Wide:
             return WideFinding(WideRelation.EQUAL)
         if expected.dtype.kind not in "fc":
             return WideFinding(WideRelation.UNKNOWN)
-        found = _beside_rounding(leaf, expected, actual)
+        found = _beside_rounding(leaf, expected, actual, unit=self._reference.f64_unit)
         may_jump = leaf.facts.decision is not None or self._jumps
         if found.misplaced or may_jump or found.ratio <= thresholds.CERTAIN.value:
             return WideFinding(WideRelation.UNKNOWN, found)
@@ -122,7 +124,8 @@ class Wide:
         except HlotoolError:
             return False
         orders = [leaves[leaf.number] for leaves in members]
-        return _beside_rounding(leaf, expected, actual, orders).ratio > thresholds.CERTAIN.value
+        unit = self._reference.f64_unit
+        return _beside_rounding(leaf, expected, actual, orders, unit).ratio > thresholds.CERTAIN.value
 
     def finding(self, leaf: Leaf, in_company: bool = False) -> WideFinding | None:
         """What is known of a leaf; None where a side cannot be executed in f64.
@@ -223,7 +226,16 @@ def _equal(expected: Array, actual: Array) -> bool:
         return bool(np.all(same | (close & np.isfinite(magnitude))))
 
 
-def _beside_rounding(leaf: Leaf, expected: Array, actual: Array, orders: Sequence[Array] = ()) -> Score:
+def _makes_pairs(instruction: Instruction) -> bool:
+    """Whether it takes f64 apart for a TPU, whose arithmetic on pairs depends on how f32 is rounded."""
+    return instruction.custom_call_target in ("X64SplitHigh", "X64SplitLow") and any(
+        part.element_type is ElementType.F64 for part in array_shapes(instruction.operands[0].shape)
+    )
+
+
+def _beside_rounding(
+    leaf: Leaf, expected: Array, actual: Array, orders: Sequence[Array] = (), unit: float = 0.0
+) -> Score:
     """The difference in f64 beside what rounding in the declared types did to each side, in the runs at hand.
 
     Rounded constants are among those roundings. So a difference that dwarfs them all needs no execution more,
@@ -234,12 +246,15 @@ def _beside_rounding(leaf: Leaf, expected: Array, actual: Array, orders: Sequenc
         expected: the reference's in f64.
         actual: the tested program's in f64.
         orders: other executions of the reference in f64.
+        unit: relative error of f64 on the target.
     """
     kind = ElementType.C128 if expected.dtype.kind == "c" else ElementType.F64
     with np.errstate(all="ignore"):
         own = leaf.expected.astype(expected.dtype)
         moved = expected + (leaf.actual.astype(expected.dtype) - actual)
-    return score(actual, [expected, own, moved, *orders], kind, resolution=epsilon(leaf.shape.element_type))
+    declared = leaf.shape.element_type
+    resolution = max(epsilon(declared), unit if declared.real_part is ElementType.F64 else 0.0)
+    return score(actual, [expected, own, moved, *orders], kind, resolution=resolution)
 
 
 #: Continuous nowhere or not everywhere, besides what makes integers and preds of floats (`Facts.decision`).

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.differential import run
+from support.differential import parse, run
 
+from hlotool.backends.numpy.noise import Member
+from hlotool.backends.numpy.policy import Policy
+from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.conformance.generators.operands import random_array
 from hlotool.ir.dtypes import Array
 
@@ -135,3 +138,11 @@ ENTRY e {
     narrow = values.astype("bfloat16")
     (chosen,) = run(text, [mask, narrow, 3 * values])
     np.testing.assert_array_equal(chosen, np.where(mask, narrow, (3 * values).astype("bfloat16")))
+
+
+def test_what_is_converted_without_a_word_is_rounded_in_legal_executions_too() -> None:
+    text = "ENTRY e { p = f32[2] parameter(0) ROOT c = bf16[2] copy(p) }"
+    values = np.array([1.001, np.finfo(np.float32).max], np.float32)
+    backend = VariedBackend(Policy(varied=True), Member(1))
+    copied = np.asarray(backend.compile(parse(text)).run([values]))
+    np.testing.assert_array_equal(copied.astype(np.float32), [1, np.inf])
