@@ -97,7 +97,7 @@ def test_an_infinity_in_a_dot_of_complex_numbers_is_put_together_in_any_way() ->
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(1, 2, dims).astype(C64) for dims in ((1, 4), (4, 1)))
     a[0, 0], b[0, 0] = complex(0.5, np.inf), complex(-0.5, 0.5)
-    [parts, _] = (
+    [parts, *_] = (
         backend.compile(parse_module(dot)).run([a, b]) for backend in contractions(parse_module(dot))
     )
     assert np.isinf(parts[0, 0].real)
@@ -137,3 +137,21 @@ def test_a_question_whether_a_number_is_nan_is_answered_no_by_fast_math() -> Non
     none = np.zeros(4, np.bool_)
     assert _said(text, [x], none, FAST).verdict is Verdict.RANGE
     assert _said(text, [x], none).verdict is Verdict.WRONG
+
+
+def test_a_complex_product_of_three_real_ones_may_overflow_in_a_sum() -> None:
+    """As a TPU makes them: c(a + b) is infinite where a + b is."""
+    text = """ENTRY e {
+  x = c64[2,1] parameter(0)
+  y = c64[1,2] parameter(1)
+  ROOT d = c64[2,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+    arguments = [C64([[3e38 + 3e38j], [1]]), C64([[0.001, 0.25]])]
+    plain = np.matmul(*arguments)
+    assert np.isfinite(plain[0, 0])
+    infinite = plain.copy()
+    infinite[0, 0] = complex(np.inf, np.inf)
+    infinite[0, 1] = complex(np.inf, np.inf)
+    assert _said(text, arguments, infinite).verdict is Verdict.RANGE
+    infinite[1, 0] = complex(np.inf, np.inf)
+    assert _said(text, arguments, infinite).verdict is Verdict.WRONG
