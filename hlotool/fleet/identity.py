@@ -203,18 +203,21 @@ def _about(task: Task) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=64)
 def _context_of(options: ReplayOptions) -> str:
     """What decides about all tasks with the same options."""
+    backends = tuple(sorted({name.partition(":")[0] for name in options.backends}))
+    return digest(_options_key(options), made_with(backends))
+
+
+@lru_cache(maxsize=64)
+def _options_key(options: ReplayOptions) -> str:
     deciding = options
     if isinstance(options, RunOptions):
         # Which modules, and how many at a time, is not what becomes of one.
         deciding = msgspec.structs.replace(options, only=None, jobs=0, shard=None, sample=0, max_failures=0)
-    backends = tuple(sorted({name.partition(":")[0] for name in options.backends}))
-    return digest(encoded(deciding, msgspec.json.encode), made_with(backends))
+    return digest(encoded(deciding, msgspec.json.encode))
 
 
-@lru_cache(maxsize=8)
 def made_with(backends: tuple[str, ...] = (), aside: frozenset[str] = frozenset()) -> str:
     """A key of all that computes: hlotool itself, Python, packages, processor, environment.
 
@@ -222,9 +225,14 @@ def made_with(backends: tuple[str, ...] = (), aside: frozenset[str] = frozenset(
         backends: whose packages count, too.
         aside: variables of the environment that do not count.
     """
-    packages = [name for backend in ("", *backends) for name in _PACKAGES.get(backend, ())]
+    # Asked each time: a process may change its environment between two commands.
     counting = (item for item in os.environ.items() if item[0].startswith(_VARIABLES))
-    variables = sorted((name, value) for name, value in counting if name not in aside)
+    return _made_with(backends, tuple(sorted(item for item in counting if item[0] not in aside)))
+
+
+@lru_cache(maxsize=8)
+def _made_with(backends: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> str:
+    packages = [name for backend in ("", *backends) for name in _PACKAGES.get(backend, ())]
     return digest(
         __version__,
         own_code(),

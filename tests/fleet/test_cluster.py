@@ -34,7 +34,6 @@ from hlotool.fleet import batch, clusters, identity
 from hlotool.fleet import cluster as cluster_module
 from hlotool.fleet.cluster import Cluster
 from hlotool.fleet.clusters import ClusterSpec, cluster_spec
-from hlotool.fleet.identity import made_with
 from hlotool.fleet.on_worker import machine_here
 from hlotool.fleet.shipping import Seen
 from hlotool.workers.executor import Done, Limits, Started
@@ -186,12 +185,9 @@ def test_what_dask_chooses_for_workers_is_no_difference(monkeypatch: pytest.Monk
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     mine = machine_here()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as Dask's configuration has it
-    made_with.cache_clear()
     assert machine_here() == mine
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    made_with.cache_clear()
     assert machine_here() != mine
-    made_with.cache_clear()
 
 
 def test_check_and_bisect(local: Any, dump: Path) -> None:

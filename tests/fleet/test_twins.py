@@ -134,3 +134,13 @@ def test_a_later_run_remembers(hosts: Path, tmp_path: Path, monkeypatch: pytest.
     believed = hlotool.replay(str(hosts), course=heard, **options)
     assert heard.started_count == len(MODULES)
     assert [row.verdict for row in believed.rows] == [row.verdict for row in again.rows]
+
+
+def test_a_changed_environment_makes_another_identity(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in one process, in which keys are remembered."""
+    [task, *_] = find_tasks([str(hosts)], RunOptions(), [])
+    before = identity_of(task).shared
+    with monkeypatch.context() as changed:
+        changed.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+        assert identity_of(task).shared != before
+    assert identity_of(task).shared == before
