@@ -25,7 +25,7 @@ def sort_total_order(text: Text) -> Edits:
         if p.computation in inside and "type=TOTALORDER" in p.line.attributes:
             yield (
                 f"{p.line.name} without total order",
-                text.changed(p, attributes=p.line.attributes.replace(", type=TOTALORDER", "")),
+                text.reworded(p, ", type=TOTALORDER", ""),
             )
 
 
@@ -42,11 +42,8 @@ def sort_axis(text: Text) -> Edits:
                         old = p.line.attribute(key)
                         yield (
                             f"{p.line.name} {p.line.opcode} along {other}",
-                            text.changed(
-                                p,
-                                attributes=p.line.attributes.replace(
-                                    f"{key}={old}", f"{key}={old.replace(str(axes[0]), str(other))}"
-                                ),
+                            text.reworded(
+                                p, f"{key}={old}", f"{key}={old.replace(str(axes[0]), str(other))}"
                             ),
                         )
 
@@ -64,12 +61,7 @@ def axis_equal(text: Text) -> Edits:
             if other != axes[0] and kept == [d for k, d in enumerate(a.line.dims) if k != axes[0]]:
                 yield (
                     f"{p.line.name} reduces {other}",
-                    text.changed(
-                        p,
-                        attributes=p.line.attributes.replace(
-                            f"dimensions={{{axes[0]}}}", f"dimensions={{{other}}}"
-                        ),
-                    ),
+                    text.reworded(p, f"dimensions={{{axes[0]}}}", f"dimensions={{{other}}}"),
                 )
     for p in text.of("broadcast"):
         a = text.operand(p, 0)
@@ -79,12 +71,7 @@ def axis_equal(text: Text) -> Edits:
                 if other != axes[0] and size == p.line.dims[axes[0]]:
                     yield (
                         f"{p.line.name} along {other}",
-                        text.changed(
-                            p,
-                            attributes=p.line.attributes.replace(
-                                f"dimensions={{{axes[0]}}}", f"dimensions={{{other}}}"
-                            ),
-                        ),
+                        text.reworded(p, f"dimensions={{{axes[0]}}}", f"dimensions={{{other}}}"),
                     )
 
 
@@ -104,12 +91,7 @@ def operand_transposed(text: Text) -> Edits:
             ):
                 yield (
                     f"{p.line.name}: {side} transposed",
-                    text.changed(
-                        p,
-                        attributes=p.line.attributes.replace(
-                            f"{key}={{{axes[0]}}}", f"{key}={{{1 - axes[0]}}}"
-                        ),
-                    ),
+                    text.reworded(p, f"{key}={{{axes[0]}}}", f"{key}={{{1 - axes[0]}}}"),
                 )
     for p in text.of("transpose"):
         a = text.operand(p, 0)
@@ -117,12 +99,10 @@ def operand_transposed(text: Text) -> Edits:
         if a is not None and a.line.dims == p.line.dims and axes != sorted(axes):
             yield (
                 f"{p.line.name} does nothing",
-                text.changed(
+                text.reworded(
                     p,
-                    attributes=p.line.attributes.replace(
-                        f"dimensions={p.line.attribute('dimensions')}",
-                        "dimensions={" + ",".join(map(str, sorted(axes))) + "}",
-                    ),
+                    f"dimensions={p.line.attribute('dimensions')}",
+                    "dimensions={" + ",".join(map(str, sorted(axes))) + "}",
                 ),
             )
 

@@ -60,7 +60,7 @@ def devices_groups(text: Text) -> Edits:
         if "replica_groups={{0,1,2,3}}" in p.line.attributes and p.line.opcode == "all-reduce":
             yield (
                 f"{p.line.name} in two groups",
-                text.changed(p, attributes=p.line.attributes.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")),
+                text.reworded(p, "{{0,1,2,3}}", "{{0,1},{2,3}}"),
             )
         for old, new in (
             ("{{0,1},{2,3}}", "{{0,2},{1,3}}"),
@@ -71,18 +71,13 @@ def devices_groups(text: Text) -> Edits:
             if f"replica_groups={old}" in p.line.attributes:
                 yield (
                     f"{p.line.name} in groups {new}",
-                    text.changed(
-                        p,
-                        attributes=p.line.attributes.replace(
-                            f"replica_groups={old}", f"replica_groups={new}"
-                        ),
-                    ),
+                    text.reworded(p, f"replica_groups={old}", f"replica_groups={new}"),
                 )
         if match := re.search(r"source_target_pairs=\{\{(\d),(\d)\},\{(\d),(\d)\}", p.line.attributes):
             new = f"source_target_pairs={{{{{match[1]},{match[4]}}},{{{match[3]},{match[2]}}}"
             yield (
                 f"{p.line.name}: two targets swapped",
-                text.changed(p, attributes=p.line.attributes.replace(match[0], new)),
+                text.reworded(p, match[0], new),
             )
 
 
@@ -93,7 +88,7 @@ def devices_order(text: Text) -> Edits:
         if "replica_groups={{0,1,2,3}}" in p.line.attributes:
             yield (
                 f"{p.line.name}: devices 1, 0, 2, 3",
-                text.changed(p, attributes=p.line.attributes.replace("{{0,1,2,3}}", "{{1,0,2,3}}")),
+                text.reworded(p, "{{0,1,2,3}}", "{{1,0,2,3}}"),
             )
 
 

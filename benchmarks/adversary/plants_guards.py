@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from benchmarks.adversary.plants import kind
@@ -149,18 +149,19 @@ def infinity_capped(text: Text) -> Edits:
 _STRICT = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 
 
+def _ties_turned(text: Text, compares: Iterable[Place]) -> Edits:
+    for p in compares:
+        direction = p.line.attribute("direction")
+        if other := _STRICT.get(direction):
+            made = text.reworded(p, f"direction={direction}", f"direction={other}")
+            yield f"{p.line.name} {other} in place of {direction}", made
+
+
 @kind("V6", exact=True)
 def strictness(text: Text) -> Edits:
     """A comparison takes a tie the other way."""
     loops = {p.at for p in _loop_compares(text)}
-    for p in text.of("compare"):
-        direction = p.line.attribute("direction")
-        if direction in _STRICT and p.at not in loops:
-            other = p.line.attributes.replace(f"direction={direction}", f"direction={_STRICT[direction]}")
-            yield (
-                f"{p.line.name} {_STRICT[direction]} in place of {direction}",
-                text.changed(p, attributes=other),
-            )
+    yield from _ties_turned(text, [p for p in text.of("compare") if p.at not in loops])
 
 
 @kind("V7")
@@ -209,14 +210,7 @@ def extremum_by_select(text: Text) -> Edits:
 @kind("V5", exact=True)
 def loop_strictness(text: Text) -> Edits:
     """A loop runs once more, or once less."""
-    for p in _loop_compares(text):
-        direction = p.line.attribute("direction")
-        if direction in _STRICT:
-            other = p.line.attributes.replace(f"direction={direction}", f"direction={_STRICT[direction]}")
-            yield (
-                f"{p.line.name} {_STRICT[direction]} in place of {direction}",
-                text.changed(p, attributes=other),
-            )
+    yield from _ties_turned(text, _loop_compares(text))
 
 
 def _counter_sides(text: Text) -> Iterator[tuple[Place, int, Place]]:
@@ -276,7 +270,7 @@ def trip_count_wrong(text: Text) -> Edits:
             wrong = match[0].replace(f'"{match[1]}"', f'"{int(match[1]) + 1}"')
             yield (
                 f"{p.line.name} known_trip_count {int(match[1]) + 1}",
-                text.changed(p, attributes=p.line.attributes.replace(match[0], wrong)),
+                text.reworded(p, match[0], wrong),
             )
 
 

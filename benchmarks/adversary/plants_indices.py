@@ -149,7 +149,7 @@ def stable_dropped(text: Text) -> Edits:
         if "is_stable=true" in p.line.attributes and len(p.line.operands) > 1:
             yield (
                 f"{p.line.name} not stable",
-                text.changed(p, attributes=p.line.attributes.replace(", is_stable=true", "")),
+                text.reworded(p, ", is_stable=true", ""),
             )
 
 

@@ -76,7 +76,7 @@ def branches_swapped(text: Text) -> Edits:
             old, new = ", ".join(names), ", ".join([*names[:-2], names[-1], names[-2]])
             yield (
                 f"{p.line.name}: last two branches",
-                text.changed(p, attributes=p.line.attributes.replace(old, new)),
+                text.reworded(p, old, new),
             )
 
 
@@ -107,7 +107,7 @@ def triangle(text: Text) -> Edits:
             ("unit_diagonal=false", "unit_diagonal=true"),
         ):
             if old in p.line.attributes:
-                yield f"{p.line.name} {new}", text.changed(p, attributes=p.line.attributes.replace(old, new))
+                yield f"{p.line.name} {new}", text.reworded(p, old, new)
 
 
 @kind(exact=True)

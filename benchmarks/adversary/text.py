@@ -158,6 +158,10 @@ class Text:
         """An instruction with other fields."""
         return self.replaced(place, replace(place.line, **fields))  # type: ignore[arg-type]
 
+    def reworded(self, place: Place, old: str, new: str) -> str:
+        """An instruction in whose attributes `new` stands in place of `old`."""
+        return self.changed(place, attributes=place.line.attributes.replace(old, new))
+
     def wrapped(self, place: Place, *steps: Step) -> str:
         """An instruction whose value goes through further ones.
 

@@ -48,8 +48,12 @@ class Executions:
         self.judgement = judgement
         asked = precisions(judgement.reference.module)
         keeps = KEEPS if freedoms.excess_precision else (0.0,)
-        drawn: dict[str, Any] = {"clock": clock, "asked": asked, "keeps": keeps}
-        drawn["f64_unit"] = freedoms.f64_unit
+        drawn: dict[str, Any] = {
+            "clock": clock,
+            "asked": asked,
+            "keeps": keeps,
+            "f64_unit": freedoms.f64_unit,
+        }
         unit = freedoms.product.unit
         self.reference = Ensemble(judgement.reference, seed, product_unit=unit, **drawn)
         self.louder = Ensemble(judgement.reference, seed + 1, loudness, product_unit=unit, **drawn)
