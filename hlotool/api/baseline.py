@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hlotool.api.results import Result
 from hlotool.errors import UsageError
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
     from hlotool.report.baseline_records import BaselineRecord, KnownRecord
@@ -48,7 +50,7 @@ class Known:
         return compared_with(record, self.baseline, self.file)
 
 
-def known_before(baseline: str | os.PathLike[str] | None) -> Known | None:
+def known_before(baseline: str | None) -> Known | None:
     """What a baseline knows, read before anything runs; None for none.
 
     Raises:
@@ -57,22 +59,36 @@ def known_before(baseline: str | os.PathLike[str] | None) -> Known | None:
     if baseline is None:
         return None
     from hlotool.report.baseline import read_baseline
-    from hlotool.stores.masks import taken_in
 
-    path = taken_in(os.fspath(baseline))
-    return Known(read_baseline(path), path)
+    return Known(read_baseline(baseline), baseline)
 
 
-def update_baseline(
-    file: str | os.PathLike[str], records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-) -> BaselineResult:
+class BaselineArguments(Arguments):
+    """What `update_baseline` takes, and `hlotool baseline update`."""
+
+    action: str = option(only="typed", kw_only=False, choices=("update",), help="the only one")
+    file: As[str | os.PathLike[str], str] = option(
+        kw_only=False,
+        metavar="FILE",
+        convert=parsers.path_text,
+        help="the baseline",
+        doc="the baseline, or its URL; it need not be there yet",
+    )
+    records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        kw_only=False,
+        nargs="+",
+        metavar="RECORD",
+        convert=parsers.paths_text,
+        help="what a command printed with --json",
+        doc="files, or URLs of such, of what commands printed with `--json`",
+    )
+
+
+@takes(BaselineArguments)
+def update_baseline(asked: BaselineArguments) -> BaselineResult:
     """Write what is known from now on, as `hlotool baseline update` does.
 
     What the file knows of modules that the records did not look at stays known.
-
-    Args:
-        file: the baseline, or its URL; it need not be there yet.
-        records: files, or URLs of such, of what commands printed with `--json`.
 
     Raises:
         UsageError: a file cannot be read or written, or is no record with findings.
@@ -83,15 +99,12 @@ def update_baseline(
     from hlotool.findings.files import write_file
     from hlotool.report.baseline import read_baseline, read_record, updated
     from hlotool.report.outcomes import has_outcomes
-    from hlotool.stores.masks import taken_in
     from hlotool.stores.paths import exists
     from hlotool.stores.writing import refuse_web
     from hlotool.workers.plain import encoded
 
-    path = taken_in(os.fspath(file))
+    path, names = asked.file, asked.records
     refuse_web(path)
-    several = [records] if isinstance(records, str | os.PathLike) else records
-    names = [taken_in(os.fspath(record)) for record in several]
     old = read_baseline(path) if exists(path) else None
     known = [read_record(name) for name in names]
     for record, name in zip(known, names):

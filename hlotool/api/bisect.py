@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.api.baseline import known_before
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.options import options_from
+from hlotool.api.course import Accompanied, Ending, ending
+from hlotool.api.options import options_of
 from hlotool.api.results import FindingsResult
-from hlotool.api.spool import Program, Values, paths_of
 from hlotool.errors import UsageError
+from hlotool.options.declared import Arguments, option, takes
+from hlotool.options.replaying import ClusterExecution
+from hlotool.options.shared import (
+    Baseline,
+    Exact,
+    InputsAndOutputs,
+    Only,
+    Paths,
+    Repetitions,
+    Repro,
+    Resume,
+    Scale,
+    Tolerances,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -74,139 +87,87 @@ class BisectResult(FindingsResult["CulpritRecord"]):
         return f"<BisectResult: {', '.join(f'{count} {what}' for count, what in counts)}>"
 
 
-def bisect(
-    paths: Program | Sequence[Program],
-    *,
-    only: str | None = None,
-    every_stage: bool = False,
-    every_module: bool = False,
-    reference: str = "numpy",
-    backend: str | None = None,
-    exact: bool = False,
-    elided: str = "refuse",
-    opaque: bool = False,
-    replicas: int = 0,
-    partitions: int = 0,
-    scale: str = "auto",
-    repeats: int = 3,
-    confidence: float = 0.99,
-    inputs: Values | None = None,
-    outputs: Values | None = None,
-    seed: int = 0,
-    input_range: tuple[float, float] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    baseline: str | os.PathLike[str] | None = None,
-    repro: str | os.PathLike[str] | None = None,
-    try_on: str | None = None,
-    timeout: float = 300.0,
-    jobs: int = 0,
-    cluster: str | None = None,
-    memory_limit: int | str | None = None,
-    resume: bool = True,
-    course: Course = QUIET,
-) -> BisectResult:
-    """Find what made the programs of a dump wrong: the module, the pass, the instructions.
+class _Every(Arguments):
+    every_stage: bool = option(
+        default=False,
+        kind="switch",
+        help="judge all stages: finds repaired faults",
+        doc="judge all stages: finds faults that a later pass repaired",
+    )
+    every_module: bool = option(
+        default=False, kind="switch", help="search all modules, not one for each kind of failure"
+    )
+    reference: str = option(default="numpy", metavar="NAME", help="backend that runs it [numpy]")
+    backend: str | None = option(
+        default=None,
+        metavar="NAME",
+        help="compile here, such as with xla, and dump its passes",
+        doc="compiles the programs here and dumps their passes, such as `xla`",
+    )
 
-    Args:
-        paths: a dump with the program after every pass (`--xla_dump_hlo_pass_re=.*`), a file, an archive, a
-            module, or several of these.
-        only: regular expression of the modules' names.
-        every_stage: judge all stages: finds faults that a later pass repaired.
-        every_module: search all modules, not one for each kind of failure.
-        reference: backend that runs the stages.
-        backend: compiles the programs here and dumps their passes, such as `xla`.
-        exact: other functions of real numbers are wrong, however close their values are.
-        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
-        opaque: private kernels get stand-ins, the same everywhere.
-        replicas: of programs that do not say.
-        partitions: likewise.
-        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
-            (`4096=7,512=3`), or the memory to fit (`8G`).
-        repeats: runs of what is compiled here.
-        confidence: about failures that come and go.
-        inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or
-            generated ones when None.
-        outputs: what the program really returned, likewise.
-        seed: of generated inputs.
-        input_range: lowest and highest value of generated inputs.
-        rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
-        atol: absolute tolerance.
-        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
-        repro: folder for bundles that fail on any machine; None writes none.
-        try_on: compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,
-            and `xla` where bundles are written.
-        timeout: seconds per comparison.
-        jobs: processes; 0 for as many as suit the machine.
-        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
-            `k8s:n_workers=N,…`.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        resume: go on where the same call was interrupted.
-        course: is told how it goes on.
+
+class _Searched(Only, _Every, Exact, Unknown, Scale, Baseline, Repetitions, group="what to search"):
+    repeats: int = option(default=3, help="runs of what is compiled here [3]")
+
+
+class _Bundles(Repro, group="repro bundles"):
+    try_on: str | None = option(
+        default=None,
+        metavar="NAME",
+        help="compiler on which they are tried and made small [xla, or --backend]; none: do not",
+        doc="compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,"
+        " and `xla` where bundles are written",
+    )
+
+
+class BisectArguments(
+    Paths, _Searched, InputsAndOutputs, Tolerances, _Bundles, ClusterExecution, Resume, Accompanied
+):
+    """What `bisect` takes, and `hlotool bisect`."""
+
+
+@takes(BisectArguments)
+def bisect(asked: BisectArguments) -> BisectResult:
+    """Find what made the programs of a dump wrong: the module, the pass, the instructions.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing.
         UsageError: no such backend, no module matches, an impossible argument.
     """
-    given = dict(locals())
     start = time.perf_counter()
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
     from hlotool.stores.writing import refuse_url
 
-    folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
-    options = options_from(given, backend=backend or reference)
-    known = known_before(baseline)
-    where = paths_of(paths)
-    search = _Search(where, options, backend or "", repeats, confidence, try_on or "", cluster, course)
-    journal = journal_of("bisect", command_key(search.paths, options))
-    if not resume:
+    folder = None if asked.repro is None else Path(refuse_url("--repro", asked.repro))
+    options = options_of(asked, backend=asked.backend or asked.reference)
+    known = known_before(asked.baseline)
+    journal = journal_of("bisect", command_key(asked.paths, options))
+    if not asked.resume:
         _forget(journal)
     findings = Findings()
     notes: list[str] = []
-    with ending(course) as end:
-        search.run(journal, findings, notes, every_stage, every_module, is_bundled=repro is not None)
-    record = _record(search.paths, options, findings, notes, folder, end, start)
+    with ending(asked.course) as end:
+        _Search(asked, options).run(journal, findings, notes)
+    record = _record(asked.paths, options, findings, notes, folder, end, start)
     if end.interrupted:
         journal.close()
     else:
-        course.forget(lambda: _forget(journal))
+        asked.course.forget(lambda: _forget(journal))
     return BisectResult(known.judge(record) if known else record)
 
 
 class _Search:
     """The arguments of `bisect`, and the search itself."""
 
-    def __init__(
-        self,
-        paths: list[str],
-        options: RunOptions,
-        backend: str,
-        repeats: int,
-        confidence: float,
-        try_on: str,
-        cluster: str | None,
-        course: Course,
-    ) -> None:
-        self.paths = paths
+    def __init__(self, asked: BisectArguments, options: RunOptions) -> None:
+        self._asked = asked
         self._options = options
-        self._backend = backend
-        self._repeats = repeats
-        self._confidence = confidence
-        self._try_on = try_on
-        self._cluster = cluster
-        self._course = course
+        self._backend = asked.backend or ""
+        self._try_on = asked.try_on or ""
 
-    def run(
-        self,
-        journal: Journal,
-        findings: Findings,
-        notes: list[str],
-        every_stage: bool,
-        every_module: bool,
-        is_bundled: bool,
-    ) -> None:
+    def run(self, journal: Journal, findings: Findings, notes: list[str]) -> None:
         """Search; `findings` and `notes` get what is found, as it is found."""
         from hlotool.backends.registry import get_backend
         from hlotool.check.in_place import unsafe_updates
@@ -221,24 +182,25 @@ class _Search:
 
         for name in {self._backend, self._try_on} - {"", NOBODY}:
             get_backend(name)
-        options = self._options
+        options, asked = self._options, self._asked
+        every = asked.every_stage, asked.every_module
         limits = Limits(options.workers, options.timeout, options.memory_limit)
-        steps = Steps(journal, self._course.searching())
-        with executor_of(self._cluster, limits, PRELOAD, options.reference) as pool:
+        steps = Steps(journal, asked.course.searching())
+        with executor_of(asked.cluster, limits, PRELOAD, options.reference) as pool:
             pool.start()
             oracle = StageOracle(pool, steps)
             tasks = find_tasks(
-                self.paths, options, notes, lambda *path: findings.pass_over(unusable_row(*path))
+                asked.paths, options, notes, lambda *path: findings.pass_over(unusable_row(*path))
             )
             try:
                 if self._backend:
                     dumps = journal.path.with_suffix(".dumps")
-                    compiler = Compiler(self._backend, dumps, oracle, self._repeats)
-                    compiler.bisect(tasks, findings, every_stage, every_module)
+                    compiler = Compiler(self._backend, dumps, oracle, asked.repeats)
+                    compiler.bisect(tasks, findings, *every)
                 else:
-                    bisect_directory(tasks, oracle, findings, every_stage, every_module)
+                    bisect_directory(tasks, oracle, findings, *every)
                 notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
-                if self._backend or is_bundled:
+                if self._backend or asked.repro is not None:
                     self._try(tasks, findings, steps)
             finally:
                 findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
@@ -254,7 +216,7 @@ class _Search:
             not_tried(findings.culprits, "--try-on none")
             return
         backend = self._try_on or self._backend or "xla"
-        try_culprits(findings.culprits, tasks, backend, self._options, steps, self._confidence)
+        try_culprits(findings.culprits, tasks, backend, self._options, steps, self._asked.confidence)
 
 
 def _record(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from hlotool.api.given import checked
-from hlotool.api.numbers import byte_size
 from hlotool.api.results import Result
-from hlotool.errors import UsageError
+from hlotool.options import numbers
+from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
     from hlotool.report.cache_records import CacheRecord
@@ -30,15 +29,30 @@ class CacheResult(Result["CacheRecord"]):
         return self.record.entries
 
 
-def cache(
-    action: Literal["info", "prune", "clear"] = "info", *, size: int | str | None = None
-) -> CacheResult:
-    """Look at the verdicts that `replay` keeps for later calls, or remove some.
+class CacheArguments(Arguments):
+    """What `cache` takes, and `hlotool cache`."""
 
-    Args:
-        action: `info` only looks; `prune` removes those that were not used for the longest time, until the
-            others take no more than `size`; `clear` removes all, and what is known of the files of dumps.
-        size: bytes, or text such as `100M`; None for as much as a run leaves.
+    action: Literal["info", "prune", "clear"] = option(
+        default="info",
+        kw_only=False,
+        choices=("info", "prune", "clear"),
+        help="count, remove what is old, or all",
+        doc="`info` only looks; `prune` removes those that were not used for the longest time, until the"
+        " others take no more than `size`; `clear` removes all, and what is known of the files of dumps",
+    )
+    size: As[int | str | None, int | None] = option(
+        default=None,
+        parse=numbers.byte_size,
+        grave=True,
+        metavar="SIZE",
+        help="what may stay, as 100M [as much as a run leaves]",
+        doc="bytes, or text such as `100M`; None for as much as a run leaves",
+    )
+
+
+@takes(CacheArguments)
+def cache(asked: CacheArguments) -> CacheResult:
+    """Look at the verdicts that `replay` keeps for later calls, or remove some.
 
     Raises:
         UsageError: no such action, or an impossible size.
@@ -46,11 +60,7 @@ def cache(
     from hlotool.cache.store import LIMIT, Contents, index_store, verdict_store
     from hlotool.report.cache_records import CacheRecord
 
-    if action not in ("info", "prune", "clear"):
-        raise UsageError(f"no action {action!r}: info, prune or clear")
-    checked({"size": size})
-    given = byte_size(size) if isinstance(size, str) else size
-    limit = LIMIT if given is None else given
+    action, limit = asked.action, LIMIT if asked.size is None else asked.size
     store = verdict_store()
     removed = Contents()
     if action == "prune":

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from hlotool.api.course import Ending
 from hlotool.api.options import options_from
 from hlotool.api.replay import Replayed, ReplayResult, record_of, replay_on
-from hlotool.api.spool import values_path
 from hlotool.cache.passing import brief_folder
 from hlotool.errors import Unsupported
+from hlotool.options.spool import values_path
 from hlotool.replay.records import REALITY
 
 if TYPE_CHECKING:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.api.baseline import known_before
-from hlotool.api.given import checked, several
 from hlotool.api.results import FindingsResult, Result
-from hlotool.api.spool import Program, paths_of
+from hlotool.check.gpus import GPUS
 from hlotool.errors import ExitCode, UsageError
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.shared import Baseline, Cluster, Paths, Stages, Workers
+from hlotool.options.spool import Program, paths_of
 
 if TYPE_CHECKING:
     from hlotool.check.config import Ignore
@@ -60,50 +63,114 @@ class Rules(Result["RuleRecord"]):
         return self.record.rules
 
 
-def check(
-    paths: Program | Sequence[Program],
-    *,
-    only: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    stages: Sequence[str] = (),
-    ignore: Sequence[Ignore | Mapping[str, str]] = (),
-    gpu: str | None = None,
-    show: str = "note",
-    fail_on: str = "warning",
-    baseline: str | os.PathLike[str] | None = None,
-    timeout: float = 300.0,
-    jobs: int = 0,
-    cluster: str | None = None,
-) -> CheckResult:
+def _rules(text: str) -> tuple[str, ...]:
+    """Ids of rules that there are."""
+    from hlotool.check.config import choose_rules
+
+    names = parsers.words(text)
+    try:
+        choose_rules(names, ())
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return names
+
+
+class _Rules(Arguments):
+    only: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        parse=_rules,
+        convert=parsers.several,
+        metavar="RULE,...",
+        help="these rules only",
+        doc="ids of rules; all of them when empty",
+    )
+    skip: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        parse=_rules,
+        convert=parsers.several,
+        metavar="RULE,...",
+        help="all rules but these",
+        doc="ids of rules that are left out",
+    )
+
+
+class _Checked(_Rules, Stages, group="what to check"):
+    list_rules: bool = option(
+        default=False, only="typed", kind="switch", once=True, help="list the rules and what they find"
+    )
+    gpu: str | None = option(
+        default=None, choices=sorted(GPUS), help="whose shared memory fusions must do with"
+    )
+    explain_fusion: list[str] | None = option(
+        default=None,
+        only="typed",
+        once=True,
+        nargs=2,
+        metavar=("A", "B"),
+        help="may A be fused into B, and why not: names of instructions",
+    )
+    ignore: Sequence[Ignore | Mapping[str, str]] = option(
+        default=(),
+        only="called",
+        doc="findings that are accepted: each a `rule` with a `reason`, and where that is, the regular"
+        " expressions `module` and `instruction`",
+    )
+
+
+class _Severities(Arguments):
+    show: str = option(
+        default="note",
+        choices=SEVERITIES,
+        help="least severity shown [note]",
+        doc="least severity of findings in the result: `error`, `warning` or `note`",
+    )
+    fail_on: str = option(
+        default="warning",
+        choices=SEVERITIES,
+        help="exit 1 from here [warning]",
+        doc="least severity for which `exit_code` is 1",
+    )
+
+
+class _Result(_Severities, Baseline, group="result"):
+    pass
+
+
+class _Mended(Arguments, group="mending"):
+    fix: str | None = option(
+        default=None,
+        only="typed",
+        once=True,
+        choices=FIXES,
+        help="write the module with its offload-output errors (E1200) mended",
+    )
+    output: str | None = option(
+        default=None,
+        only="typed",
+        once=True,
+        flags=("-o", "--output"),
+        metavar="FILE",
+        help="where the mended module goes [stdout]",
+    )
+
+
+class CheckArguments(Paths, _Checked, _Result, _Mended, Workers, Cluster):
+    """What `check` takes, and `hlotool check`."""
+
+    paths: As[Program | Sequence[Program], list[str]] = option(kw_only=False, nargs="*")
+
+
+@takes(CheckArguments)
+def check(asked: CheckArguments) -> CheckResult:
     """Find what is wrong in programs without running them.
 
     The rules of HLO, the legality of fusions and of host offloading, and what is legal but probably not
     meant.
 
-    Args:
-        paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
-        only: ids of rules; all of them when empty.
-        skip: ids of rules that are left out.
-        stages: shell patterns of stage names; the first and the last of each module when empty.
-        ignore: findings that are accepted: each a `rule` with a `reason`, and where that is, the regular
-            expressions `module` and `instruction`.
-        gpu: whose shared memory fusions must do with.
-        show: least severity of findings in the result: `error`, `warning` or `note`.
-        fail_on: least severity for which `exit_code` is 1.
-        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
-        timeout: seconds per module.
-        jobs: processes; 0 for as many as suit the machine.
-        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
-            `k8s:n_workers=N,…`.
-
     Raises:
         DumpError: a path cannot be read.
         UsageError: no such rule, no such severity, an impossible argument.
     """
-    checked({"timeout": timeout, "jobs": jobs})
-    for name, severity in (("show", show), ("fail_on", fail_on)):
-        if severity not in SEVERITIES:
-            raise UsageError(f"{name}={severity!r}: it is one of {', '.join(SEVERITIES)}")
     from hlotool.check.config import accepted, choose_rules, ignored
     from hlotool.check.findings import unreadable
     from hlotool.check.run import PRELOAD
@@ -113,20 +180,19 @@ def check(
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
 
-    known = known_before(baseline)
-    where = paths_of(paths)
-    if not where:
+    known = known_before(asked.baseline)
+    if not asked.paths:
         raise UsageError("nothing to check: give a dump directory or an HLO file")
-    accepting = ignored(ignore)
-    rules = choose_rules(several(only), several(skip))
-    with executor_of(cluster, Limits(worker_count(jobs), timeout), PRELOAD) as pool:
+    accepting = ignored(asked.ignore)
+    rules = choose_rules(asked.only, asked.skip)
+    with executor_of(asked.cluster, Limits(worker_count(asked.jobs), asked.timeout), PRELOAD) as pool:
         pool.start()
         failures: list[FailedFile] = []
-        dumps = open_usable(where, lambda *path: failures.append(unreadable(*path)))
-        report = check_dumps(dumps, pool, rules, several(stages), gpu)
+        dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
+        report = check_dumps(dumps, pool, rules, asked.stages, asked.gpu)
         report.failures += failures
     report.findings, report.ignored = accepted(report.findings, accepting)
-    record = _record(where, report, show, fail_on)
+    record = _record(asked.paths, report, asked.show, asked.fail_on)
     return CheckResult(known.judge(record) if known else record)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hlotool.api.given import checked
 from hlotool.api.programs import fitted_arguments
 from hlotool.api.results import Result
 from hlotool.errors import InputDataError
@@ -20,6 +19,9 @@ from hlotool.numerics.compare import compare_values
 from hlotool.numerics.dataflow import leaf_facts
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.tolerance import ChosenTolerance, chosen_by_user, derive
+from hlotool.options import numbers
+from hlotool.options.declared import option, takes
+from hlotool.options.shared import Tolerance
 from hlotool.values.flatten import unflatten
 
 if TYPE_CHECKING:
@@ -66,32 +68,32 @@ class CompareResult(Result["ResultDiffRecord"]):
         return f"<CompareResult: {self.verdict.value}: {self.reason}>"
 
 
-def compare(
-    expected: Sequence[Any],
-    actual: Sequence[Any],
-    *,
-    module: Module | None = None,
-    inputs: Sequence[Any] | None = None,
-    tested: Module | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    seed: int = 0,
-) -> CompareResult:
+class CompareArguments(Tolerance):
+    """What `compare` takes."""
+
+    expected: Sequence[Any] = option(kw_only=False, doc="arrays of the reference, as `run` returns them")
+    actual: Sequence[Any] = option(kw_only=False, doc="arrays to be judged")
+    module: Module | None = option(
+        default=None, doc="whose results they are: what each output is computed from decides about it"
+    )
+    inputs: Sequence[Any] | None = option(
+        default=None,
+        doc="that `expected` was computed from, as `run` takes them; none where there are no parameters",
+    )
+    tested: Module | None = option(
+        default=None,
+        doc="the program that gave `actual`, where that is another one, such as after a pass",
+    )
+    seed: int = option(default=0, parse=numbers.seed, doc="of the executions")
+
+
+@takes(CompareArguments)
+def compare(asked: CompareArguments) -> CompareResult:
     """Compare two results, array by array.
 
     Where the program and its inputs are known, it is executed again in other legal ways, and `actual` must
     not stand out from what these give: what is as far off as they are is `rounding`. Otherwise a tolerance
     decides, and what is outside of it is `wrong`.
-
-    Args:
-        expected: arrays of the reference, as `run` returns them.
-        actual: arrays to be judged.
-        module: whose results they are: what each output is computed from decides about it.
-        inputs: that `expected` was computed from, as `run` takes them; none where there are no parameters.
-        tested: the program that gave `actual`, where that is another one, such as after a pass.
-        rtol: relative to the larger magnitude; with `atol`, instead of any judgement.
-        atol: absolute; one of the two given, the other one is 0.
-        seed: of the executions.
 
     Returns:
         a verdict with its reason, and the same for each array with the numbers behind it.
@@ -108,13 +110,13 @@ def compare(
     >>> result.verdict, result.leaves[0].metrics.worst_absolute.index
     (<Verdict.WRONG: 'wrong'>, (1,))
     """
-    checked({"rtol": rtol, "atol": atol, "seed": seed})
-    chosen = chosen_by_user(rtol, atol)
+    chosen = chosen_by_user(asked.rtol, asked.atol)
+    expected, actual, module = asked.expected, asked.actual, asked.module
     found = _by_values(expected, actual, module, chosen)
-    arguments = _known_arguments(module, inputs)
+    arguments = _known_arguments(module, asked.inputs)
     is_settled = found.verdict in (Verdict.IDENTICAL, Verdict.STRUCTURAL)
     if module is not None and arguments is not None and not is_settled:
-        found = _judged(module, arguments, expected, actual, tested, chosen, seed)
+        found = _judged(module, arguments, expected, actual, asked.tested, chosen, asked.seed)
     return CompareResult(_record(found), found)
 
 

@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.given import checked, several
+from hlotool.api.course import Accompanied, Ending, ending
 from hlotool.api.results import FindingsResult
 from hlotool.errors import BackendFailed, BackendUnavailable, ExitCode, UsageError
+from hlotool.options import numbers, parsers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.replaying import Execution
+from hlotool.options.shared import Resume
 
 if TYPE_CHECKING:
     from hlotool.backends.registry import Description
@@ -37,61 +40,78 @@ class ConformanceResult(FindingsResult["CellRecord"]):
         return self.record.failures
 
 
-def conformance(
-    *,
-    backend: str = "xla",
-    only: str | Sequence[str] = (),
-    types: str | Sequence[str] = (),
-    cases: int = 30,
-    seed: int = 0,
-    out: str | os.PathLike[str] | None = None,
-    timeout: float = 300.0,
-    jobs: int = 0,
-    memory_limit: int | str | None = None,
-    resume: bool = True,
-    course: Course = QUIET,
-) -> ConformanceResult:
-    """Try every opcode on a backend: all cases of the specs, and random ones that the reference judges.
+class _Tried(Arguments, group="what is tried"):
+    backend: str = option(
+        default="xla",
+        flags=("--backend", "--test"),
+        metavar="BACKEND",
+        help="xla, xla:gpu, pjrt:/path/plugin.so, cuda-emu, … [xla]",
+        doc="what is tried, such as `xla`, `cuda-emu` or `pjrt:/path/plugin.so`",
+    )
+    only: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        parse=parsers.words,
+        convert=parsers.several,
+        metavar="OPCODE,...",
+        help="these opcodes [all]",
+        doc="opcodes; all when there is none",
+    )
+    types: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        parse=parsers.words,
+        convert=parsers.several,
+        metavar="TYPE,...",
+        help="element types [all]",
+        doc="element types; all when there is none",
+    )
+    cases: int = option(
+        default=30,
+        parse=numbers.executions,
+        metavar="N",
+        help="random cases for each opcode [30]",
+        doc="random cases for each opcode, on as many different element types as possible",
+    )
+    seed: int = option(default=0, parse=numbers.seed, help="of random cases [0]")
+    out: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        metavar="DIR",
+        help="write the smallest failure of each opcode and element type there",
+        doc="folder for the smallest failure of each opcode and element type: program and arguments",
+    )
 
-    Args:
-        backend: what is tried, such as `xla`, `cuda-emu` or `pjrt:/path/plugin.so`.
-        only: opcodes; all when there is none.
-        types: element types; all when there is none.
-        cases: random cases for each opcode, on as many different element types as possible.
-        seed: of these.
-        out: folder for the smallest failure of each opcode and element type: program and arguments.
-        timeout: seconds that the trials of an opcode may take.
-        jobs: processes; 0 for as many as suit the machine.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        resume: go on where the same call was interrupted.
-        course: is told how it goes on.
+
+class ConformanceArguments(_Tried, Execution, Resume, Accompanied):
+    """What `conformance` takes, and `hlotool conformance`."""
+
+    timeout: float = option(default=300.0, doc="seconds that the trials of an opcode may take")
+
+
+@takes(ConformanceArguments)
+def conformance(asked: ConformanceArguments) -> ConformanceResult:
+    """Try every opcode on a backend: all cases of the specs, and random ones that the reference judges.
 
     Raises:
         UsageError: no such backend, opcode or element type, an impossible argument.
         BackendUnavailable: something that the backend needs is missing here.
     """
     start = time.perf_counter()
-    # 0 is a number of cases, too.
-    limits = checked({"seed": seed, "timeout": timeout, "jobs": jobs, "memory_limit": memory_limit})
-    if cases:
-        checked({"cases": cases})
     from hlotool.conformance.suite import with_reasons
 
-    opcodes, kinds = _opcodes(several(only)), _types(several(types))
+    opcodes, kinds = _opcodes(asked.only), _types(asked.types)
     found: list[TrialRecord] = []
     notes: list[str] = []
     known: Description | None = None
     journal: Journal | None = None
-    with ending(course) as end:
-        known = _described(backend)
-        tasks = _tasks(backend, opcodes, kinds, cases, seed)
+    with ending(asked.course) as end:
+        known = _described(asked.backend)
+        tasks = _tasks(asked.backend, opcodes, kinds, asked.cases, asked.seed)
         journal = _journal(tasks)
-        _run(tasks, limits, journal, resume, course, found, notes)
+        _run(tasks, asked, journal, found, notes)
     if end.problem is None and not end.interrupted and journal is not None:
-        course.forget(journal.remove)
+        asked.course.forget(journal.remove)
     found = with_reasons(sorted(found, key=lambda trial: opcodes.index(trial.opcode)))
-    asked = (backend, list(several(only)), list(kinds), cases, seed)
-    record = _record(asked, known, found, _saved(found, out), end, notes, time.perf_counter() - start)
+    record = _record(asked, known, found, _saved(found, asked.out), end, notes, time.perf_counter() - start)
     return ConformanceResult(record)
 
 
@@ -158,10 +178,8 @@ def _journal(tasks: Sequence[SuiteTask]) -> Journal | None:
 
 def _run(
     tasks: Sequence[SuiteTask],
-    limits: dict[str, int],
+    asked: ConformanceArguments,
     journal: Journal | None,
-    resume: bool,
-    course: Course,
     found: list[TrialRecord],
     notes: list[str],
 ) -> None:
@@ -171,12 +189,13 @@ def _run(
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
-    jobs = min(worker_count(limits["jobs"]), len(tasks))
-    told = course.counting(len(tasks), "opcodes")
+    jobs = min(worker_count(asked.jobs), len(tasks))
+    told = asked.course.counting(len(tasks), "opcodes")
     executor: Executor
-    with Pool(Limits(jobs, limits["timeout"], limits["memory_limit"]), PRELOAD, tasks[0].backend) as executor:
-        course.working()
-        run_suite(tasks, executor, journal, resume, _teller(told, found))
+    limits = Limits(jobs, asked.timeout, asked.memory_limit)
+    with Pool(limits, PRELOAD, tasks[0].backend) as executor:
+        asked.course.working()
+        run_suite(tasks, executor, journal, asked.resume, _teller(told, found))
     notes += executor.notes
     if journal is not None and journal.problem:
         notes.append(journal.problem)
@@ -195,18 +214,18 @@ def _teller(
     return tell
 
 
-def _saved(found: Sequence[TrialRecord], out: str | os.PathLike[str] | None) -> dict[str, str]:
+def _saved(found: Sequence[TrialRecord], out: str | None) -> dict[str, str]:
     """The files that were written, by name of the trial."""
     from hlotool.conformance.saving import save_trial
     from hlotool.conformance.suite import smallest_failures
 
     if out is None:
         return {}
-    return {trial.name: save_trial(trial, os.fspath(out)) for trial in smallest_failures(found)}
+    return {trial.name: save_trial(trial, out) for trial in smallest_failures(found)}
 
 
 def _record(
-    asked: tuple[str, list[str], list[str], int, int],
+    asked: ConformanceArguments,
     known: Description | None,
     found: Sequence[TrialRecord],
     files: dict[str, str],
@@ -221,18 +240,17 @@ def _record(
     from hlotool.report.conformance_records import ConformanceRecord
     from hlotool.report.records import versions
 
-    backend, only, types, cases, seed = asked
     counts: dict[str, int] = dict(Counter(trial.status for trial in found))
     taken = sorted({name for trial in found for name in trial.freedoms})
     return ConformanceRecord(
         versions=versions(),
-        backend=backend,
+        backend=asked.backend,
         backend_version=known.version if known is not None else "",
         device=known.device if known is not None else "",
-        only=only,
-        types=types,
-        cases=cases,
-        seed=seed,
+        only=list(asked.only),
+        types=list(asked.types),
+        cases=asked.cases,
+        seed=asked.seed,
         counts=counts,
         cells=cells_of(found),
         failures=[trial for trial in found if trial.status in ("failed", "crashed")],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, HlotoolError
+from hlotool.options.declared import Arguments, option
 
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
@@ -60,6 +61,12 @@ class Course:
 
 #: Of calls that say nothing about it.
 QUIET = Course()
+
+
+class Accompanied(Arguments):
+    """Of functions whose calls take long."""
+
+    course: Course = option(default=QUIET, only="called", doc="is told how it goes on")
 
 
 @dataclass(slots=True)

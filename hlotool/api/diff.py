@@ -6,10 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked, several
 from hlotool.api.results import FindingsResult
-from hlotool.api.spool import Program, path_of
 from hlotool.errors import ExitCode, UsageError
+from hlotool.options import numbers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.shared import Stages, Tolerance
+from hlotool.options.spool import Program, path_of
 from hlotool.stores.urls import is_url
 
 if TYPE_CHECKING:
@@ -33,32 +35,48 @@ class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord"]):
         return self.exit_code is ExitCode.AGREE
 
 
-def diff(
-    left: Program,
-    right: Program,
-    *,
-    stages: Sequence[str] = (),
-    context: int = 3,
-    rtol: float | None = None,
-    atol: float | None = None,
-) -> DiffResult:
-    """What differs between two programs, two dumps or two sets of results.
+class _Pair(Arguments):
+    left: As[Program, str] = option(
+        kw_only=False,
+        metavar="A",
+        convert=path_of,
+        help="HLO file, dump, archive; or .npz, .npy, folder of them",
+        doc="a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them",
+    )
+    right: As[Program, str] = option(
+        kw_only=False, metavar="B", convert=path_of, help="the same kind of thing"
+    )
 
-    Args:
-        left: a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them.
-        right: the same kind of thing.
-        stages: of programs: shell patterns of stage names; the first and the last when empty.
-        context: of programs: equal instructions around differences.
-        rtol: of results: tolerance relative to the larger magnitude; without one it follows from the type.
-        atol: of results: absolute tolerance.
+
+class _Programs(Stages, group="programs"):
+    context: int = option(
+        default=3,
+        parse=numbers.distance,
+        flags=("-U", "--context"),
+        metavar="N",
+        help="equal lines around differences [3]",
+        doc="of programs: equal instructions around differences",
+    )
+
+
+class _Results(Tolerance, group="results", about="tolerance derived from the element type, unless"):
+    pass
+
+
+class DiffArguments(_Pair, _Programs, _Results):
+    """What `diff` takes, and `hlotool diff`."""
+
+
+@takes(DiffArguments)
+def diff(asked: DiffArguments) -> DiffResult:
+    """What differs between two programs, two dumps or two sets of results.
 
     Raises:
         DumpError: a path cannot be read.
         InputDataError: arrays cannot be read.
         UsageError: the two are not of one kind, or have nothing in common.
     """
-    checked({"context": context, "rtol": rtol, "atol": atol})
-    paths = path_of(left), path_of(right)
+    paths = asked.left, asked.right
     must_exist(paths)
     from hlotool.diff.results import are_results, results_here
 
@@ -67,8 +85,8 @@ def diff(
     if len(kinds) > 1:
         raise UsageError("one side holds arrays, the other one programs: they cannot be compared")
     if kinds == {True}:
-        return DiffResult(_with_exit_code(_results(*paths, rtol, atol)))
-    return DiffResult(_with_exit_code(_programs(*paths, several(stages), context)))
+        return DiffResult(_with_exit_code(_results(*paths, asked.rtol, asked.atol)))
+    return DiffResult(_with_exit_code(_programs(*paths, asked.stages, asked.context)))
 
 
 def must_exist(paths: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.results import Result
 from hlotool.errors import DumpError, ExitCode
+from hlotool.options.declared import Arguments, option, takes
 from hlotool.stores.masks import taken_in
 from hlotool.stores.paths import here
 from hlotool.stores.urls import is_url
@@ -29,12 +30,30 @@ class ExplainResult(Result["MatchRecord"]):
         return self.record.matches
 
 
-def explain(text: str | os.PathLike[str], *, dump: str | os.PathLike[str] | None = None) -> ExplainResult:
-    """Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
+class ExplainArguments(Arguments):
+    """What `explain` takes, and `hlotool explain`."""
 
-    Args:
-        text: a message, an error code such as `E1200`, or the path of a log.
-        dump: of the program that the messages are about: the instructions that they name are shown.
+    text: str | os.PathLike[str] = option(
+        kw_only=False,
+        nargs="*",
+        metavar="TEXT",
+        help="a message, an error code, a file, or - for stdin",
+        doc="a message, an error code such as `E1200`, or the path of a log",
+    )
+    dump: str | os.PathLike[str] | None = option(
+        default=None,
+        metavar="DIR",
+        help="dump of the program that the messages are about",
+        doc="of the program that the messages are about: the instructions that they name are shown",
+    )
+    list: bool = option(
+        default=False, only="typed", kind="switch", once=True, help="list all messages that are known"
+    )
+
+
+@takes(ExplainArguments)
+def explain(asked: ExplainArguments) -> ExplainResult:
+    """Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
 
     Raises:
         DumpError: the log or the dump cannot be read.
@@ -43,11 +62,11 @@ def explain(text: str | os.PathLike[str], *, dump: str | os.PathLike[str] | None
     from hlotool.explain.records import entry_record, explain_text
 
     opened = None
-    if dump is not None:
+    if asked.dump is not None:
         from hlotool.dump.directory import open_dump
 
-        opened = open_dump(dump)
-    said = _text(text)
+        opened = open_dump(asked.dump)
+    said = _text(asked.text)
     entry = find_entry(said)
     return _result([entry_record(entry)] if entry else explain_text(said, opened))
 

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.options import options_from
+from hlotool.api.course import Accompanied, Ending, ending
+from hlotool.api.options import options_of
 from hlotool.api.results import Result
-from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode, UsageError
+from hlotool.options import numbers, parsers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.replaying import ClusterExecution
+from hlotool.options.shared import Resume
+from hlotool.options.spool import Program, paths_of
 
 if TYPE_CHECKING:
     from hlotool.fuzz.campaign import Campaign, Listener, Plan
@@ -45,86 +49,112 @@ class FuzzResult(Result["FaultRecord"]):
         return f"<FuzzResult: {self.record.tally.drawn} programs, {self.record.distinct} distinct faults>"
 
 
-def fuzz(
-    paths: Program | Sequence[Program] = (),
-    *,
-    out: str | os.PathLike[str],
-    backend: str = "xla",
-    reference: str = "numpy",
-    minutes: float | None = None,
-    programs: int = 0,
-    seed: int = 0,
-    integers: bool = False,
-    devices: int = 1,
-    known: Sequence[str | os.PathLike[str]] = (),
-    committed: bool = True,
-    timeout: float = 60.0,
-    jobs: int = 0,
-    cluster: str | None = None,
-    memory_limit: int | str | None = None,
-    resume: bool = True,
-    course: Course = QUIET,
-) -> FuzzResult:
-    """Draw programs, compare a backend with the reference, and make a report of each distinct fault.
+class _Out(Arguments):
+    paths: As[Program | Sequence[Program], list[str]] = option(
+        default=(),
+        kw_only=False,
+        nargs="*",
+        metavar="PATH",
+        convert=paths_of,
+        help="programs that are changed, as well",
+        doc="real programs, which are changed beside the ones that are made up",
+    )
+    out: As[str | os.PathLike[str], str] = option(
+        convert=parsers.path_text,
+        metavar="DIR",
+        help="folder of the campaign",
+        doc="folder of the campaign; the same call goes on with it",
+    )
 
-    Args:
-        paths: real programs, which are changed beside the ones that are made up.
-        out: folder of the campaign; the same call goes on with it.
-        backend: in question.
-        reference: that gives the expected values.
-        minutes: the campaign may take, all calls together; half an hour when neither this nor `programs` is
-            given.
-        programs: to judge; 0 for as many as there is time for.
-        seed: of programs and inputs.
-        integers: only programs without floats, where every difference counts.
-        devices: that programs are for.
-        known: files of faults that are known, which are counted and not reported.
-        committed: those that hlotool comes with are known, too.
-        timeout: seconds per program.
-        jobs: processes; 0 for as many as suit the machine.
-        cluster: of Dask, which judges the programs instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
-            `k8s:n_workers=N,…`.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        resume: go on with the campaign in the folder; otherwise begin anew.
-        course: is told how it goes on.
+
+class _Compared(Arguments, group="what is compared"):
+    backend: str = option(default="xla", metavar="NAME", help="in question [xla]")
+    reference: str = option(default="numpy", metavar="NAME", help="gives expected values [numpy]")
+
+
+class _Drawn(Arguments, group="what is drawn"):
+    minutes: float | None = option(
+        default=None,
+        parse=numbers.minutes,
+        metavar="N",
+        help="all calls together [30, without --programs no limit]",
+        doc="the campaign may take, all calls together; half an hour when neither this nor `programs` is"
+        " given",
+    )
+    programs: int = option(
+        default=0,
+        parse=numbers.modules,
+        metavar="N",
+        help="programs [as many as there is time for]",
+        doc="to judge; 0 for as many as there is time for",
+    )
+    seed: int = option(default=0, parse=numbers.seed, help="of programs and inputs [0]")
+    integers: bool = option(
+        default=False,
+        kind="switch",
+        help="only programs without floats",
+        doc="only programs without floats, where every difference counts",
+    )
+    devices: int = option(default=1, parse=numbers.devices, metavar="N", help="that programs are for [1]")
+
+
+class _Known(Arguments, group="what is known"):
+    known: As[Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        default=(),
+        kind="list",
+        convert=parsers.paths_text,
+        metavar="FILE",
+        help="TOML of known faults, which are counted only",
+        doc="files of faults that are known, which are counted and not reported",
+    )
+    committed: bool = option(
+        default=True,
+        kind="off",
+        help="report also the known faults that hlotool comes with",
+        doc="those that hlotool comes with are known, too",
+    )
+
+
+class FuzzArguments(_Out, _Compared, _Drawn, _Known, ClusterExecution, Resume, Accompanied):
+    """What `fuzz` takes, and `hlotool fuzz`."""
+
+    timeout: float = option(default=60.0, doc="seconds per program")
+    resume: bool = option(default=True, doc="go on with the campaign in the folder; otherwise begin anew")
+
+
+@takes(FuzzArguments)
+def fuzz(asked: FuzzArguments) -> FuzzResult:
+    """Draw programs, compare a backend with the reference, and make a report of each distinct fault.
 
     Raises:
         DumpError: a path cannot be read, or holds no program.
         UsageError: no such backend, an impossible argument, or the folder holds another campaign.
         BackendUnavailable: the backend needs something that is missing.
     """
-    given = dict(locals())
     start = time.perf_counter()
     from hlotool.api.options import check_backends
     from hlotool.fuzz.campaign import Plan
     from hlotool.report.fuzz_records import CampaignOptions
     from hlotool.stores.writing import refuse_url
 
-    folder = Path(refuse_url("--out", os.fspath(out)))
-    options = options_from(given)
+    folder = Path(refuse_url("--out", asked.out))
+    options = options_of(asked)
     check_backends(options)
-    limit = _MINUTES if minutes is None and not programs else minutes
-    where = paths_of(paths)
-    plan = Plan(options, folder, limit, programs, integers, devices, _variants(backend))
-    asked = CampaignOptions(
-        backend=backend,
-        reference=reference,
-        paths=where,
-        minutes=limit,
-        programs=programs,
-        seed=seed,
-        integers=integers,
-        devices=devices,
-        jobs=jobs,
-        known=[os.fspath(file) for file in known],
+    limit = _MINUTES if asked.minutes is None and not asked.programs else asked.minutes
+    wanted = asked.programs, asked.integers, asked.devices
+    plan = Plan(options, folder, limit, *wanted, _variants(asked.backend))
+    of = {name: getattr(asked, name) for name in CampaignOptions.__struct_fields__}
+    record = CampaignOptions(
+        **of | {"paths": list(asked.paths), "minutes": limit, "known": list(asked.known)}
     )
     versions = _versions(options)
-    triage = _triage(plan, asked, committed, versions)
+    triage = _triage(plan, record, asked.committed, versions)
     notes: list[str] = []
     campaign: list[Campaign] = []
-    with ending(course) as end, course.fuzzing(plan.seconds) as listener:
-        _run(plan, triage, _programs(where, notes), cluster, resume, listener, campaign)
-    return FuzzResult(_record(asked, plan, campaign, end, notes, versions, time.perf_counter() - start))
+    with ending(asked.course) as end, asked.course.fuzzing(plan.seconds) as listener:
+        programs = _programs(asked.paths, notes)
+        _run(plan, triage, programs, asked.cluster, asked.resume, listener, campaign)
+    return FuzzResult(_record(record, plan, campaign, end, notes, versions, time.perf_counter() - start))
 
 
 def _variants(backend: str) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked, several
 from hlotool.api.results import Result
-from hlotool.api.spool import Program, paths_of
 from hlotool.errors import ExitCode
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, option, takes
+from hlotool.options.shared import Only, Paths, Stages, Workers
 
 if TYPE_CHECKING:
     from hlotool.check.findings import FailedFile
@@ -39,53 +40,58 @@ class InspectResult(Result["ModuleInfo"]):
         return self.record.failures
 
 
-def inspect(
-    paths: Program | Sequence[Program],
-    *,
-    only: str | None = None,
-    stages: Sequence[str] = (),
-    kernels: bool = False,
-    arch: str = "sm_90",
-    timeout: float = 300.0,
-    jobs: int = 0,
-) -> InspectResult:
+class _Looked(Only, Stages, group="what to look at"):
+    pass
+
+
+class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
+    kernels: bool = option(
+        default=False,
+        kind="switch",
+        help="source, launches, resources, host fallbacks",
+        doc="the CUDA kernels that are generated for the last stage, too",
+    )
+    arch: str = option(
+        default="sm_90",
+        parse=parsers.architecture,
+        metavar="SM",
+        help="to compile them for [sm_90]",
+        doc="architecture to compile them for",
+    )
+
+
+class InspectArguments(Paths, _Looked, _Kernels, Workers):
+    """What `inspect` takes, and `hlotool inspect`."""
+
+
+@takes(InspectArguments)
+def inspect(asked: InspectArguments) -> InspectResult:
     """What a dump holds, without running anything.
 
     Functions and how often each was compiled, stages, instructions, parameters and results, memory and
     arithmetic as XLA counts them, loops, collectives, transfers to the host, custom calls.
 
-    Args:
-        paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
-        only: regular expression of the modules' names.
-        stages: shell patterns of stage names; the first and the last of each module when empty.
-        kernels: the CUDA kernels that are generated for the last stage, too.
-        arch: architecture to compile them for.
-        timeout: seconds per module.
-        jobs: processes; 0 for as many as suit the machine.
-
     Raises:
         DumpError: no path can be read.
         UsageError: no module or stage matches, an impossible argument.
     """
-    checked({"only": only, "arch": arch, "timeout": timeout, "jobs": jobs})
     start = time.perf_counter()
     from hlotool.inspect.run import PRELOAD
     from hlotool.workers.cores import worker_count
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
-    where = paths_of(paths)
     failures: list[FailedFile] = []
-    with Pool(Limits(worker_count(jobs), timeout), PRELOAD) as pool:
+    with Pool(Limits(worker_count(asked.jobs), asked.timeout), PRELOAD) as pool:
         pool.start()
         from hlotool.check.findings import unreadable
         from hlotool.dump.directory import open_usable
         from hlotool.inspect.run import find_tasks, inspect_all
 
-        dumps = open_usable(where, lambda *path: failures.append(unreadable(*path)))
-        tasks = find_tasks(dumps, only, several(stages), arch if kernels else "")
+        dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
+        tasks = find_tasks(dumps, asked.only, asked.stages, asked.arch if asked.kernels else "")
         modules = inspect_all(tasks, pool)
-    return InspectResult(_record(where, dumps, modules, failures, time.perf_counter() - start))
+    return InspectResult(_record(asked.paths, dumps, modules, failures, time.perf_counter() - start))
 
 
 def _record(

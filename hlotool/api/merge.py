@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from hlotool.api.replay import ReplayResult, record_of
 from hlotool.errors import InputError, UsageError
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
     from hlotool.report.records import RunRecord
@@ -16,11 +18,22 @@ if TYPE_CHECKING:
 _DECIDING = ("hlotool", "numpy", "ml_dtypes")
 
 
-def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> ReplayResult:
-    """Make the records of all shards of a run one: that of the run without `shard`.
+class MergeArguments(Arguments):
+    """What `merge` takes, and `hlotool merge`."""
 
-    Args:
-        records: files, or URLs of such, that `hlotool run --shard I/N --json` printed, in any order.
+    records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        kw_only=False,
+        nargs="+",
+        metavar="RECORD",
+        convert=parsers.paths_text,
+        help="what `run --shard I/N --json` printed",
+        doc="files, or URLs of such, that `hlotool run --shard I/N --json` printed, in any order",
+    )
+
+
+@takes(MergeArguments)
+def merge(asked: MergeArguments) -> ReplayResult:
+    """Make the records of all shards of a run one: that of the run without `shard`.
 
     Raises:
         InputError: a file cannot be read, or is no record of a run.
@@ -31,10 +44,8 @@ def merge(records: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
 
     from hlotool.api.course import Ending
     from hlotool.report.records import remembered_by_all
-    from hlotool.stores.masks import taken_in
 
-    paths = [records] if isinstance(records, str | os.PathLike) else list(records)
-    names = [taken_in(os.fspath(path)) for path in paths]
+    names = asked.records
     shards = [_read(name) for name in names]
     _must_be_one_run(shards, names)
     first = shards[0]

@@ -6,24 +6,27 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.given import checked
-from hlotool.api.options import options_from
+from hlotool.api.course import Accompanied, Ending, ending
+from hlotool.api.options import options_of
 from hlotool.api.results import Result
-from hlotool.api.spool import Program, Values, path_of
 from hlotool.errors import ExitCode, UsageError
-
-#: What else to type where the time was over.
-_MORE: Final = "--timeout gives more, --scale makes the program smaller"
-#: The time after which a worker is killed that should have ended by itself, of the limit and besides.
-_LATER: Final = 1.2
-_LATER_SECONDS: Final = 10.0
+from hlotool.options import numbers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.replaying import Execution
+from hlotool.options.shared import FurtherSets, GivenInputs, OneProgram, Scale, Thorough, Unknown
+from hlotool.options.spool import Values
 
 if TYPE_CHECKING:
     from hlotool.replay.options import RunOptions
     from hlotool.report.mutate_records import MutateRecord
     from hlotool.search.mutation.records import MutantRecord, MutatedRecord
     from hlotool.search.mutation.task import MutationTask
+
+#: What else to type where the time was over.
+_MORE: Final = "--timeout gives more, --scale makes the program smaller"
+#: The time after which a worker is killed that should have ended by itself, of the limit and besides.
+_LATER: Final = 1.2
+_LATER_SECONDS: Final = 10.0
 
 
 class MutateResult(Result["MutantRecord"]):
@@ -50,45 +53,49 @@ class MutateResult(Result["MutantRecord"]):
         return f"<MutateResult: {len(self.rows)} mutants, score {self.score:.3f}>"
 
 
-def mutate(
-    path: Program,
-    *,
-    cases: int = 200,
-    elided: str = "refuse",
-    opaque: bool = False,
-    replicas: int = 0,
-    partitions: int = 0,
-    seed: int = 0,
-    inputs: Values | None = None,
-    further_sets: bool = True,
-    thorough: bool = False,
-    budget: str | None = None,
-    scale: str = "auto",
-    timeout: float = 300.0,
-    jobs: int = 0,
-    memory_limit: int | str | None = None,
-    course: Course = QUIET,
-) -> MutateResult:
-    """Plant single faults in a program and see which of them the inputs of a replay show.
+class _Faults(Arguments):
+    cases: int = option(default=200, parse=numbers.repetitions, metavar="N", help="faults at most [200]")
+    seed: int = option(default=0, parse=numbers.seed, help="of faults and of generated inputs [0]")
 
-    Args:
-        path: a file of HLO, the dump of one module, or a module.
-        cases: faults at most.
-        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
-        opaque: private kernels get stand-ins, the same everywhere.
-        replicas: of programs that do not say.
-        partitions: likewise.
-        seed: of faults and of generated inputs.
-        inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None.
-        further_sets: after the plain generated inputs others that reach more of the program.
-        thorough: all further sets, however long it takes.
-        budget: what further sets may take, in seconds (`30`) or times the work of the runs (`5x`).
-        scale: a program that does not fit runs with smaller sizes: `auto`, `never`, sizes by the old ones
-            (`4096=7,512=3`), or the memory to fit (`8G`).
-        timeout: seconds for all faults; those that are examined by then are reported.
-        jobs: processes; 0 for as many as suit the machine.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        course: is told how it goes on.
+
+class _Planted(_Faults, Unknown, Scale, group="what is planted"):
+    pass
+
+
+class _Questioned(
+    GivenInputs,
+    FurtherSets,
+    Thorough,
+    group="inputs in question",
+    about="those that `hlotool run` takes, unless",
+):
+    inputs: As[Values | None, str | None] = option(
+        default=None,
+        help=".npz or SCRIPT.py:FUNCTION",
+        doc="arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None",
+    )
+    further_sets: bool = option(
+        default=True, help="after the plain generated set, others that reach more of the program [yes]"
+    )
+    thorough: bool = option(default=False, help="all further sets, however long it takes")
+    budget: str | None = option(
+        default=None,
+        help="what further sets may take [0.5x]",
+        doc="what further sets may take, in seconds (`30`) or times the work of the runs (`5x`)",
+    )
+
+
+class MutateArguments(OneProgram, _Planted, _Questioned, Execution, Accompanied):
+    """What `mutate` takes, and `hlotool mutate`."""
+
+    timeout: float = option(
+        default=300.0, doc="seconds for all faults; those that are examined by then are reported"
+    )
+
+
+@takes(MutateArguments)
+def mutate(asked: MutateArguments) -> MutateResult:
+    """Plant single faults in a program and see which of them the inputs of a replay show.
 
     Raises:
         DumpError: nothing can be read there.
@@ -96,16 +103,13 @@ def mutate(
         BackendTimeout: no fault was examined in the time.
         BackendFailed: all processes died.
     """
-    given = dict(locals())
     start = time.perf_counter()
-    checked({"cases": cases})
-    options = options_from(given)
-    where = path_of(path)
+    options = options_of(asked)
     program: MutatedRecord | None = None
     notes: list[str] = []
-    with ending(course) as end:
-        program = _mutated(where, cases, options, notes)
-    return MutateResult(_record(where, options, program, end, notes, time.perf_counter() - start))
+    with ending(asked.course) as end:
+        program = _mutated(asked.path, asked.cases, options, notes)
+    return MutateResult(_record(asked.path, options, program, end, notes, time.perf_counter() - start))
 
 
 def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> MutatedRecord:

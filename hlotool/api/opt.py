@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked, several
-from hlotool.api.numbers import distance
 from hlotool.api.programs import load
 from hlotool.api.results import Result
-from hlotool.api.spool import Program
 from hlotool.errors import DumpError, ExitCode, UsageError
 from hlotool.ir.module import Module
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.numbers import distance
+from hlotool.options.spool import Program
 
 if TYPE_CHECKING:
     from hlotool.passes.base import Fuel
@@ -85,36 +86,103 @@ class Passes(Result["PassDescription"]):
         return self.record.passes
 
 
-def opt(
-    path: Program,
-    *,
-    form: str | None = None,
-    emit: str = "text",
-    output: str | os.PathLike[str] | None = None,
-    passes: str = "",
-    pass_fuel: int | Sequence[str] = (),
-    verify: bool = True,
-    print_before: Sequence[str] = (),
-    print_after: Sequence[str] = (),
-    dump_to: str | os.PathLike[str] | None = None,
-    compiler: str = "",
-) -> OptResult:
-    """Run passes on a program, or a compiler's.
+class _Program(Arguments):
+    path: Program = option(
+        kw_only=False,
+        nargs="?",
+        metavar="FILE",
+        help="HLO text or proto; - for stdin",
+        doc="a file of HLO, text or proto, or a module, which is not changed",
+    )
+    form: str | None = option(
+        default=None,
+        choices=("text", "proto"),
+        flags=("--from",),
+        help="what FILE is [look inside]",
+        doc="what the file is, `text` or `proto`; None looks inside",
+    )
+    emit: str = option(
+        default="text",
+        choices=("text", "hlo", "proto", "stablehlo", "filecheck"),
+        help="what to write; filecheck is a test of --passes [text]",
+        doc="form of `OptResult.content`: `text`, `hlo` (the same), `proto`, `stablehlo`, or `filecheck`, a"
+        " test of `passes`",
+    )
+    output: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        once=True,
+        flags=("--output", "-o"),
+        metavar="FILE",
+        help="write the program here [stdout]",
+        doc="file for that; None writes none",
+    )
 
-    Args:
-        path: a file of HLO, text or proto, or a module, which is not changed.
-        form: what the file is, `text` or `proto`; None looks inside.
-        emit: form of `OptResult.content`: `text`, `hlo` (the same), `proto`, `stablehlo`, or `filecheck`, a
-            test of `passes`.
-        output: file for that; None writes none.
-        passes: pipeline, such as `inline,fix(simplify,cse,dce),fuse{kind=loop}`.
-        pass_fuel: transformations after which all passes stop; or texts such as `12` and `fuse=12`.
-        verify: the program, after each pass.
-        print_before: passes before which the program goes to stderr; `all` for every pass.
-        print_after: likewise after it, where something changed.
-        dump_to: folder for the program after each pass, as XLA writes it.
-        compiler: a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the
-            result is what that ends with.
+
+class _Passes(Arguments, group="passes"):
+    passes: str = option(
+        default="",
+        metavar="PIPELINE",
+        help="a,b{option=value},fix(c,d)",
+        doc="pipeline, such as `inline,fix(simplify,cse,dce),fuse{kind=loop}`",
+    )
+    list_passes: bool = option(
+        default=False, only="typed", kind="switch", once=True, help="list passes and their options"
+    )
+    pass_fuel: As[int | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        kind="list",
+        convert=lambda fuel: (str(fuel),) if isinstance(fuel, int) else parsers.several(fuel),
+        metavar="[PASS=]N",
+        help="stop (one pass, or all) after N transformations",
+        doc="transformations after which all passes stop; or texts such as `12` and `fuse=12`",
+    )
+    verify: bool = option(
+        default=True,
+        kind="off",
+        help="do not verify between passes",
+        doc="the program is verified, after each pass",
+    )
+    print_before: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        kind="list",
+        convert=parsers.several,
+        metavar="PASS",
+        help="on stderr; 'all' for every pass",
+        doc="passes before which the program goes to stderr; `all` for every pass",
+    )
+    print_after: As[str | Sequence[str], tuple[str, ...]] = option(
+        default=(),
+        kind="list",
+        convert=parsers.several,
+        metavar="PASS",
+        help="likewise, where something changed",
+        doc="likewise after it, where something changed",
+    )
+    compiler: str = option(
+        default="",
+        flags=("--compile",),
+        metavar="BACKEND",
+        help="have a compiler make something of it: xla, aot:v5e",
+        doc="a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the"
+        " result is what that ends with",
+    )
+    dump_to: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        metavar="DIR",
+        help="write the program after each pass, as XLA does",
+        doc="folder for the program after each pass, as XLA writes it",
+    )
+
+
+class OptArguments(_Program, _Passes):
+    """What `opt` takes, and `hlotool opt`."""
+
+
+@takes(OptArguments)
+def opt(asked: OptArguments) -> OptResult:
+    """Run passes on a program, or a compiler's.
 
     Raises:
         DumpError: the file cannot be read.
@@ -122,29 +190,27 @@ def opt(
         InputError: it is no valid HLO, or a pass made it invalid.
         Unsupported: it cannot be written in that form.
     """
-    checked({"form": form, "emit": emit})
     from hlotool.ir.edit_clone import clone_module
     from hlotool.stores.masks import taken_in
 
-    module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), form)
+    path, emit, passes = asked.path, asked.emit, asked.passes
+    compiler, dump_to = asked.compiler, asked.dump_to
+    module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), asked.form)
     before = module.to_text() if emit == "filecheck" else ""
-    fuel = [str(pass_fuel)] if isinstance(pass_fuel, int) else several(pass_fuel)
     if compiler and dump_to and passes:
         raise UsageError("one dump holds passes of one compiler: --passes, or --compile, with --dump-to")
-    own = None if compiler else dump_to
-    manager = _run(module, passes, _fuel(fuel), verify, print_before, print_after, own)
+    manager = _run(module, asked, None if compiler else dump_to)
     if compiler:
         from hlotool.search.optimised import optimised
 
         module = optimised(module, compiler, None if dump_to is None else Path(dump_to))
     pieces = _pieces(module, emit, passes, before)
-    if output is not None:
+    if asked.output is not None:
         from hlotool.findings.files import write_file
 
-        write_file(output, pieces)
+        write_file(asked.output, pieces)
     shown = module.name if isinstance(path, Module) else taken_in(os.fspath(path))
-    written = "" if output is None else taken_in(os.fspath(output))
-    return OptResult(_record(shown, passes, manager.runs, written), module, pieces)
+    return OptResult(_record(shown, passes, manager.runs, asked.output or ""), module, pieces)
 
 
 def list_passes() -> Passes:
@@ -176,15 +242,7 @@ def _load(path: str, form: str | None) -> Module:
     return module
 
 
-def _run(
-    module: Module,
-    passes: str,
-    fuel: Fuel,
-    verify: bool,
-    print_before: Sequence[str],
-    print_after: Sequence[str],
-    dump_to: str | os.PathLike[str] | None,
-) -> PassManager:
+def _run(module: Module, asked: OptArguments, dump_to: str | None) -> PassManager:
     from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
     from hlotool.passes.manager import PassManager
@@ -192,21 +250,21 @@ def _run(
     from hlotool.passes.pipeline import known_pass, parse_pipeline
     from hlotool.stores.writing import refuse_url
 
-    dump = DumpModules(Path(refuse_url("--dump-to", os.fspath(dump_to)))) if dump_to else None
+    dump = DumpModules(Path(refuse_url("--dump-to", dump_to))) if dump_to else None
     around = [
-        [name if name == ALL else known_pass(name) for name in several(names)]
-        for names in (print_before, print_after)
+        [name if name == ALL else known_pass(name) for name in names]
+        for names in (asked.print_before, asked.print_after)
     ]
     printing = PrintModules(sys.stderr.write, *around)
     manager = PassManager(
-        Context(fuel=fuel, evaluate=evaluate_constant),
+        Context(fuel=_fuel(asked.pass_fuel), evaluate=evaluate_constant),
         [printing, *([dump] if dump else [])],
-        verify=verify,
+        verify=asked.verify,
     )
     if dump:
         dump.begin(module)
-    if passes:
-        manager.run(module, parse_pipeline(passes))
+    if asked.passes:
+        manager.run(module, parse_pipeline(asked.passes))
     if dump:
         dump.end(module)
     return manager

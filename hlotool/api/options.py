@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlotool.api.given import checked
-from hlotool.api.spool import values_path
 from hlotool.errors import BackendUnavailable, UsageError
+from hlotool.options.declared import Arguments
+from hlotool.options.replaying import Replays, SeveralBackends
 
 if TYPE_CHECKING:
     from hlotool.replay.options import RunOptions
@@ -20,7 +20,7 @@ def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
     """The options of a replay.
 
     Args:
-        given: arguments by name; those that are no such option are left out.
+        given: arguments by name, as `replay` takes them; those that are no such option are left out.
         chosen: in place of some of them.
 
     Raises:
@@ -28,12 +28,23 @@ def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
     """
     from hlotool.replay.options import RunOptions
 
-    fields = set(RunOptions.__struct_fields__)
-    wanted = {name: value for name, value in given.items() if name in fields} | chosen
-    for name in ("inputs", "outputs"):
-        if name in wanted:
-            wanted[name] = values_path(wanted[name])
-    return RunOptions(**checked(wanted))
+    known = {name: given[name] for name in RunOptions.__struct_fields__ if name in given}
+    taken = {
+        name: declared.taken(value)
+        for name, value in known.items()
+        if (declared := Replays.options.get(name))
+    }
+    return RunOptions(**(known | taken | chosen))
+
+
+def options_of(asked: Arguments, **chosen: object) -> RunOptions:
+    """The same of a call whose arguments are checked already."""
+    from hlotool.replay.options import RunOptions
+
+    known = {name: value for name, value in vars(asked).items() if name in RunOptions.__struct_fields__}
+    if isinstance(asked, SeveralBackends):
+        chosen |= chosen_backends(asked.reference, asked.backend, asked.compare, asked.precision)
+    return RunOptions(**(known | chosen))
 
 
 def chosen_backends(

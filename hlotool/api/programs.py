@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.registry import get_backend, get_devices_backend
-from hlotool.capture.stages import is_stage, stage_proto
 from hlotool.dump.directory import open_dump
 from hlotool.dump.loading import load_stage
 from hlotool.errors import InputDataError, Unsupported, UsageError
@@ -31,6 +30,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
+from hlotool.parse.jax_stages import is_stage, stage_proto
 from hlotool.parse.proto.module import parse_module_proto
 from hlotool.parse.reader import parse_module
 from hlotool.values.fit import fit_value

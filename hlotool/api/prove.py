@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.api.diff import must_exist
-from hlotool.api.given import checked
-from hlotool.api.options import options_from
+from hlotool.api.options import options_of
 from hlotool.api.results import FindingsResult
-from hlotool.api.spool import Program, Values, path_of, values_path
 from hlotool.errors import UsageError
+from hlotool.options import numbers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.shared import Devices, Elided, FurtherSets, GivenInputs, Only, Scale, Workers
+from hlotool.options.spool import Program, Values, path_of
 
 if TYPE_CHECKING:
     from hlotool.diff.programs import Pairing
@@ -47,44 +49,61 @@ class ProveResult(FindingsResult["ProvedRecord"]):
         return f"<ProveResult: {self.relation.value}>"
 
 
-def prove(
-    left: Program,
-    right: Program | None = None,
-    *,
-    only: str | None = None,
-    elided: str = "refuse",
-    replicas: int = 0,
-    partitions: int = 0,
-    scale: str = "auto",
-    trials: int = 2,
-    seed: int = 0,
-    inputs: Values | None = None,
-    further_sets: bool = True,
-    explain: bool = False,
-    timeout: float = 300.0,
-    jobs: int = 0,
-) -> ProveResult:
+class _Pair(Arguments):
+    left: As[Program, str] = option(
+        kw_only=False,
+        metavar="A",
+        convert=path_of,
+        help="HLO file, dump directory or archive",
+        doc="a file of HLO, a dump, an archive, or a module: as it should be",
+    )
+    right: As[Program | None, str | None] = option(
+        default=None,
+        kw_only=False,
+        nargs="?",
+        metavar="B",
+        convert=path_of,
+        help="the same kind of thing [A's own last stage]",
+        doc="the same kind of thing; None: what the last stages of `left` became",
+    )
+
+
+class _Points(Arguments):
+    trials: int = option(default=2, parse=numbers.repetitions, metavar="N", help="random points [2]")
+    seed: int = option(default=0, parse=numbers.seed, help="of the random points [0]")
+
+
+class _Compared(Only, Elided, Devices, Scale, _Points, GivenInputs, FurtherSets, group="what to compare"):
+    inputs: As[Values | None, str | None] = option(
+        default=None,
+        help=".npz (x@0, x@1, … by device) or SCRIPT.py:FUNCTION: integers and preds; floats are drawn",
+        doc="integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn",
+    )
+    further_sets: bool = option(
+        default=True,
+        help="compare what is equal at integers and preds that reach more of the programs, too [yes]",
+        doc="programs that are equal are compared at integers and preds of further sets, too",
+    )
+    explain: bool = option(
+        default=False,
+        kind="switch",
+        help="laws, constants and unknown functions",
+        doc="the report lists laws, constants and unknown functions",
+    )
+
+
+class ProveArguments(_Pair, _Compared, Workers):
+    """What `prove` takes, and `hlotool prove`."""
+
+    timeout: float = option(default=300.0, doc="seconds per pair")
+
+
+@takes(ProveArguments)
+def prove(asked: ProveArguments) -> ProveResult:
     """Whether programs are the same functions of real numbers.
 
     Both are evaluated at random points of a finite field, where nothing is rounded. Overflow, NaN and signs
     of zero are not seen.
-
-    Args:
-        left: a file of HLO, a dump, an archive, or a module: as it should be.
-        right: the same kind of thing; None: what the last stages of `left` became.
-        only: regular expression of the modules' names.
-        elided: constants that are not in the dump: `refuse`, or `generate` the same values for both programs.
-        replicas: of programs that do not say.
-        partitions: likewise.
-        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
-            (`4096=7,512=3`), or the memory to fit (`8G`).
-        trials: random points.
-        seed: of the first one.
-        inputs: integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn.
-        further_sets: programs that are equal are compared at integers and preds of further sets, too.
-        explain: the report lists laws, constants and unknown functions.
-        timeout: seconds per pair.
-        jobs: processes; 0 for as many as suit the machine.
 
     Returns:
         the relation of each pair, leaf by leaf, with a witness of what is unequal and what that rests on.
@@ -98,12 +117,7 @@ def prove(
     >>> prove(parse(text.format("add")), parse(text.format("multiply"))).relation
     <Relation.UNEQUAL: 'unequal'>
     """
-    given = dict(locals())
-    values = values_path(inputs)
-    checked(
-        {"only": only, "trials": trials, "seed": seed, "inputs": values, "timeout": timeout, "jobs": jobs}
-    )
-    paths = [path_of(program) for program in (left, right) if program is not None]
+    paths = [path for path in (asked.left, asked.right) if path is not None]
     must_exist(paths)
     import msgspec
 
@@ -111,13 +125,13 @@ def prove(
     from hlotool.report.records import versions
 
     notes: list[str] = []
-    pairing = pairing_of(paths, options_from(given), notes)
+    pairing = pairing_of(paths, options_of(asked), notes)
     record = ProveRecord(
         versions=versions(),
         left=paths[0],
         right=paths[1] if len(paths) > 1 else "",
-        explain=explain,
-        pairs=_proved(pairing, trials, seed, timeout, values, further_sets, scale, jobs),
+        explain=asked.explain,
+        pairs=_proved(pairing, asked),
         only_left=list(pairing.only_left),
         only_right=list(pairing.only_right),
         notes=notes,
@@ -147,16 +161,7 @@ def pairing_of(paths: Sequence[str], options: RunOptions, notes: list[str]) -> P
     return Pairing(tuple(pairs))
 
 
-def _proved(
-    pairing: Pairing,
-    trials: int,
-    seed: int,
-    timeout: float,
-    inputs: str | None,
-    further_sets: bool,
-    scale: str,
-    jobs: int,
-) -> list[ProvedRecord]:
+def _proved(pairing: Pairing, asked: ProveArguments) -> list[ProvedRecord]:
     """Each pair in a worker process."""
     import msgspec
 
@@ -173,16 +178,17 @@ def _proved(
             owners=pair.owners,
             reference=pair.left,
             tested=pair.right,
-            trials=trials,
-            seed=seed,
-            time_limit=timeout,
-            inputs=inputs,
-            further_sets=further_sets,
-            scale=scale,
+            trials=asked.trials,
+            seed=asked.seed,
+            time_limit=asked.timeout,
+            inputs=asked.inputs,
+            further_sets=asked.further_sets,
+            scale=asked.scale,
         )
         for pair in pairing.pairs
     ]
-    with Pool(Limits(worker_count(jobs), timeout), ("hlotool.replay.exact.task",), "field") as pool:
+    limits = Limits(worker_count(asked.jobs), asked.timeout)
+    with Pool(limits, ("hlotool.replay.exact.task",), "field") as pool:
         ends = pool.call_all("hlotool.replay.exact.task:prove", tasks)
     decoder = msgspec.msgpack.Decoder(ProvedRecord)
     return [

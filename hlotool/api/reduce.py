@@ -10,11 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.options import options_from
+from hlotool.api.course import Accompanied, Ending, ending
+from hlotool.api.options import options_of
 from hlotool.api.results import CutResult
-from hlotool.api.spool import Program, Values, path_of
 from hlotool.errors import ExitCode, UsageError
+from hlotool.options import parsers
+from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.replaying import Execution
+from hlotool.options.shared import (
+    Exact,
+    Inputs,
+    OneProgram,
+    OneStage,
+    Repetitions,
+    Resume,
+    Scale,
+    Tolerances,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -24,7 +37,6 @@ if TYPE_CHECKING:
     from hlotool.search.reduction.oracle import CaseOracle, Judge
     from hlotool.search.reduction.reducer import Reduction
     from hlotool.search.reduction.task import Loaded
-    from hlotool.search.steps import Listener
 
 
 class ReduceResult(CutResult):
@@ -37,65 +49,53 @@ class ReduceResult(CutResult):
         return f"<ReduceResult: {sizes}, {self.record.failure or 'no failure'}>"
 
 
-def reduce(
-    path: Program,
-    *,
-    stage: str = "",
-    backend: str = "numpy",
-    reference: str = "numpy",
-    check: str = "",
-    fail_regex: str | None = None,
-    exact: bool = False,
-    elided: str = "refuse",
-    opaque: bool = False,
-    replicas: int = 0,
-    partitions: int = 0,
-    scale: str = "auto",
-    repeats: int = 2,
-    confidence: float = 0.99,
-    inputs: Values | None = None,
-    seed: int = 0,
-    input_range: tuple[float, float] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    output: str | os.PathLike[str] | None = None,
-    repro: str | os.PathLike[str] | None = None,
-    timeout: float = 300.0,
-    jobs: int = 0,
-    memory_limit: int | str | None = None,
-    resume: bool = True,
-    course: Course = QUIET,
-) -> ReduceResult:
-    """Make a failing program small: fewer instructions, shorter loops, smaller shapes, simpler values.
+class _Sides(OneStage):
+    backend: str = option(default="numpy", metavar="NAME", help="backend that is wrong")
+    reference: str = option(default="numpy", metavar="NAME", help="backend that is right [numpy]")
+    check: str = option(
+        default="",
+        metavar="CMD",
+        help="command that judges a program instead",
+        doc="command that judges a program instead; its exit status means what it means to `git bisect run`",
+    )
+    fail_regex: str | None = option(
+        default=None,
+        parse=parsers.regex,
+        metavar="REGEX",
+        help="what CMD prints when the failure is there",
+    )
 
-    Args:
-        path: a file of HLO, the dump of one module, or a module.
-        stage: of a dump: its label; the first one when empty.
-        backend: that is wrong.
-        reference: backend that is right.
-        check: command that judges a program instead; its exit status means what it means to `git bisect run`.
-        fail_regex: what that command prints when the failure is there.
-        exact: another function of real numbers is the failure.
-        elided: constants that are not in the dump: `refuse`, or `generate` the same values for all programs.
-        opaque: private kernels get stand-ins, the same everywhere.
-        replicas: of programs that do not say.
-        partitions: likewise.
-        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
-            (`4096=7,512=3`), or the memory to fit (`8G`).
-        repeats: first runs: does it fail always?
-        confidence: about failures that come and go.
-        inputs: arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; captured or generated ones when None.
-        seed: of generated inputs.
-        input_range: lowest and highest value of generated inputs.
-        rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
-        atol: absolute tolerance.
-        output: file for what is left, its arguments beside it as .npz; None writes none.
-        repro: folder for a bundle that fails on any machine; None writes none.
-        timeout: seconds per program.
-        jobs: processes; 0 for as many as suit the machine.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        resume: go on where the same call was interrupted.
-        course: is told how it goes on.
+
+class _Failing(_Sides, Exact, Unknown, Scale, Repetitions, group="what fails"):
+    repeats: int = option(default=2, help="first runs: does it fail always? [2]")
+
+
+class _Result(Arguments, group="result"):
+    output: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        once=True,
+        flags=("--output", "-o"),
+        metavar="FILE",
+        help="what is left [NAME.reduced.hlo]",
+        doc="file for what is left, its arguments beside it as .npz; None writes none",
+    )
+    repro: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        metavar="DIR",
+        help="write a repro bundle, too",
+        doc="folder for a bundle that fails on any machine; None writes none",
+    )
+
+
+class ReduceArguments(OneProgram, _Failing, Inputs, Tolerances, _Result, Execution, Resume, Accompanied):
+    """What `reduce` takes, and `hlotool reduce`."""
+
+
+@takes(ReduceArguments)
+def reduce(asked: ReduceArguments) -> ReduceResult:
+    """Make a failing program small: fewer instructions, shorter loops, smaller shapes, simpler values.
 
     Raises:
         DumpError: nothing can be read there.
@@ -103,51 +103,38 @@ def reduce(
         InputError: it is no valid HLO, or the arguments do not fit.
         Unsupported: the reference cannot run it.
     """
-    given = dict(locals())
     start = time.perf_counter()
     import msgspec
 
     from hlotool.stores.writing import refuse_url
 
-    folder = None if repro is None else refuse_url("--repro", os.fspath(repro))
-    options = options_from(given)
-    search = _Search(path_of(path), options, check, fail_regex, stage, course.searching())
+    if asked.repro is not None:
+        refuse_url("--repro", asked.repro)
+    search = _Search(asked, options_of(asked))
     journal = search.journal()
-    if not resume:
+    if not asked.resume:
         journal.remove()
     record: ReduceRecord | None = None
     case = None
-    with ending(course) as end:
-        loaded, found, row, oracle = search.run(journal, repeats, confidence)
+    with ending(asked.course) as end:
+        loaded, found, row, oracle = search.run(journal)
         case = found.case
-        record = search.record(loaded, found, row, oracle, output, folder)
+        record = search.record(loaded, found, row, oracle)
     record = record or search.stopped(end)
     record = msgspec.structs.replace(record, seconds=time.perf_counter() - start)
     if end.interrupted:
         journal.close()
     else:
-        course.forget(journal.remove)
+        asked.course.forget(journal.remove)
     return ReduceResult(record, case)
 
 
 class _Search:
     """The arguments of `reduce`, and the search itself."""
 
-    def __init__(
-        self,
-        path: str,
-        options: RunOptions,
-        check: str,
-        fail_regex: str | None,
-        stage: str,
-        listener: Listener,
-    ) -> None:
-        self._path = path
+    def __init__(self, asked: ReduceArguments, options: RunOptions) -> None:
+        self._asked = asked
         self._options = options
-        self._check = check
-        self._fail_regex = fail_regex
-        self._stage = stage
-        self._listener = listener
 
     def journal(self) -> Journal:
         """The journal of this reduction; a check that is a script of one's own is part of the question."""
@@ -155,29 +142,27 @@ class _Search:
         from hlotool.cache.journal import journal_of
         from hlotool.replay.keys import command_key
 
-        scripts = [path_fingerprint(Path(word)) for word in self._check.split() if Path(word).is_file()]
-        parts = [self._path, self._check, self._stage, *scripts]
+        scripts = [path_fingerprint(Path(word)) for word in self._asked.check.split() if Path(word).is_file()]
+        parts = [self._asked.path, self._asked.check, self._asked.stage, *scripts]
         return journal_of("reduce", command_key(parts, self._options))
 
-    def run(
-        self, journal: Journal, repeats: int, confidence: float
-    ) -> tuple[Loaded, Reduction, ModuleRecord | None, CaseOracle]:
+    def run(self, journal: Journal) -> tuple[Loaded, Reduction, ModuleRecord | None, CaseOracle]:
         """The program, what is left of it, how that fails, and what judged it."""
         from hlotool.search.reduction.oracle import CaseOracle
         from hlotool.search.reduction.task import load_case, on_inputs_that_show, reduce_loaded
         from hlotool.search.steps import Steps
 
-        loaded = load_case(self._path, self._options, self._stage)
-        steps = Steps(journal, self._listener)
+        loaded = load_case(self._asked.path, self._options, self._asked.stage)
+        steps = Steps(journal, self._asked.course.searching())
         with ExitStack() as stack:
-            oracle = CaseOracle(self._judge(stack), steps, confidence, repeats)
+            oracle = CaseOracle(self._judge(stack), steps, self._asked.confidence, self._asked.repeats)
             loaded = on_inputs_that_show(loaded, oracle, self._options)
             found = self._alone(reduce_loaded(loaded, oracle), oracle)
             return loaded, found, oracle.outcome(found.case, "what is left").row, oracle
 
     def _alone(self, found: Reduction, oracle: CaseOracle) -> Reduction:
         """What was found; a note of it says where it does not fail in a process of its own."""
-        if self._check or oracle.rate is not None:
+        if self._asked.check or oracle.rate is not None:
             return found  # A command has its own process; what fails only sometimes is said to.
         from hlotool.search.reduction.afresh import ONLY_AFTER_OTHERS, failing_afresh
         from hlotool.workers.executor import Limits
@@ -194,11 +179,11 @@ class _Search:
 
         options = self._options
         width = worker_count(options.jobs, most=2)
-        if self._check:
-            wanted = re.compile(self._fail_regex) if self._fail_regex else None
+        if self._asked.check:
+            wanted = re.compile(self._asked.fail_regex) if self._asked.fail_regex else None
             if options.exact:
                 raise UsageError("--exact asks what a compiler makes of a program: not together with --check")
-            return CommandJudge(self._check, options.timeout, width, wanted)
+            return CommandJudge(self._asked.check, options.timeout, width, wanted)
         if options.backend == options.reference:
             raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")
         from hlotool.replay.options import PRELOAD
@@ -214,8 +199,6 @@ class _Search:
         found: Reduction,
         row: ModuleRecord | None,
         oracle: CaseOracle,
-        output: str | os.PathLike[str] | None,
-        repro: str | None,
     ) -> ReduceRecord:
         """The record of a reduction that came to its end, with the files that were asked for."""
         from hlotool.report.records import versions
@@ -223,23 +206,21 @@ class _Search:
         from hlotool.repro.bundle import write_bundle
         from hlotool.repro.from_case import bundle_of_case
         from hlotool.search.reduction.files import with_suffix, write_case
-        from hlotool.stores.masks import taken_in
 
-        passing = ""
+        passing, output, repro = "", self._asked.output, self._asked.repro
         if output is not None:
-            output = taken_in(os.fspath(output))
             write_case(found.case, output)
             if found.passing is not None:
                 passing = with_suffix(output, ".passing.hlo")
                 write_case(found.passing, passing)
         if repro is not None:
-            bundle = bundle_of_case(found, self._options, self._check, versions(), row)
+            bundle = bundle_of_case(found, self._options, self._asked.check, versions(), row)
             write_bundle(bundle, Path(repro))
         return ReduceRecord(
             versions=versions(),
-            path=self._path,
+            path=self._asked.path,
             options=self._options,
-            check=self._check,
+            check=self._asked.check,
             inputs=loaded.inputs,
             failure=found.failure,
             reason=found.reason,
@@ -247,9 +228,9 @@ class _Search:
             instructions_before=found.before,
             instructions_after=found.case.size,
             program=found.case.text,
-            output="" if output is None else os.fspath(output),
+            output=output or "",
             passing=passing,
-            repro="" if repro is None else os.fspath(repro),
+            repro=repro or "",
             programs_judged=oracle.steps.computed + oracle.steps.recalled,
             notes=[*loaded.notes, *found.notes, *filter(None, [oracle.steps.problem])],
             exit_code=ExitCode.MISMATCH,
@@ -262,9 +243,9 @@ class _Search:
 
         return ReduceRecord(
             versions=versions(),
-            path=self._path,
+            path=self._asked.path,
             options=self._options,
-            check=self._check,
+            check=self._asked.check,
             error=end.error,
             interrupted=end.interrupted,
             exit_code=end.exit_code(ExitCode.MISMATCH),

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlotool.api.baseline import known_before
-from hlotool.api.course import QUIET, Course, Ending, ending
-from hlotool.api.options import check_backends, chosen_backends, options_from
+from hlotool.api.course import QUIET, Accompanied, Course, Ending, ending
+from hlotool.api.options import check_backends, options_of
 from hlotool.api.results import FindingsResult
-from hlotool.api.spool import Program, Values, paths_of
 from hlotool.names import did_you_mean
+from hlotool.options import parsers
+from hlotool.options.declared import As, option, takes
+from hlotool.options.replaying import ClusterExecution, Compared, Found, TolerancesByOutput
+from hlotool.options.shared import Baseline, InputsAndOutputs, Paths, Resume
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -87,137 +90,64 @@ class ReplayResult(FindingsResult["ModuleRecord"]):
         return f"<ReplayResult: {counts or 'nothing'}>"
 
 
-def replay(
-    paths: Program | Sequence[Program],
-    *,
-    only: str | None = None,
-    shard: str | None = None,
-    sample: int = 0,
-    max_failures: int = 0,
-    stages: Sequence[str] = (),
-    reference: str = "numpy",
-    backend: str = "numpy",
-    compare: str | Sequence[str] = "",
-    precision: str | None = None,
-    elided: str = "refuse",
-    opaque: bool = False,
-    replicas: int = 0,
-    partitions: int = 0,
-    inputs: Values | None = None,
-    outputs: Values | None = None,
-    seed: int = 0,
-    input_range: tuple[float, float] | None = None,
-    compare_with: str | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    output_rtol: Mapping[str, float] | Sequence[tuple[str, float]] = (),
-    output_atol: Mapping[str, float] | Sequence[tuple[str, float]] = (),
-    exact: bool = False,
-    save_outputs: str | os.PathLike[str] | None = None,
-    save_values: str | os.PathLike[str] | None = None,
-    values: str = "",
-    first_divergence: bool | None = None,
-    fail_on: Sequence[str] = (),
-    baseline: str | os.PathLike[str] | None = None,
-    coverage: bool | None = None,
-    thorough: bool = False,
-    budget: str | None = None,
-    further_sets: bool = True,
-    scale: str = "auto",
-    timeout: float = 300.0,
-    jobs: int = 0,
-    cluster: str | None = None,
-    memory_limit: int | str | None = None,
-    resume: bool = True,
-    journal: str | os.PathLike[str] | None = None,
-    cache: bool = True,
-    course: Course = QUIET,
-) -> ReplayResult:
+class _Found(Found, Baseline, group="what is found"):
+    pass
+
+
+class _Execution(ClusterExecution, Resume, group="execution"):
+    cache: bool = option(
+        default=True,
+        kind="off",
+        help="replay what an earlier run has replayed, and keep nothing for later ones",
+        doc="take verdicts on the same programs from earlier calls, and keep new ones for later; not those"
+        " of a cluster whose processors, libraries or environment are others than this machine's",
+    )
+    journal: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None,
+        convert=parsers.path_text,
+        metavar="DIR",
+        help="keep what is finished there, or at a URL, to go on elsewhere [cache]",
+        doc="folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for the"
+        " cache folder",
+    )
+
+
+class ReplayArguments(Paths, Compared, InputsAndOutputs, TolerancesByOutput, _Found, _Execution, Accompanied):
+    """What `replay` takes, and `hlotool run`."""
+
+
+@takes(ReplayArguments)
+def replay(asked: ReplayArguments) -> ReplayResult:
     """Replay every module of a dump and compare its stages, as `hlotool run` does.
 
     The program as the frontend gave it (before optimizations) and the program that was compiled (after
     optimizations) run on the same inputs, each module in a process of its own.
-
-    Args:
-        paths: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
-        only: regular expression of the modules' names.
-        shard: one part of the modules, as `2/8`; `merge` makes the records of all parts one.
-        sample: how many modules, spread over functions and sizes; 0 for all.
-        max_failures: after so many modules that fail no further ones are begun; 0 for no such bound.
-        stages: shell patterns of stage names, the reference first; `*` tests all stages by the first.
-        reference: backend that runs the reference.
-        backend: backend that runs the tested stages.
-        compare: instead of both, backends of which the first is the reference of all others.
-        precision: of narrow floats inside of generated kernels: `hlo` or `wide`.
-        elided: constants that are not in the dump: `refuse`, or `generate` the same values on both sides.
-        opaque: private kernels get stand-ins, the same on both sides.
-        replicas: of programs that do not say.
-        partitions: likewise.
-        inputs: arguments: a file, a folder of `MODULE.npz`, `SCRIPT.py:FUNCTION`, or arrays; captured or
-            generated ones when None.
-        outputs: what the program really returned, likewise.
-        seed: of generated inputs.
-        input_range: lowest and highest value of generated inputs.
-        compare_with: `SCRIPT.py:FUNCTION` that compares outputs.
-        rtol: tolerance relative to the larger magnitude; with `atol`, instead of a judgement.
-        atol: absolute tolerance; one of the two given, the other one is 0.
-        output_rtol: of single outputs by name, such as `{"out[1]": 1e-3}`.
-        output_atol: likewise.
-        exact: other functions of real numbers are a mismatch, however close their values are.
-        save_outputs: folder for expected and actual arrays; see `ReplayResult.arrays`.
-        save_values: folder for what instructions compute.
-        values: regular expression of the instructions whose values are saved.
-        first_divergence: name the instruction at which a wrong program goes wrong; None: where that takes
-            seconds.
-        fail_on: what else is a finding: `nan`, `inf`: such a value in a result; `unstable`, `unsupported`,
-            `not-compared`: such a module or output.
-        baseline: what is known: a file of `hlotool baseline update`, or of `--json`; only what is new fails.
-        coverage: list which branches, ties, signs, … the inputs made occur; None: count them where cheap.
-        thorough: explain every wrong output; run all further sets of inputs.
-        budget: what judging one comparison, and what further sets may take: seconds by the clock (`30`), or
-            times the work of the runs (`5x`).
-        further_sets: after the plain generated inputs others that reach more of the program.
-        scale: programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones
-            (`4096=7,512=3`), or the memory to fit (`8G`).
-        timeout: seconds per module.
-        jobs: processes; 0 for as many as suit the machine.
-        cluster: of Dask, which does it instead: `tcp://HOST:8786`, `local:N`, `slurm:jobs=N,…` or
-            `k8s:n_workers=N,…`.
-        memory_limit: bytes per process or text such as `8G`; None for a share of what is free.
-        resume: go on where the same call was interrupted.
-        journal: folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for
-            the cache folder.
-        cache: take verdicts on the same programs from earlier calls, and keep new ones for later; not those
-            of a cluster whose processors, libraries or environment are others than this machine's.
-        course: is told how it goes on.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
         UsageError: no module matches, no such backend, an impossible argument.
         BackendUnavailable: something that a backend needs is missing here.
     """
-    given = dict(locals())
     start = time.perf_counter()
     from hlotool.fleet.executors import executor_of
     from hlotool.replay.options import PRELOAD
     from hlotool.report.records import remembered_of
     from hlotool.workers.executor import Limits
 
-    options = options_from(given, **chosen_backends(reference, backend, compare, precision))
-    known = known_before(baseline)
-    where = paths_of(paths)
+    options = options_of(asked)
+    known = known_before(asked.baseline)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
     backends = " or ".join(options.backends)
-    with ending(course) as end, executor_of(cluster, limits, PRELOAD, backends) as pool:
+    with ending(asked.course) as end, executor_of(asked.cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, where, options, found, course, resume, cache, journal)
+        replay_on(pool, asked.paths, options, found, asked.course, asked.resume, asked.cache, asked.journal)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
-        course.forget(found.journal.remove)
+        asked.course.forget(found.journal.remove)
     elapsed = time.perf_counter() - start
     record = record_of(
-        *(where, options, found.rows, end, found.notes, elapsed),
+        *(asked.paths, options, found.rows, end, found.notes, elapsed),
         *(found.found, found.positions, remembered_of(found.remembered)),
     )
     return ReplayResult(known.judge(record) if known else record)

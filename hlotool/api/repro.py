@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.given import checked
 from hlotool.api.results import Result
+from hlotool.options import numbers, parsers
+from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
     from hlotool.report.bisect_records import VerifyRecord
@@ -26,20 +27,39 @@ class VerifyResult(Result["Verification"]):
         return self.record.bundles
 
 
-def verify(
-    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    backend: str | None = None,
-    timeout: float = 300.0,
-    trust: bool = False,
-) -> VerifyResult:
-    """Run repro bundles again, as `hlotool repro verify` does.
+class VerifyArguments(Arguments):
+    """What `verify` takes, and `hlotool repro verify`."""
 
-    Args:
-        folders: of bundles.
-        backend: instead of the one that a bundle names.
-        timeout: of a bundle's command, in seconds.
-        trust: run the command and the backend options that a bundle names.
+    action: str = option(only="typed", kw_only=False, choices=("verify",), help="the only one")
+    folders: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        kw_only=False,
+        nargs="+",
+        metavar="DIR",
+        convert=parsers.paths_text,
+        help="folder of a bundle",
+        doc="of bundles",
+    )
+    backend: str | None = option(
+        default=None, metavar="NAME", help="instead of the one that the bundle names"
+    )
+    timeout: float = option(
+        default=300.0,
+        parse=numbers.seconds,
+        metavar="SECONDS",
+        help="of its command [300]",
+        doc="of a bundle's command, in seconds",
+    )
+    trust: bool = option(
+        default=False,
+        kind="switch",
+        once=True,
+        help="run the command and the backend options that a bundle names",
+    )
+
+
+@takes(VerifyArguments)
+def verify(asked: VerifyArguments) -> VerifyResult:
+    """Run repro bundles again, as `hlotool repro verify` does.
 
     Returns:
         `exit_code` is 1 when a bundle still fails in the same way, 0 when none fails any more, 5 when one
@@ -48,13 +68,10 @@ def verify(
     Raises:
         UsageError: a folder holds no bundle, or one that has to be trusted is not.
     """
-    checked({"timeout": timeout})
     from hlotool.report.bisect_records import VerifyRecord, verify_exit_code
     from hlotool.repro.verify import verify as verify_bundle
-    from hlotool.stores.masks import taken_in
     from hlotool.stores.paths import here
 
-    given = [folders] if isinstance(folders, str | os.PathLike) else folders
-    local = [Path(here(taken_in(os.fspath(folder)))) for folder in given]
-    found = [verify_bundle(folder, backend, timeout, trust) for folder in local]
+    wanted = asked.backend, asked.timeout, asked.trust
+    found = [verify_bundle(Path(here(folder)), *wanted) for folder in asked.folders]
     return VerifyResult(VerifyRecord(bundles=found, exit_code=verify_exit_code(found)))

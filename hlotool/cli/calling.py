@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from hlotool.api.course import Course
+from hlotool.cli.commands import Command, named
 from hlotool.cli.finishing import finish
+from hlotool.options.declared import Arguments
 
 if TYPE_CHECKING:
     from hlotool.fleet import batch
@@ -19,11 +20,22 @@ if TYPE_CHECKING:
     from hlotool.search import steps
 
 
-def keywords(function: Callable[..., object], arguments: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of a function of the API: the options of the same names."""
-    given = vars(arguments)
-    parameters = inspect.signature(function).parameters.values()
-    return {p.name: given[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in given}
+def execute(command: Command, arguments: argparse.Namespace) -> int:
+    """Call the function of a command and show what it found; returns the exit code."""
+    if getattr(arguments, "show_scale", False):
+        from hlotool.cli.scale import show
+
+        return show(arguments)
+    course = TerminalCourse(arguments)
+    return course.finish(called(named(command.function), arguments, course=course).record)
+
+
+def called(function: Callable[..., Any], arguments: argparse.Namespace, **instead: Any) -> Any:
+    """What a function of the API returns for the options of a command line, some of them replaced."""
+    declared = getattr(function, "arguments", Arguments).options
+    takes = {name for name, one in declared.items() if one.only != "typed"}
+    given = vars(arguments) | instead
+    return function(**{name: value for name, value in given.items() if name in takes})
 
 
 class TerminalCourse(Course):

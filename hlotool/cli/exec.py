@@ -17,20 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.api.course import Ending, ending
-from hlotool.api.numbers import byte_size, executions, seed
 from hlotool.api.options import check_backends, chosen_backends, options_from
-from hlotool.cli import run
 from hlotool.cli.calling import TerminalCourse
-from hlotool.cli.options import (
-    add_backend_options,
-    add_execution_options,
-    add_only_option,
-    add_output_options,
-)
+from hlotool.cli.commands import Command
 from hlotool.cli.output import tell
-from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
 from hlotool.findings.verdict import EXCUSED, Verdict
+from hlotool.options import numbers
+from hlotool.options.declared import Arguments, As, option
+from hlotool.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
+from hlotool.options.shared import Only, Repro
 from hlotool.stores.writing import refuse_url
 
 if TYPE_CHECKING:
@@ -41,20 +37,6 @@ if TYPE_CHECKING:
     from hlotool.report.bisect_records import BisectRecord
     from hlotool.report.records import RunRecord
 
-USAGE = "exec [options] -- COMMAND ..."
-ABOUT = "run a program, and replay what it compiles with its real arguments and results"
-DESCRIPTION = """\
-Run a program with the flags that make its XLA write a dump, and replay every module while the program runs:
-before and after optimizations, and what the device really returned. The program keeps the terminal, gets the
-signals, and its exit status is passed on where nothing is wrong.
-"""
-EXAMPLES = """\
-examples:
-  hlotool exec -- python train.py --steps 10      one execution of every module is judged
-  hlotool exec --bisect -- python train.py        and what is wrong is searched, pass by pass
-  hlotool exec --only train_step --snapshots 3 -- pytest tests/test_model.py
-  hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
-"""
 
 #: First executions of a module that are judged only where no others come: a warm-up's learning rate is 0 in
 #: the first step, what starts at 0 hides its gradients there, and a moment is no average yet in the second.
@@ -65,44 +47,54 @@ _LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes to its parser."""
-    parser.add_argument("program", metavar="COMMAND", nargs=argparse.REMAINDER, help="and its arguments")
-    group = parser.add_argument_group("what to dump")
-    add_only_option(group)
-    group.add_argument(
-        "--snapshots",
-        metavar="N",
-        type=executions,
+class _Dumped(Only, group="what to dump"):
+    snapshots: int = option(
         default=1,
+        parse=numbers.executions,
+        metavar="N",
         help="executions of each module that are judged with arguments and results, from the third on or the"
         " last ones of fewer [1]",
     )
-    group.add_argument("--passes", action="store_true", help="the program after every pass, too")
-    group.add_argument(
-        "--max-size", metavar="SIZE", type=byte_size, default=10 << 30, help="of the dump on disk [10G]"
+    passes: bool = option(default=False, kind="switch", help="the program after every pass, too")
+    max_size: int = option(
+        default=10 << 30,
+        parse=numbers.byte_size,
+        grave=True,
+        metavar="SIZE",
+        help="of the dump on disk [10G]",
     )
-    group.add_argument("--keep", metavar="DIR", help="a new folder for the dump, which stays")
-    group = parser.add_argument_group("what to compare")
-    add_backend_options(group)
-    group.add_argument("--seed", type=seed, default=0, help="of inputs where none are captured [0]")
-    run.add_comparison_options(parser)
-    group = parser.add_argument_group("search")
-    group.add_argument("--bisect", action="store_true", help="find what made it wrong (implies --passes)")
-    group.add_argument("--repro", metavar="DIR", default="hlotool-repro", help="for bundles [hlotool-repro]")
-    group.add_argument("--no-repro", dest="repro", action="store_const", const=None, help="write none")
-    add_execution_options(parser, resumes=False)
-    add_report_options(parser)
-    add_output_options(parser)
+    keep: str | None = option(default=None, metavar="DIR", help="a new folder for the dump, which stays")
 
 
-def execute(arguments: argparse.Namespace) -> int:
+class _Compared(SeveralBackends, group="what to compare"):
+    seed: int = option(default=0, parse=numbers.seed, help="of inputs where none are captured [0]")
+
+
+class _Bisect(Arguments):
+    bisect: bool = option(default=False, kind="switch", help="find what made it wrong (implies --passes)")
+
+
+class _Searched(_Bisect, Repro, group="search"):
+    repro: As[str | os.PathLike[str] | None, str | None] = option(
+        default=None, help="for bundles [hlotool-repro]"
+    )
+
+
+class ExecArguments(_Dumped, _Compared, TolerancesByOutput, Found, _Searched, Execution):
+    """What `hlotool exec` takes."""
+
+    program: list[str] = option(
+        kw_only=False, nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments"
+    )
+
+
+def execute(command: Command, arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
     from hlotool.capture.launch import Program, environment_of
 
-    command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
-    if not command:
+    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not words:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
@@ -110,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = _dump_folder(arguments.keep)
     try:
         wishes = _wishes(arguments, folder)
-        program = Program(command, environment_of(wishes, os.environ), own_stdout=not arguments.json)
+        program = Program(words, environment_of(wishes, os.environ), own_stdout=not arguments.json)
         return _accompany(program, wishes, options, list(missing), arguments, start)
     finally:
         with suppress(OSError):

@@ -1,7 +1,7 @@
 """Parses the command line, calls one command, turns its end into an exit code.
 
-Nothing heavy is imported here: `--help` and `--version` must answer at once, and a worker process can only
-start early when little stands before it.
+Nothing heavy is imported here, no command but the one that is called: `--help` and `--version` must answer
+at once, and a worker process can only start early when little stands before it.
 """
 
 from __future__ import annotations
@@ -9,34 +9,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Protocol
 
 from hlotool._version import __version__
-from hlotool.cli import (
-    backends,
-    baseline,
-    bisect,
-    cache,
-    check,
-    conformance,
-    diff,
-    exec,
-    explain,
-    extract,
-    fuzz,
-    inspect,
-    merge,
-    mutate,
-    opt,
-    prove,
-    reduce,
-    repro,
-    run,
-)
+from hlotool.cli.arguments import Configured, Output, Reports, add_arguments, join_signed_values
+from hlotool.cli.commands import COMMANDS
 from hlotool.cli.completion import SHELLS, PrintCompletion
 from hlotool.cli.configured import tell_configuration, with_configuration
+from hlotool.cli.exit_codes import exit_code_text
 from hlotool.cli.interrupts import was_interrupted
-from hlotool.cli.options import add_configuration_options, exit_code_text, join_signed_values
 from hlotool.cli.output import emit_error, tell
 from hlotool.cli.parser import Parser, add_opposites
 from hlotool.cli.reports import refuse_impossible_reports
@@ -53,51 +33,6 @@ A dump is the folder that XLA writes when it is told to:
 """
 
 
-class Command(Protocol):
-    """What a module of this folder says of its command.
-
-    Attributes:
-        USAGE: the command's name and what follows it.
-        ABOUT: one line for the list of commands.
-        DESCRIPTION: the first paragraph of its help.
-        EXAMPLES: below the options, before the exit codes; may be empty.
-    """
-
-    USAGE: str
-    ABOUT: str
-    DESCRIPTION: str
-    EXAMPLES: str
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add what the command takes to its parser."""
-
-    def execute(self, arguments: argparse.Namespace) -> int:
-        """Run the command; returns the exit code."""
-
-
-_COMMANDS: tuple[Command, ...] = (
-    run,
-    exec,
-    bisect,
-    reduce,
-    extract,
-    repro,
-    check,
-    diff,
-    prove,
-    baseline,
-    mutate,
-    conformance,
-    fuzz,
-    inspect,
-    opt,
-    explain,
-    backends,
-    cache,
-    merge,
-)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
     tolerate_narrow_encodings()
@@ -106,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HlotoolError as error:
         tell(f"hlotool: error: {error}")
         return error.exit_code
-    parser = build_parser(pretty=_is_help(arguments) and sys.stdout.isatty())
+    parser = build_parser(_is_help(arguments) and sys.stdout.isatty(), _declared(arguments))
     try:
         options = parser.parse_args(arguments)
     except SystemExit as end:
@@ -136,8 +71,19 @@ def _without_secret(argument: str) -> str:
     return f"{name}{equals}{masked(value)}"
 
 
-def build_parser(pretty: bool = False) -> Parser:
-    """The whole command line; `pretty` renders help with colours, which costs an import of rich."""
+def _declared(arguments: Sequence[str]) -> Sequence[str] | None:
+    """The command whose options a command line needs; None where it may need all."""
+    first = arguments[0] if arguments else ""
+    return None if first.startswith("--print") else [first]
+
+
+def build_parser(pretty: bool = False, declared: Sequence[str] | None = None) -> Parser:
+    """The whole command line.
+
+    Args:
+        pretty: render help with colours, which costs an import of rich.
+        declared: names of the commands that get their options; None for all.
+    """
     formatter = _pretty_formatter() if pretty else argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog="hlotool", description=_DESCRIPTION, epilog=exit_code_text(), formatter_class=formatter
@@ -152,20 +98,21 @@ def build_parser(pretty: bool = False) -> Parser:
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command_name", required=True, prog="hlotool"
     )
-    for command in _COMMANDS:
-        parts = (command.EXAMPLES, exit_code_text())
+    for command in COMMANDS:
+        parts = (command.examples, exit_code_text())
         own = commands.add_parser(
-            command.USAGE.split()[0],
-            help=command.ABOUT,
-            description=command.DESCRIPTION,
+            command.name,
+            help=command.about,
+            description=command.description,
             epilog="\n".join(filter(None, parts)),
             formatter_class=formatter,
-            usage=f"hlotool {command.USAGE}",
+            usage=f"hlotool {command.usage}",
         )
-        own.set_defaults(command=command.execute)
-        command.add_options(own)
-        add_configuration_options(own)
-        add_opposites(own)
+        own.set_defaults(command=command)
+        if declared is None or command.name in declared:
+            reports = [Reports] if command.reports else []
+            add_arguments(own, command.arguments, *reports, Output, Configured)
+            add_opposites(own)
     return parser
 
 

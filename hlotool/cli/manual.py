@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hlotool._version import __version__
-from hlotool.cli.options import EXIT_CODES
+from hlotool.cli.exit_codes import EXIT_CODES
 from hlotool.cli.parser import Parser
 from hlotool.cli.reference import Entry, sections_of
 

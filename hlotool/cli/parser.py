@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from hlotool.api.numbers import quoted
 from hlotool.errors import ExitCode
 from hlotool.names import did_you_mean
+from hlotool.options.numbers import quoted
 
 #: A number, which may begin with a minus sign and is no option.
 _NUMBER = re.compile(r"-\.?\d")

@@ -12,42 +12,6 @@ from hlotool.errors import UsageError
 
 #: Options that name a file; `-` is stdout, in the place of the report.
 _FILES = ("record", "html", "junit", "sarif")
-_FORMATS = ("json", "jsonl", "csv")
-
-
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """`--record`, `--html`, `--junit`, `--sarif`, `--github`, `--format`: of commands with findings."""
-    said = "FILE may be a URL, or -, in the place of the report"
-    group = parser.add_argument_group("reports for others", said)
-    group.add_argument("--record", metavar="FILE", help="write the record, as --json prints it")
-    group.add_argument("--html", metavar="FILE", help="write one page with everything, for a browser")
-    group.add_argument("--junit", metavar="FILE", help="write JUnit XML, for build servers")
-    group.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0, for code review tools")
-    group.add_argument(
-        "--github", action="store_true", help="annotations and a step summary for GitHub Actions"
-    )
-    group.add_argument(
-        "--format",
-        action=_Format,
-        choices=_FORMATS,
-        help="print the record (json, as --json), or a line for each entry (jsonl) or finding (csv)",
-    )
-
-
-class _Format(argparse.Action):
-    """`--format json` is `--json`."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the choice."""
-        setattr(namespace, self.dest, values)
-        if values == "json":
-            namespace.json = True
 
 
 def refuse_impossible_reports(arguments: argparse.Namespace) -> None:

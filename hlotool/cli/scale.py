@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from hlotool.cli.calling import keywords
+from hlotool.cli.calling import called
 from hlotool.cli.finishing import finish
 from hlotool.errors import UsageError
 
 
-def show(
-    arguments: argparse.Namespace, paths: Sequence[str], against: str | None = None, in_place: bool = False
-) -> int:
+def show(arguments: argparse.Namespace) -> int:
     """Print the plans instead of running a command; returns the exit code.
-
-    Args:
-        arguments: of the command.
-        paths: of its programs.
-        against: what these are compared with, where the command has two sides.
-        in_place: whether the command runs programs as they are with values on disk.
 
     Raises:
         UsageError: findings are asked for in a form for others.
@@ -29,7 +20,10 @@ def show(
     for name in ("format", "html", "junit", "sarif", "github"):
         if getattr(arguments, name, None):
             raise UsageError(f"--show-scale finds nothing for --{name}: it prints text, or --json")
-    given = keywords(show_scale, arguments) | {"against": against, "in_place": in_place}
-    if isinstance(given.get("stages"), str):
-        del given["stages"]
-    return finish(show_scale(list(paths), **given).record, arguments)
+    paths = getattr(arguments, "paths", None) or [getattr(arguments, "path", None) or arguments.left]
+    # Only `run` takes programs as they are where values on disk are enough.
+    in_place = arguments.command_name == "run"
+    against = getattr(arguments, "right", None)
+    return finish(
+        called(show_scale, arguments, paths=paths, against=against, in_place=in_place).record, arguments
+    )

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from hlotool.api.given import cluster, script_function, values_file
-from hlotool.api.numbers import byte_size
 from hlotool.cli.configuration import Configuration
 from hlotool.cli.parser import Parser, is_opposable, visible_names
 from hlotool.errors import UsageError
 from hlotool.names import did_you_mean
+from hlotool.options.numbers import byte_size
+from hlotool.options.parsers import cluster, script_function, values_file
 
 #: Options that say what a command does this time, or whom it trusts: no defaults.
 _ONCE = ("explain_fusion", "fix", "list", "list_passes", "list_rules", "output")

@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from hlotool.cache.passing import passing_folder
 from hlotool.errors import BackendUnavailable, UsageError
+from hlotool.options.clusters import STARTED, ClusterSpec, cluster_spec
 
-#: Kinds of clusters that a package starts: its module, the class, what installs it, the option with the size.
-_STARTED = {
-    "slurm": ("dask_jobqueue", "SLURMCluster", "dask-jobqueue", "jobs"),
-    "k8s": ("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes", "n_workers"),
-}
 #: The part of Dask's configuration with the environment of workers.
 _VARIABLES_OF_WORKERS = "distributed.nanny.pre-spawn-environ"
-_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss|inproc)://\S+")
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSpec:
-    """A cluster as the command line names it.
-
-    Attributes:
-        kind: `address`, `local`, `slurm`, `k8s`.
-        address: of a scheduler.
-        workers: how many are started; 0 for what the cluster's own configuration says.
-        options: for whoever starts it.
-    """
-
-    kind: str
-    address: str = ""
-    workers: int = 0
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-def cluster_spec(text: str) -> ClusterSpec:
-    """What `tcp://HOST:PORT`, `local:N`, `slurm:jobs=N,…` or `k8s:n_workers=N,…` means; raises ValueError."""
-    if _ADDRESS.fullmatch(text):
-        return ClusterSpec("address", text)
-    kind, _, rest = text.partition(":")
-    if kind == "local" and rest.isdigit() and int(rest):
-        return ClusterSpec("local", workers=int(rest))
-    if kind in _STARTED:
-        options = dict(_option(word) for word in rest.split(",") if word)
-        return ClusterSpec(kind, "", int(options.pop(_STARTED[kind][3], 0)), options)
-    forms = "tcp://HOST:8786, local:N, slurm:jobs=N,… or k8s:n_workers=N,…"
-    raise ValueError(f"{text!r} is no cluster; write {forms}")
-
-
-def _option(word: str) -> tuple[str, Any]:
-    name, equals, value = word.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"{word!r} is no option of a cluster; write NAME=VALUE")
-    return name, int(value) if value.isdigit() else value
 
 
 def connected(text: str) -> tuple[Any, Any]:
@@ -129,7 +84,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _started(spec: ClusterSpec) -> Any:
-    module, name, package, _ = _STARTED[spec.kind]
+    module, name, package, _ = STARTED[spec.kind]
     try:
         kind = getattr(import_module(module), name)
     except ImportError as error:

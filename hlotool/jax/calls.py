@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import Any
 
 from hlotool.api.called import Called
-from hlotool.capture.stages import stage_proto
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.jax.library import load_jax
+from hlotool.parse.jax_stages import stage_proto
 
 #: Ways to leave out arguments that are tried to find the static ones.
 _WAYS = 10_000

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.cache.passing import passing_folder
-from hlotool.capture.stages import is_stage, stage_proto
+from hlotool.parse.jax_stages import is_stage, stage_proto
 from hlotool.stores.masks import taken_in
 
 if TYPE_CHECKING:

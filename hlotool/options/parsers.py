@@ -1,7 +1,7 @@
 """Values of options: which ones are possible, whether they come from a command line or from Python.
 
-The functions take text and raise `argparse.ArgumentTypeError`, as argparse wants them; `checked` asks them
-about the arguments of a call.
+What takes text raises `argparse.ArgumentTypeError`, as argparse wants it; what takes values of Python makes
+of them what the same option on a command line comes to, or raises that, or a UsageError.
 """
 
 from __future__ import annotations
@@ -9,27 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
 
-from hlotool.api.numbers import (
-    byte_size,
-    confidence,
-    devices,
-    distance,
-    modules,
-    number,
-    processes,
-    quoted,
-    repetitions,
-    seconds,
-    seed,
-    shard,
-    tolerance,
-)
 from hlotool.errors import HlotoolError, UsageError
 from hlotool.names import complaint_about
+from hlotool.options.declared import as_text
+from hlotool.options.numbers import byte_size, number, quoted, tolerance
+from hlotool.options.spool import Values, values_path
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
@@ -112,7 +99,7 @@ def value_range(text: str) -> tuple[float, float]:
 
 def cluster(text: str) -> str:
     """A cluster of Dask: `tcp://HOST:8786`, `local:N`, `slurm:…`, `k8s:…`."""
-    from hlotool.fleet.clusters import cluster_spec
+    from hlotool.options.clusters import cluster_spec
 
     try:
         cluster_spec(text)
@@ -141,98 +128,38 @@ def architecture(text: str) -> str:
     return text
 
 
-#: What looks at the argument of a name, as text. 0 and the empty text, where they mean "nothing given", pass.
-_CHECKS: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("only", "values", "fail_regex"), regex),
-    **dict.fromkeys(("inputs", "outputs"), values_file),
-    **dict.fromkeys(("replicas", "partitions"), devices),
-    **dict.fromkeys(("repeats", "trials", "cases"), repetitions),
-    **dict.fromkeys(("context", "height", "call"), distance),
-    **dict.fromkeys(("rtol", "atol"), tolerance),
-    **dict.fromkeys(("sample", "max_failures"), modules),
-    "arch": architecture,
-    "budget": budget,
-    "compare_with": script_function,
-    "confidence": confidence,
-    "input_range": value_range,
-    "jobs": processes,
-    "scale": scale,
-    "seed": seed,
-    "shard": shard,
-    "size": byte_size,
-    "timeout": seconds,
-}
-_FREE_WHEN_FALSE = frozenset(
-    {"only", "values", "fail_regex", "replicas", "partitions", "jobs", "sample", "max_failures"}
-)
-#: Options that take one of a few words.
-CHOICES = {
-    "elided": ("refuse", "generate"),
-    "emit": ("text", "hlo", "proto", "stablehlo", "filecheck"),
-    "form": ("text", "proto"),
-    "precision": ("hlo", "wide"),
-}
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path, or a URL without its secrets."""
+    return taken_in(os.fspath(path))
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call in the types that records have.
-
-    Raises:
-        UsageError: one of them is impossible; the message names it.
-    """
-    found = dict(given)
-    for name in ("compare_with", "save_outputs", "save_values"):
-        if isinstance(found.get(name), str | os.PathLike):
-            found[name] = taken_in(os.fspath(found[name]))
-    for name, check in _CHECKS.items():
-        value = found.get(name)
-        if value is not None and (value or name not in _FREE_WHEN_FALSE):
-            _ask(name, value, check)
-    if isinstance(limit := found.get("memory_limit"), str) or limit:
-        found["memory_limit"] = _ask("memory_limit", limit, byte_size)
-    if found.get("input_range") is not None:
-        low, high = found["input_range"]
-        found["input_range"] = float(low), float(high)
-    for name in ("output_rtol", "output_atol"):
-        if name in found:
-            found[name] = _by_output(name, found[name] or ())
-    if "stages" in found:
-        found["stages"] = several(found["stages"])
-    if found.get("fail_on"):
-        found["fail_on"] = _ask("fail_on", found["fail_on"], finding_kinds)
-    for name, choices in CHOICES.items():
-        if found.get(name) is not None and found[name] not in choices:
-            raise UsageError(f"{name}={found[name]!r}: it is one of {', '.join(choices)}")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+def paths_text(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """One path or several."""
+    return tuple(map(path_text, [paths] if isinstance(paths, str | os.PathLike) else paths))
 
 
-def _ask(name: str, value: Any, check: Callable[[str], Any]) -> Any:
-    """What `check` makes of an argument."""
-    try:
-        return check(_text(value))
-    except (argparse.ArgumentTypeError, TypeError, ValueError) as error:
-        raise UsageError(f"{name}={value!r}: {error}") from error
+def given_values(values: Values) -> str | None:
+    """The file of arguments or results; those in memory are written to one."""
+    path = values_path(values)
+    return None if path is None else values_file(path)
 
 
-def _text(value: Any) -> str:
-    """The argument as a command line has it."""
-    if isinstance(value, str | os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, tuple | list):
-        return ",".join(map(_text, value))
-    whole = isinstance(value, int) or hasattr(value, "__index__")
-    return str(int(value)) if whole else repr(float(value))
+def given_script(function: str | os.PathLike[str]) -> str:
+    """`SCRIPT.py:FUNCTION`."""
+    return script_function(path_text(function))
 
 
-def _by_output(name: str, given: Any) -> tuple[tuple[str, float], ...]:
+def memory(size: int | str) -> int:
+    """Bytes; 0 for no limit."""
+    return byte_size(as_text(size)) if size else 0
+
+
+def by_output(given: Mapping[str, float] | Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     """Tolerances of single outputs, from a mapping or from pairs."""
     from hlotool.findings.outputs import output_index
 
     pairs = list(given.items() if isinstance(given, Mapping) else given)
     for output, value in pairs:
-        _ask(f"{name}[{output!r}]", value, tolerance)
-        try:
-            output_index(output)
-        except ValueError as error:
-            raise UsageError(f"{name}: {error}") from error
+        output_index(output)
+        tolerance(as_text(value))
     return tuple((output, float(value)) for output, value in pairs)

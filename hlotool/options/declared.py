@@ -1,0 +1,252 @@
+"""Options, each declared once: as an attribute of a class of arguments.
+
+>>> from hlotool.options.numbers import seed
+>>> class Draw(Arguments, group="what is drawn"):
+...     seed: int = option(default=0, parse=seed, help="of random numbers [0]")
+>>> @takes(Draw)
+... def draw(asked: Draw) -> int:
+...     "Draw a number."
+...     return asked.seed
+>>> draw(seed=7)
+7
+>>> draw(seed=-7)
+Traceback (most recent call last):
+    ...
+hlotool.errors.UsageError: seed=-7: '-7' is no whole number from 0 to 9223372036854775807
+
+Made of the declaration are the argument of the command line (`cli/arguments.py`), the keyword argument of the
+function with its description and the check of its value, the key of a configuration (`cli/settings.py`), and
+the tables of the documentation. Classes of arguments are put together by inheritance: a class has the options
+of its bases, in their order, then its own. An option that a base has, too, stays where it is, and only what
+is said of it anew changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar, dataclass_transform
+
+from hlotool.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Given_contra = TypeVar("Given_contra", contravariant=True)
+Kept_co = TypeVar("Kept_co", covariant=True)
+
+#: Of an option that must be given.
+REQUIRED: Any = inspect.Parameter.empty
+
+
+class As(Generic[Given_contra, Kept_co]):
+    """The type of an option that is given as one type and kept as another: `As[str | Path, str]`.
+
+    It is one for type checkers, which take it for a descriptor.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, owner: object, kind: type | None = None) -> Kept_co: ...
+        def __set__(self, owner: object, value: Given_contra) -> None: ...
+
+
+class Option:
+    """How an option is called, what it takes, and what it means.
+
+    Attributes:
+        name: of the attribute, which is that of the function's argument.
+        annotation: its type, as it is written.
+        default: where it is not given; REQUIRED where it must be.
+        typed_default: the same on the command line, where it is another.
+        help: what it does, as `--help` says it.
+        doc: the same for Python, where something is to be said otherwise there.
+        parse: makes the value of a text, or raises `argparse.ArgumentTypeError`; None takes the text.
+        convert: makes the value of what Python gives, where that is more than the text or the value itself.
+        choices: the values that there are.
+        metavar: what `--help` calls the value; for several values a tuple.
+        flags: its names on the command line, where these are others than `--name`.
+        kind: `value`; `switch`; `off`, a switch `--no-name`; `yes-no`, which has both; `list`, which can be
+            given several times; or the name of an action of `cli/arguments.py`.
+        nargs: how many values, as argparse has it.
+        without: what `--no-name` does, which sets None.
+        kw_only: whether it is an option; otherwise its place says what it is.
+        only: `typed` or `called`: it is an option of the command line, or of the function, alone.
+        grave: it runs code, reads or writes files, or lifts a limit: no configuration that was merely found
+            may set it. Plain text counts as grave, as long as nothing is said.
+        once: it says what a command does this time: no configuration may set it.
+        exclusive: the name that it shares with those of which only one can be given.
+        group: the title in `--help`, that of the class.
+        about: what holds for all of the group.
+    """
+
+    name = annotation = help = doc = group = about = only = exclusive = without = ""
+    default = REQUIRED
+    typed_default = REQUIRED
+    parse: Callable[[str], Any] | None = None
+    convert: Callable[[Any], Any] | None = None
+    choices: Sequence[str] | None = None
+    metavar: str | tuple[str, ...] | None = None
+    flags: tuple[str, ...] = ()
+    kind = "value"
+    nargs: str | int | None = None
+    kw_only = True
+    grave: bool | None = None
+    once = False
+
+    def __init__(self, **said: Any) -> None:
+        unknown = [name for name in said if not hasattr(Option, name)]
+        assert not unknown, f"options have no {unknown}"
+        self.__dict__ |= said
+
+    def but(self, **said: Any) -> Option:
+        """The same option, of which something else is said."""
+        return Option(**{**vars(self), **said})
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether only a configuration that the user named may set it."""
+        if self.grave is not None:
+            return self.grave
+        return self.kind in ("value", "list") and self.parse is None and self.choices is None
+
+    @property
+    def default_typed(self) -> Any:
+        """The default on the command line."""
+        return self.default if self.typed_default is REQUIRED else self.typed_default
+
+    @property
+    def description(self) -> str:
+        """What it does, for readers of Python: without the default, which the signature has."""
+        text = self.doc or re.sub(r" \[[^]]*\]$", "", self.help)
+        return text if text.endswith((".", "?")) else f"{text}."
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """The argument of the function."""
+        kind = inspect.Parameter.KEYWORD_ONLY if self.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(
+            self.name, kind, default=self.default, annotation=types_of(self.annotation)[0]
+        )
+
+    def taken(self, value: Any) -> Any:
+        """What is kept of a value that Python gives; text is taken as the command line takes it.
+
+        Raises:
+            UsageError: the value is impossible.
+        """
+        if value is None or isinstance(value, bool):
+            return value
+        try:
+            if self.convert is not None:
+                return self.convert(value)
+            if isinstance(value, list | tuple) and not value:
+                return ()
+            if isinstance(value, str | int | float) and value == self.default:
+                return value
+            if self.choices is not None and value not in self.choices:
+                raise UsageError(f"it is one of {', '.join(self.choices)}")
+            if self.parse is not None:
+                return self.parse(as_text(value))
+        except (argparse.ArgumentTypeError, UsageError, TypeError, ValueError) as error:
+            raise UsageError(f"{self.name}={value!r}: {error}") from error
+        return value
+
+
+def option(**said: Any) -> Any:
+    """An option, in the body of a class of arguments: what `Option` has."""
+    return Option(**said)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+class Arguments:
+    """What a command and its function take; an instance is one call.
+
+    Args:
+        group: of a class: what `--help` calls its options together.
+        about: what holds for all of them.
+
+    Raises:
+        TypeError: there is no such argument, or one is missing.
+        UsageError: a value is impossible.
+    """
+
+    options: ClassVar[Mapping[str, Option]] = {}
+
+    def __init_subclass__(cls, group: str = "", about: str = "") -> None:
+        found: dict[str, Option] = {}
+        for base in cls.__bases__:
+            found |= getattr(base, "options", {})
+        for name, value in vars(cls).items():
+            if isinstance(value, Option):
+                own = {**vars(value), "name": name, "annotation": cls.__annotations__[name]}
+                found[name] = found.get(name, Option()).but(**own)
+        if group:
+            found = {name: one.but(group=group, about=about) for name, one in found.items()}
+        cls.options = found
+
+    def __init__(self, *places: Any, **given: Any) -> None:
+        bound = self.signature().bind(*places, **given).arguments
+        for name, one in self.options.items():
+            setattr(self, name, one.taken(bound[name]) if name in bound else one.default)
+
+    @classmethod
+    def signature(cls, returned: Any = inspect.Signature.empty) -> inspect.Signature:
+        """That of the function; options of the command line alone are not in it."""
+        own = [one.parameter for one in cls.options.values() if one.only != "typed"]
+        return inspect.Signature(sorted(own, key=lambda one: one.kind), return_annotation=returned)
+
+    @classmethod
+    def description(cls) -> str:
+        """The section `Args:` of the function's docstring."""
+        own = [one for one in cls.options.values() if one.only != "typed"]
+        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
+
+
+def takes(kind: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[P, R]]:
+    """Make a function of a class of arguments one that has these arguments.
+
+    Its docstring gets their description, before what it raises or returns.
+    """
+
+    def made(function: Callable[[Any], R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*places: P.args, **given: P.kwargs) -> R:
+            return function(kind(*places, **given))
+
+        assert isinstance(kind, type)
+        assert issubclass(kind, Arguments)
+        call.arguments = kind  # type: ignore[attr-defined]
+        call.__signature__ = kind.signature(function.__annotations__["return"])  # type: ignore[attr-defined]
+        about = inspect.cleandoc(function.__doc__ or "")
+        before, *section = re.split(r"(?m)^(?=(?:Returns|Raises):$)", about, maxsplit=1)
+        call.__doc__ = "\n\n".join([before.rstrip(), kind.description(), *section])
+        return call
+
+    return made
+
+
+def types_of(annotation: str) -> tuple[str, str]:
+    """The types that are given and kept, of an annotation as it is written."""
+    inner = re.fullmatch(r"As\[(.*)\]", annotation, re.DOTALL)
+    if inner is None:
+        return annotation, annotation
+    depth = 0
+    for place, letter in enumerate(inner[1]):
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            return inner[1][:place].strip(), inner[1][place + 1 :].strip()
+    raise TypeError(f"{annotation} has one type")
+
+
+def as_text(value: Any) -> str:
+    """A value of Python as a command line has it."""
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, tuple | list):
+        return ",".join(map(as_text, value))
+    whole = isinstance(value, int) or hasattr(value, "__index__")
+    return str(int(value)) if whole else repr(float(value))
