@@ -13,18 +13,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from hlotool.cli.arguments import option_of
 from hlotool.cli.configuration import Configuration
 from hlotool.cli.parser import Parser, is_opposable, visible_names
 from hlotool.errors import UsageError
 from hlotool.names import did_you_mean
-from hlotool.options.numbers import byte_size
-from hlotool.options.parsers import cluster, script_function, values_file
+from hlotool.options.declared import Option
 
-#: Options that say what a command does this time, or whom it trusts: no defaults.
-_ONCE = ("explain_fusion", "fix", "list", "list_passes", "list_rules", "output")
-_NOT_SETTINGS = frozenset({"help", "config", "no_config", "trust", *_ONCE})
-#: Values that run code, name a compiler, a backend or other machines, or lift a limit that protects this one.
-_GRAVE_TYPES = (values_file, script_function, byte_size, cluster)
 #: Metavars of paths, which are relative to the file that they stand in.
 _PATHS = ("FILE", "DIR", "SCRIPT.py:FUNCTION")
 #: Keys of a command's table that are no options: with the type of their value, by module and name.
@@ -37,13 +32,13 @@ class Setting:
 
     Attributes:
         key: its name in the file.
-        action: its definition.
-        is_grave: only a file that the user named may set it.
+        action: what sets it on the command line.
+        option: its declaration.
     """
 
     key: str
     action: argparse.Action
-    is_grave: bool
+    option: Option
 
     @property
     def is_switch(self) -> bool:
@@ -58,7 +53,12 @@ class Setting:
     @property
     def is_repeated(self) -> bool:
         """Whether it can be given several times."""
-        return isinstance(self.action, argparse._AppendAction) or getattr(self.action, "is_repeated", False)
+        return self.option.kind in ("list", "by-output")
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether only a file that the user named may set it; a switch is harmless."""
+        return not self.is_switch and self.option.is_grave
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -79,16 +79,10 @@ def settings_of(parser: Parser) -> dict[str, Setting]:
     found = {}
     for action in parser._actions:
         names = [name[2:] for name in visible_names(action) if name.startswith("--")]
-        if names and action.dest not in _NOT_SETTINGS:
-            found[names[0]] = Setting(names[0], action, _is_grave(action))
+        declared = option_of(action)
+        if names and declared is not None and not declared.once:
+            found[names[0]] = Setting(names[0], action, declared)
     return found
-
-
-def _is_grave(action: argparse.Action) -> bool:
-    """Whatever is not known to be harmless: a switch, a choice, numbers and patterns are."""
-    if action.nargs == 0 or action.choices is not None or getattr(action, "is_harmless", False):
-        return False
-    return action.type is None or action.type in _GRAVE_TYPES
 
 
 def common_settings(commands: Mapping[str, Parser]) -> dict[str, Setting]:
