@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hlotool.api.results import Result
 from hlotool.errors import UsageError
-from hlotool.options import parsers
+from hlotool.options import declared, parsers
 from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
@@ -66,21 +66,16 @@ def known_before(baseline: str | None) -> Known | None:
 class BaselineArguments(Arguments):
     """What `update_baseline` takes, and `hlotool baseline update`."""
 
-    action: str = option(only="typed", kw_only=False, choices=("update",), help="the only one")
+    action: str = option("the only one", only="typed", kw_only=False, choices=("update",))
     file: As[str | os.PathLike[str], str] = option(
-        kw_only=False,
-        metavar="FILE",
-        convert=parsers.path_text,
-        help="the baseline",
-        doc="the baseline, or its URL; it need not be there yet",
+        "the baseline", kw_only=False, metavar="FILE", convert=declared.path_text
     )
     records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        "what a command printed with --json",
         kw_only=False,
         nargs="+",
         metavar="RECORD",
         convert=parsers.paths_text,
-        help="what a command printed with --json",
-        doc="files, or URLs of such, of what commands printed with `--json`",
     )
 
 

@@ -88,35 +88,23 @@ class BisectResult(FindingsResult["CulpritRecord"]):
 
 
 class _Every(Arguments):
-    every_stage: bool = option(
-        default=False,
-        kind="switch",
-        help="judge all stages: finds repaired faults",
-        doc="judge all stages: finds faults that a later pass repaired",
-    )
-    every_module: bool = option(
-        default=False, kind="switch", help="search all modules, not one for each kind of failure"
-    )
-    reference: str = option(default="numpy", metavar="NAME", help="backend that runs it [numpy]")
+    every_stage: bool = option("judge all stages: finds repaired faults", default=False)
+    every_module: bool = option("search all modules, not one for each kind of failure", default=False)
+    reference: str = option("backend that runs it [numpy]", default="numpy", metavar="NAME")
     backend: str | None = option(
-        default=None,
-        metavar="NAME",
-        help="compile here, such as with xla, and dump its passes",
-        doc="compiles the programs here and dumps their passes, such as `xla`",
+        "compile here, such as with xla, and dump its passes", default=None, metavar="NAME"
     )
 
 
 class _Searched(Only, _Every, Exact, Unknown, Scale, Baseline, Repetitions, group="what to search"):
-    repeats: int = option(default=3, help="runs of what is compiled here [3]")
+    repeats: int = option("runs of what is compiled here [3]", default=3)
 
 
 class _Bundles(Repro, group="repro bundles"):
     try_on: str | None = option(
+        "compiler on which they are tried and made small [xla, or --backend]; none: do not",
         default=None,
         metavar="NAME",
-        help="compiler on which they are tried and made small [xla, or --backend]; none: do not",
-        doc="compiler on which culprits are tried and made small, `none` for no compiler; None: `backend`,"
-        " and `xla` where bundles are written",
     )
 
 

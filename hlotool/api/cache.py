@@ -33,20 +33,19 @@ class CacheArguments(Arguments):
     """What `cache` takes, and `hlotool cache`."""
 
     action: Literal["info", "prune", "clear"] = option(
+        "count, remove what is old, or all",
+        "`info` only looks; `prune` removes those that were not used for the longest time, until the"
+        " others take no more than `size`; `clear` removes all, and what is known of the files of dumps",
         default="info",
         kw_only=False,
         choices=("info", "prune", "clear"),
-        help="count, remove what is old, or all",
-        doc="`info` only looks; `prune` removes those that were not used for the longest time, until the"
-        " others take no more than `size`; `clear` removes all, and what is known of the files of dumps",
     )
     size: As[int | str | None, int | None] = option(
+        "what may stay, as 100M [as much as a run leaves]",
         default=None,
         parse=numbers.byte_size,
         grave=True,
         metavar="SIZE",
-        help="what may stay, as 100M [as much as a run leaves]",
-        doc="bytes, or text such as `100M`; None for as much as a run leaves",
     )
 
 

@@ -10,8 +10,8 @@ from hlotool.api.baseline import known_before
 from hlotool.api.results import FindingsResult, Result
 from hlotool.check.gpus import GPUS
 from hlotool.errors import ExitCode, UsageError
-from hlotool.options import parsers
-from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options import declared
+from hlotool.options.declared import Arguments, As, Words, option, takes
 from hlotool.options.shared import Baseline, Cluster, Paths, Stages, Workers
 from hlotool.options.spool import Program, paths_of
 
@@ -67,7 +67,7 @@ def _rules(text: str) -> tuple[str, ...]:
     """Ids of rules that there are."""
     from hlotool.check.config import choose_rules
 
-    names = parsers.words(text)
+    names = declared.words(text)
     try:
         choose_rules(names, ())
     except UsageError as error:
@@ -76,81 +76,52 @@ def _rules(text: str) -> tuple[str, ...]:
 
 
 class _Rules(Arguments):
-    only: As[str | Sequence[str], tuple[str, ...]] = option(
-        default=(),
-        parse=_rules,
-        convert=parsers.several,
-        metavar="RULE,...",
-        help="these rules only",
-        doc="ids of rules; all of them when empty",
-    )
-    skip: As[str | Sequence[str], tuple[str, ...]] = option(
-        default=(),
-        parse=_rules,
-        convert=parsers.several,
-        metavar="RULE,...",
-        help="all rules but these",
-        doc="ids of rules that are left out",
-    )
+    only: Words = option("these rules only", default=(), parse=_rules, metavar="RULE,...")
+    skip: Words = option("all rules but these", default=(), parse=_rules, metavar="RULE,...")
 
 
 class _Checked(_Rules, Stages, group="what to check"):
-    list_rules: bool = option(
-        default=False, only="typed", kind="switch", once=True, help="list the rules and what they find"
-    )
-    gpu: str | None = option(
-        default=None, choices=sorted(GPUS), help="whose shared memory fusions must do with"
-    )
+    list_rules: bool = option("list the rules and what they find", default=False, only="typed", once=True)
+    gpu: str | None = option("whose shared memory fusions must do with", default=None, choices=sorted(GPUS))
     explain_fusion: list[str] | None = option(
+        "may A be fused into B, and why not: names of instructions",
         default=None,
         only="typed",
         once=True,
         nargs=2,
         metavar=("A", "B"),
-        help="may A be fused into B, and why not: names of instructions",
     )
     ignore: Sequence[Ignore | Mapping[str, str]] = option(
-        default=(),
-        only="called",
         doc="findings that are accepted: each a `rule` with a `reason`, and where that is, the regular"
         " expressions `module` and `instruction`",
+        default=(),
+        only="called",
     )
 
 
 class _Severities(Arguments):
-    show: str = option(
-        default="note",
-        choices=SEVERITIES,
-        help="least severity shown [note]",
-        doc="least severity of findings in the result: `error`, `warning` or `note`",
-    )
-    fail_on: str = option(
-        default="warning",
-        choices=SEVERITIES,
-        help="exit 1 from here [warning]",
-        doc="least severity for which `exit_code` is 1",
-    )
+    show: str = option("least severity shown [note]", default="note", choices=SEVERITIES)
+    fail_on: str = option("exit 1 from here [warning]", default="warning", choices=SEVERITIES)
 
 
-class _Result(_Severities, Baseline, group="result"):
-    pass
+class _Result(_Severities, Baseline, group="result"): ...
 
 
 class _Mended(Arguments, group="mending"):
     fix: str | None = option(
+        "write the module with its offload-output errors (E1200) mended",
         default=None,
         only="typed",
         once=True,
         choices=FIXES,
-        help="write the module with its offload-output errors (E1200) mended",
     )
     output: str | None = option(
+        "where the mended module goes [stdout]",
         default=None,
         only="typed",
         once=True,
         flags=("-o", "--output"),
         metavar="FILE",
-        help="where the mended module goes [stdout]",
     )
 
 

@@ -71,20 +71,19 @@ class CompareResult(Result["ResultDiffRecord"]):
 class CompareArguments(Tolerance):
     """What `compare` takes."""
 
-    expected: Sequence[Any] = option(kw_only=False, doc="arrays of the reference, as `run` returns them")
-    actual: Sequence[Any] = option(kw_only=False, doc="arrays to be judged")
+    expected: Sequence[Any] = option(doc="arrays of the reference, as `run` returns them", kw_only=False)
+    actual: Sequence[Any] = option(doc="arrays to be judged", kw_only=False)
     module: Module | None = option(
-        default=None, doc="whose results they are: what each output is computed from decides about it"
+        doc="whose results they are: what each output is computed from decides about it", default=None
     )
     inputs: Sequence[Any] | None = option(
-        default=None,
         doc="that `expected` was computed from, as `run` takes them; none where there are no parameters",
+        default=None,
     )
     tested: Module | None = option(
-        default=None,
-        doc="the program that gave `actual`, where that is another one, such as after a pass",
+        doc="the program that gave `actual`, where that is another one, such as after a pass", default=None
     )
-    seed: int = option(default=0, parse=numbers.seed, doc="of the executions")
+    seed: int = option(doc="of the executions", default=0, parse=numbers.seed)
 
 
 @takes(CompareArguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 from hlotool.api.course import Accompanied, Ending, ending
 from hlotool.api.results import FindingsResult
 from hlotool.errors import BackendFailed, BackendUnavailable, ExitCode, UsageError
-from hlotool.options import numbers, parsers
-from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options import declared, numbers
+from hlotool.options.declared import Arguments, Folder, Words, option, takes
 from hlotool.options.replaying import Execution
 from hlotool.options.shared import Resume
 
@@ -42,49 +41,22 @@ class ConformanceResult(FindingsResult["CellRecord"]):
 
 class _Tried(Arguments, group="what is tried"):
     backend: str = option(
+        "xla, xla:gpu, pjrt:/path/plugin.so, cuda-emu, … [xla]",
         default="xla",
         flags=("--backend", "--test"),
         metavar="BACKEND",
-        help="xla, xla:gpu, pjrt:/path/plugin.so, cuda-emu, … [xla]",
-        doc="what is tried, such as `xla`, `cuda-emu` or `pjrt:/path/plugin.so`",
     )
-    only: As[str | Sequence[str], tuple[str, ...]] = option(
-        default=(),
-        parse=parsers.words,
-        convert=parsers.several,
-        metavar="OPCODE,...",
-        help="these opcodes [all]",
-        doc="opcodes; all when there is none",
-    )
-    types: As[str | Sequence[str], tuple[str, ...]] = option(
-        default=(),
-        parse=parsers.words,
-        convert=parsers.several,
-        metavar="TYPE,...",
-        help="element types [all]",
-        doc="element types; all when there is none",
-    )
-    cases: int = option(
-        default=30,
-        parse=numbers.executions,
-        metavar="N",
-        help="random cases for each opcode [30]",
-        doc="random cases for each opcode, on as many different element types as possible",
-    )
-    seed: int = option(default=0, parse=numbers.seed, help="of random cases [0]")
-    out: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="write the smallest failure of each opcode and element type there",
-        doc="folder for the smallest failure of each opcode and element type: program and arguments",
-    )
+    only: Words = option("these opcodes [all]", default=(), parse=declared.words, metavar="OPCODE,...")
+    types: Words = option("element types [all]", default=(), parse=declared.words, metavar="TYPE,...")
+    cases: int = option("random cases for each opcode [30]", default=30, parse=numbers.executions)
+    seed: int = option("of random cases [0]", default=0, parse=numbers.seed)
+    out: Folder = option("write the smallest failure of each opcode and element type there", default=None)
 
 
 class ConformanceArguments(_Tried, Execution, Resume, Accompanied):
     """What `conformance` takes, and `hlotool conformance`."""
 
-    timeout: float = option(default=300.0, doc="seconds that the trials of an opcode may take")
+    timeout: float = option(doc="seconds that the trials of an opcode may take", default=300.0)
 
 
 @takes(ConformanceArguments)

@@ -37,30 +37,22 @@ class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord"]):
 
 class _Pair(Arguments):
     left: As[Program, str] = option(
+        "HLO file, dump, archive; or .npz, .npy, folder of them",
+        "a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them",
         kw_only=False,
         metavar="A",
         convert=path_of,
-        help="HLO file, dump, archive; or .npz, .npy, folder of them",
-        doc="a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them",
     )
-    right: As[Program, str] = option(
-        kw_only=False, metavar="B", convert=path_of, help="the same kind of thing"
-    )
+    right: As[Program, str] = option("the same kind of thing", kw_only=False, metavar="B", convert=path_of)
 
 
 class _Programs(Stages, group="programs"):
     context: int = option(
-        default=3,
-        parse=numbers.distance,
-        flags=("-U", "--context"),
-        metavar="N",
-        help="equal lines around differences [3]",
-        doc="of programs: equal instructions around differences",
+        "equal lines around differences [3]", default=3, parse=numbers.distance, flags=("-U", "--context")
     )
 
 
-class _Results(Tolerance, group="results", about="tolerance derived from the element type, unless"):
-    pass
+class _Results(Tolerance, group="results", about="tolerance derived from the element type, unless"): ...
 
 
 class DiffArguments(_Pair, _Programs, _Results):

@@ -34,21 +34,16 @@ class ExplainArguments(Arguments):
     """What `explain` takes, and `hlotool explain`."""
 
     text: str | os.PathLike[str] = option(
+        "a message, an error code, a file, or - for stdin",
+        "a message, an error code such as `E1200`, or the path of a log",
         kw_only=False,
         nargs="*",
         metavar="TEXT",
-        help="a message, an error code, a file, or - for stdin",
-        doc="a message, an error code such as `E1200`, or the path of a log",
     )
     dump: str | os.PathLike[str] | None = option(
-        default=None,
-        metavar="DIR",
-        help="dump of the program that the messages are about",
-        doc="of the program that the messages are about: the instructions that they name are shown",
+        "dump of the program that the messages are about", default=None, metavar="DIR"
     )
-    list: bool = option(
-        default=False, only="typed", kind="switch", once=True, help="list all messages that are known"
-    )
+    list: bool = option("list all messages that are known", default=False, only="typed", once=True)
 
 
 @takes(ExplainArguments)

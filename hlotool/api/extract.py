@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.api.options import options_of
 from hlotool.api.results import CutResult
 from hlotool.errors import ExitCode
-from hlotool.options import numbers, parsers
-from hlotool.options.declared import As, option, takes
+from hlotool.options import numbers
+from hlotool.options.declared import As, File, option, takes
 from hlotool.options.shared import Inputs, OneProgram, OneStage, Unknown
 
 if TYPE_CHECKING:
@@ -28,41 +27,27 @@ class ExtractResult(CutResult):
 
 class _Program(OneProgram):
     names: As[str | Sequence[str], tuple[str, ...]] = option(
+        "names; or of one computation",
+        "of instructions of one computation, or of one computation",
         kw_only=False,
         nargs="+",
         metavar="INSTRUCTION",
         convert=lambda names: (names,) if isinstance(names, str) else tuple(names),
-        help="names; or of one computation",
-        doc="of instructions of one computation, or of one computation",
     )
 
 
 class _Around(OneStage):
-    height: int = option(
-        default=0,
-        parse=numbers.distance,
-        metavar="N",
-        help="steps back along operands [0]",
-        doc="steps back along operands that come along",
-    )
-    call: int = option(
-        default=0,
-        parse=numbers.distance,
-        metavar="N",
-        help="iteration of the loop around it [0]",
-        doc="iteration of the loop around it whose values are taken",
-    )
+    height: int = option("steps back along operands [0]", default=0, parse=numbers.distance)
+    call: int = option("iteration of the loop around it [0]", default=0, parse=numbers.distance)
 
 
 class _Cut(_Around, Unknown, group="what to cut out"):
-    output: As[str | os.PathLike[str] | None, str | None] = option(
+    output: File = option(
+        "the new program [NAME.extracted.hlo]",
+        "file for the new program, its arguments beside it as .npz; None writes none",
         default=None,
-        convert=parsers.path_text,
         once=True,
         flags=("--output", "-o"),
-        metavar="FILE",
-        help="the new program [NAME.extracted.hlo]",
-        doc="file for the new program, its arguments beside it as .npz; None writes none",
     )
 
 

@@ -12,7 +12,7 @@ from hlotool.api.course import Accompanied, Ending, ending
 from hlotool.api.options import options_of
 from hlotool.api.results import Result
 from hlotool.errors import ExitCode, UsageError
-from hlotool.options import numbers, parsers
+from hlotool.options import declared, numbers, parsers
 from hlotool.options.declared import Arguments, As, option, takes
 from hlotool.options.replaying import ClusterExecution
 from hlotool.options.shared import Resume
@@ -51,75 +51,61 @@ class FuzzResult(Result["FaultRecord"]):
 
 class _Out(Arguments):
     paths: As[Program | Sequence[Program], list[str]] = option(
+        "programs that are changed, as well",
+        "real programs, which are changed beside the ones that are made up",
         default=(),
         kw_only=False,
         nargs="*",
         metavar="PATH",
         convert=paths_of,
-        help="programs that are changed, as well",
-        doc="real programs, which are changed beside the ones that are made up",
     )
     out: As[str | os.PathLike[str], str] = option(
-        convert=parsers.path_text,
+        "folder of the campaign",
+        "folder of the campaign; the same call goes on with it",
+        convert=declared.path_text,
         metavar="DIR",
-        help="folder of the campaign",
-        doc="folder of the campaign; the same call goes on with it",
     )
 
 
 class _Compared(Arguments, group="what is compared"):
-    backend: str = option(default="xla", metavar="NAME", help="in question [xla]")
-    reference: str = option(default="numpy", metavar="NAME", help="gives expected values [numpy]")
+    backend: str = option("in question [xla]", default="xla", metavar="NAME")
+    reference: str = option("gives expected values [numpy]", default="numpy", metavar="NAME")
 
 
 class _Drawn(Arguments, group="what is drawn"):
     minutes: float | None = option(
+        "all calls together [30, without --programs no limit]",
+        "the campaign may take, all calls together; half an hour when neither this nor `programs` is given",
         default=None,
         parse=numbers.minutes,
         metavar="N",
-        help="all calls together [30, without --programs no limit]",
-        doc="the campaign may take, all calls together; half an hour when neither this nor `programs` is"
-        " given",
     )
-    programs: int = option(
-        default=0,
-        parse=numbers.modules,
-        metavar="N",
-        help="programs [as many as there is time for]",
-        doc="to judge; 0 for as many as there is time for",
-    )
-    seed: int = option(default=0, parse=numbers.seed, help="of programs and inputs [0]")
-    integers: bool = option(
-        default=False,
-        kind="switch",
-        help="only programs without floats",
-        doc="only programs without floats, where every difference counts",
-    )
-    devices: int = option(default=1, parse=numbers.devices, metavar="N", help="that programs are for [1]")
+    programs: int = option("programs [as many as there is time for]", default=0, parse=numbers.modules)
+    seed: int = option("of programs and inputs [0]", default=0, parse=numbers.seed)
+    integers: bool = option("only programs without floats", default=False)
+    devices: int = option("that programs are for [1]", default=1, parse=numbers.devices)
 
 
 class _Known(Arguments, group="what is known"):
     known: As[Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        "TOML of known faults, which are counted only",
         default=(),
         kind="list",
         convert=parsers.paths_text,
         metavar="FILE",
-        help="TOML of known faults, which are counted only",
-        doc="files of faults that are known, which are counted and not reported",
     )
     committed: bool = option(
+        "report also the known faults that hlotool comes with",
+        "those that hlotool comes with are known, too",
         default=True,
-        kind="off",
-        help="report also the known faults that hlotool comes with",
-        doc="those that hlotool comes with are known, too",
     )
 
 
 class FuzzArguments(_Out, _Compared, _Drawn, _Known, ClusterExecution, Resume, Accompanied):
     """What `fuzz` takes, and `hlotool fuzz`."""
 
-    timeout: float = option(default=60.0, doc="seconds per program")
-    resume: bool = option(default=True, doc="go on with the campaign in the folder; otherwise begin anew")
+    timeout: float = option(doc="seconds per program", default=60.0)
+    resume: bool = option(doc="go on with the campaign in the folder; otherwise begin anew", default=True)
 
 
 @takes(FuzzArguments)

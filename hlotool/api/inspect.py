@@ -40,23 +40,13 @@ class InspectResult(Result["ModuleInfo"]):
         return self.record.failures
 
 
-class _Looked(Only, Stages, group="what to look at"):
-    pass
+class _Looked(Only, Stages, group="what to look at"): ...
 
 
 class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
-    kernels: bool = option(
-        default=False,
-        kind="switch",
-        help="source, launches, resources, host fallbacks",
-        doc="the CUDA kernels that are generated for the last stage, too",
-    )
+    kernels: bool = option("source, launches, resources, host fallbacks", default=False)
     arch: str = option(
-        default="sm_90",
-        parse=parsers.architecture,
-        metavar="SM",
-        help="to compile them for [sm_90]",
-        doc="architecture to compile them for",
+        "to compile them for [sm_90]", default="sm_90", parse=parsers.architecture, metavar="SM"
     )
 
 

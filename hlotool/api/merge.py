@@ -22,12 +22,11 @@ class MergeArguments(Arguments):
     """What `merge` takes, and `hlotool merge`."""
 
     records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
+        "what `run --shard I/N --json` printed",
         kw_only=False,
         nargs="+",
         metavar="RECORD",
         convert=parsers.paths_text,
-        help="what `run --shard I/N --json` printed",
-        doc="files, or URLs of such, that `hlotool run --shard I/N --json` printed, in any order",
     )
 
 

@@ -54,12 +54,11 @@ class MutateResult(Result["MutantRecord"]):
 
 
 class _Faults(Arguments):
-    cases: int = option(default=200, parse=numbers.repetitions, metavar="N", help="faults at most [200]")
-    seed: int = option(default=0, parse=numbers.seed, help="of faults and of generated inputs [0]")
+    cases: int = option("faults at most [200]", default=200, parse=numbers.repetitions)
+    seed: int = option("of faults and of generated inputs [0]", default=0, parse=numbers.seed)
 
 
-class _Planted(_Faults, Unknown, Scale, group="what is planted"):
-    pass
+class _Planted(_Faults, Unknown, Scale, group="what is planted"): ...
 
 
 class _Questioned(
@@ -70,26 +69,22 @@ class _Questioned(
     about="those that `hlotool run` takes, unless",
 ):
     inputs: As[Values | None, str | None] = option(
+        ".npz or SCRIPT.py:FUNCTION",
+        "arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None",
         default=None,
-        help=".npz or SCRIPT.py:FUNCTION",
-        doc="arguments: a file, `SCRIPT.py:FUNCTION`, or arrays; those that `replay` takes when None",
     )
     further_sets: bool = option(
-        default=True, help="after the plain generated set, others that reach more of the program [yes]"
+        "after the plain generated set, others that reach more of the program [yes]", default=True
     )
-    thorough: bool = option(default=False, help="all further sets, however long it takes")
-    budget: str | None = option(
-        default=None,
-        help="what further sets may take [0.5x]",
-        doc="what further sets may take, in seconds (`30`) or times the work of the runs (`5x`)",
-    )
+    thorough: bool = option("all further sets, however long it takes", default=False)
+    budget: str | None = option("what further sets may take [0.5x]", default=None)
 
 
 class MutateArguments(OneProgram, _Planted, _Questioned, Execution, Accompanied):
     """What `mutate` takes, and `hlotool mutate`."""
 
     timeout: float = option(
-        default=300.0, doc="seconds for all faults; those that are examined by then are reported"
+        doc="seconds for all faults; those that are examined by then are reported", default=300.0
     )
 
 

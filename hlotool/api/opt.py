@@ -14,8 +14,8 @@ from hlotool.api.programs import load
 from hlotool.api.results import Result
 from hlotool.errors import DumpError, ExitCode, UsageError
 from hlotool.ir.module import Module
-from hlotool.options import parsers
-from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options import declared
+from hlotool.options.declared import Arguments, As, File, Folder, Words, option, takes
 from hlotool.options.numbers import distance
 from hlotool.options.spool import Program
 
@@ -88,92 +88,63 @@ class Passes(Result["PassDescription"]):
 
 class _Program(Arguments):
     path: Program = option(
+        "HLO text or proto; - for stdin",
+        "a file of HLO, text or proto, or a module, which is not changed",
         kw_only=False,
         nargs="?",
         metavar="FILE",
-        help="HLO text or proto; - for stdin",
-        doc="a file of HLO, text or proto, or a module, which is not changed",
     )
     form: str | None = option(
-        default=None,
-        choices=("text", "proto"),
-        flags=("--from",),
-        help="what FILE is [look inside]",
-        doc="what the file is, `text` or `proto`; None looks inside",
+        "what FILE is [look inside]", default=None, choices=("text", "proto"), flags=("--from",)
     )
     emit: str = option(
+        "what to write; filecheck is a test of --passes [text]",
+        "form of `OptResult.content`: `text`, `hlo` (the same), `proto`, `stablehlo`, or `filecheck`, a"
+        " test of `passes`",
         default="text",
         choices=("text", "hlo", "proto", "stablehlo", "filecheck"),
-        help="what to write; filecheck is a test of --passes [text]",
-        doc="form of `OptResult.content`: `text`, `hlo` (the same), `proto`, `stablehlo`, or `filecheck`, a"
-        " test of `passes`",
     )
-    output: As[str | os.PathLike[str] | None, str | None] = option(
+    output: File = option(
+        "write the program here [stdout]",
+        "file for that; None writes none",
         default=None,
-        convert=parsers.path_text,
         once=True,
         flags=("--output", "-o"),
-        metavar="FILE",
-        help="write the program here [stdout]",
-        doc="file for that; None writes none",
     )
 
 
 class _Passes(Arguments, group="passes"):
     passes: str = option(
+        "a,b{option=value},fix(c,d)",
+        "pipeline, such as `inline,fix(simplify,cse,dce),fuse{kind=loop}`",
         default="",
         metavar="PIPELINE",
-        help="a,b{option=value},fix(c,d)",
-        doc="pipeline, such as `inline,fix(simplify,cse,dce),fuse{kind=loop}`",
     )
-    list_passes: bool = option(
-        default=False, only="typed", kind="switch", once=True, help="list passes and their options"
-    )
+    list_passes: bool = option("list passes and their options", default=False, only="typed", once=True)
     pass_fuel: As[int | Sequence[str], tuple[str, ...]] = option(
+        "stop (one pass, or all) after N transformations",
+        "transformations after which all passes stop; or texts such as `12` and `fuse=12`",
         default=(),
         kind="list",
-        convert=lambda fuel: (str(fuel),) if isinstance(fuel, int) else parsers.several(fuel),
+        convert=lambda fuel: (str(fuel),) if isinstance(fuel, int) else declared.several(fuel),
         metavar="[PASS=]N",
-        help="stop (one pass, or all) after N transformations",
-        doc="transformations after which all passes stop; or texts such as `12` and `fuse=12`",
     )
-    verify: bool = option(
-        default=True,
-        kind="off",
-        help="do not verify between passes",
-        doc="the program is verified, after each pass",
-    )
-    print_before: As[str | Sequence[str], tuple[str, ...]] = option(
+    verify: bool = option("do not verify between passes", default=True)
+    print_before: Words = option(
+        "on stderr; 'all' for every pass",
+        "passes before which the program goes to stderr; `all` for every pass",
         default=(),
         kind="list",
-        convert=parsers.several,
         metavar="PASS",
-        help="on stderr; 'all' for every pass",
-        doc="passes before which the program goes to stderr; `all` for every pass",
     )
-    print_after: As[str | Sequence[str], tuple[str, ...]] = option(
-        default=(),
-        kind="list",
-        convert=parsers.several,
-        metavar="PASS",
-        help="likewise, where something changed",
-        doc="likewise after it, where something changed",
-    )
+    print_after: Words = option("likewise, where something changed", default=(), kind="list", metavar="PASS")
     compiler: str = option(
+        "have a compiler make something of it: xla, aot:v5e",
         default="",
         flags=("--compile",),
         metavar="BACKEND",
-        help="have a compiler make something of it: xla, aot:v5e",
-        doc="a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the"
-        " result is what that ends with",
     )
-    dump_to: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="write the program after each pass, as XLA does",
-        doc="folder for the program after each pass, as XLA writes it",
-    )
+    dump_to: Folder = option("write the program after each pass, as XLA does", default=None)
 
 
 class OptArguments(_Program, _Passes):

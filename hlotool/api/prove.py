@@ -51,51 +51,45 @@ class ProveResult(FindingsResult["ProvedRecord"]):
 
 class _Pair(Arguments):
     left: As[Program, str] = option(
+        "HLO file, dump directory or archive",
+        "a file of HLO, a dump, an archive, or a module: as it should be",
         kw_only=False,
         metavar="A",
         convert=path_of,
-        help="HLO file, dump directory or archive",
-        doc="a file of HLO, a dump, an archive, or a module: as it should be",
     )
     right: As[Program | None, str | None] = option(
+        "the same kind of thing [A's own last stage]",
         default=None,
         kw_only=False,
         nargs="?",
         metavar="B",
         convert=path_of,
-        help="the same kind of thing [A's own last stage]",
-        doc="the same kind of thing; None: what the last stages of `left` became",
     )
 
 
 class _Points(Arguments):
-    trials: int = option(default=2, parse=numbers.repetitions, metavar="N", help="random points [2]")
-    seed: int = option(default=0, parse=numbers.seed, help="of the random points [0]")
+    trials: int = option("random points [2]", default=2, parse=numbers.repetitions)
+    seed: int = option("of the random points [0]", default=0, parse=numbers.seed)
 
 
 class _Compared(Only, Elided, Devices, Scale, _Points, GivenInputs, FurtherSets, group="what to compare"):
     inputs: As[Values | None, str | None] = option(
+        ".npz (x@0, x@1, … by device) or SCRIPT.py:FUNCTION: integers and preds; floats are drawn",
+        "integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn",
         default=None,
-        help=".npz (x@0, x@1, … by device) or SCRIPT.py:FUNCTION: integers and preds; floats are drawn",
-        doc="integers and preds, as indices: a file, `SCRIPT.py:FUNCTION`, or arrays; floats are drawn",
     )
     further_sets: bool = option(
+        "compare what is equal at integers and preds that reach more of the programs, too [yes]",
+        "programs that are equal are compared at integers and preds of further sets, too",
         default=True,
-        help="compare what is equal at integers and preds that reach more of the programs, too [yes]",
-        doc="programs that are equal are compared at integers and preds of further sets, too",
     )
-    explain: bool = option(
-        default=False,
-        kind="switch",
-        help="laws, constants and unknown functions",
-        doc="the report lists laws, constants and unknown functions",
-    )
+    explain: bool = option("laws, constants and unknown functions", default=False)
 
 
 class ProveArguments(_Pair, _Compared, Workers):
     """What `prove` takes, and `hlotool prove`."""
 
-    timeout: float = option(default=300.0, doc="seconds per pair")
+    timeout: float = option(doc="seconds per pair", default=300.0)
 
 
 @takes(ProveArguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from hlotool.api.options import options_of
 from hlotool.api.results import CutResult
 from hlotool.errors import ExitCode, UsageError
 from hlotool.options import parsers
-from hlotool.options.declared import Arguments, As, option, takes
+from hlotool.options.declared import Arguments, File, Folder, option, takes
 from hlotool.options.replaying import Execution
 from hlotool.options.shared import (
     Exact,
@@ -50,42 +49,35 @@ class ReduceResult(CutResult):
 
 
 class _Sides(OneStage):
-    backend: str = option(default="numpy", metavar="NAME", help="backend that is wrong")
-    reference: str = option(default="numpy", metavar="NAME", help="backend that is right [numpy]")
+    backend: str = option("backend that is wrong", default="numpy", metavar="NAME")
+    reference: str = option("backend that is right [numpy]", default="numpy", metavar="NAME")
     check: str = option(
+        "command that judges a program instead",
+        "command that judges a program instead; its exit status means what it means to `git bisect run`",
         default="",
         metavar="CMD",
-        help="command that judges a program instead",
-        doc="command that judges a program instead; its exit status means what it means to `git bisect run`",
     )
     fail_regex: str | None = option(
-        default=None,
-        parse=parsers.regex,
-        metavar="REGEX",
-        help="what CMD prints when the failure is there",
+        "what CMD prints when the failure is there", default=None, parse=parsers.regex, metavar="REGEX"
     )
 
 
 class _Failing(_Sides, Exact, Unknown, Scale, Repetitions, group="what fails"):
-    repeats: int = option(default=2, help="first runs: does it fail always? [2]")
+    repeats: int = option("first runs: does it fail always? [2]", default=2)
 
 
 class _Result(Arguments, group="result"):
-    output: As[str | os.PathLike[str] | None, str | None] = option(
+    output: File = option(
+        "what is left [NAME.reduced.hlo]",
+        "file for what is left, its arguments beside it as .npz; None writes none",
         default=None,
-        convert=parsers.path_text,
         once=True,
         flags=("--output", "-o"),
-        metavar="FILE",
-        help="what is left [NAME.reduced.hlo]",
-        doc="file for what is left, its arguments beside it as .npz; None writes none",
     )
-    repro: As[str | os.PathLike[str] | None, str | None] = option(
+    repro: Folder = option(
+        "write a repro bundle, too",
+        "folder for a bundle that fails on any machine; None writes none",
         default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="write a repro bundle, too",
-        doc="folder for a bundle that fails on any machine; None writes none",
     )
 
 

@@ -16,8 +16,7 @@ from hlotool.api.course import QUIET, Accompanied, Course, Ending, ending
 from hlotool.api.options import check_backends, options_of
 from hlotool.api.results import FindingsResult
 from hlotool.names import did_you_mean
-from hlotool.options import parsers
-from hlotool.options.declared import As, option, takes
+from hlotool.options.declared import Folder, option, takes
 from hlotool.options.replaying import ClusterExecution, Compared, Found, TolerancesByOutput
 from hlotool.options.shared import Baseline, InputsAndOutputs, Paths, Resume
 
@@ -90,25 +89,18 @@ class ReplayResult(FindingsResult["ModuleRecord"]):
         return f"<ReplayResult: {counts or 'nothing'}>"
 
 
-class _Found(Found, Baseline, group="what is found"):
-    pass
+class _Found(Found, Baseline, group="what is found"): ...
 
 
 class _Execution(ClusterExecution, Resume, group="execution"):
     cache: bool = option(
-        default=True,
-        kind="off",
-        help="replay what an earlier run has replayed, and keep nothing for later ones",
-        doc="take verdicts on the same programs from earlier calls, and keep new ones for later; not those"
+        "replay what an earlier run has replayed, and keep nothing for later ones",
+        "take verdicts on the same programs from earlier calls, and keep new ones for later; not those"
         " of a cluster whose processors, libraries or environment are others than this machine's",
+        default=True,
     )
-    journal: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="keep what is finished there, or at a URL, to go on elsewhere [cache]",
-        doc="folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for the"
-        " cache folder",
+    journal: Folder = option(
+        "keep what is finished there, or at a URL, to go on elsewhere [cache]", default=None
     )
 
 

@@ -30,30 +30,14 @@ class VerifyResult(Result["Verification"]):
 class VerifyArguments(Arguments):
     """What `verify` takes, and `hlotool repro verify`."""
 
-    action: str = option(only="typed", kw_only=False, choices=("verify",), help="the only one")
+    action: str = option("the only one", only="typed", kw_only=False, choices=("verify",))
     folders: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
-        kw_only=False,
-        nargs="+",
-        metavar="DIR",
-        convert=parsers.paths_text,
-        help="folder of a bundle",
-        doc="of bundles",
+        "folder of a bundle", kw_only=False, nargs="+", metavar="DIR", convert=parsers.paths_text
     )
-    backend: str | None = option(
-        default=None, metavar="NAME", help="instead of the one that the bundle names"
-    )
-    timeout: float = option(
-        default=300.0,
-        parse=numbers.seconds,
-        metavar="SECONDS",
-        help="of its command [300]",
-        doc="of a bundle's command, in seconds",
-    )
+    backend: str | None = option("instead of the one that the bundle names", default=None, metavar="NAME")
+    timeout: float = option("of its command [300]", default=300.0, parse=numbers.seconds, metavar="SECONDS")
     trust: bool = option(
-        default=False,
-        kind="switch",
-        once=True,
-        help="run the command and the backend options that a bundle names",
+        "run the command and the backend options that a bundle names", default=False, once=True
     )
 
 

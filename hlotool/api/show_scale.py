@@ -36,14 +36,14 @@ class ShowScaleArguments(Paths, Scale, Only, PairOfStages, Backends, Unknown, Ex
     """What `show_scale` takes."""
 
     against: As[Program | None, str | None] = option(
+        doc="the same kind of thing: what the programs of the only path are compared with",
         default=None,
         convert=path_of,
-        doc="the same kind of thing: what the programs of the only path are compared with",
     )
     in_place: bool = option(
-        default=True,
         doc="for `replay`, which runs programs as they are where values on disk are enough; other functions"
         " do not",
+        default=True,
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from hlotool.options.declared import REQUIRED, Arguments, Option, option
+from hlotool.options.declared import REQUIRED, Arguments, File, Option, option
 from hlotool.options.numbers import tolerance
 
 #: Options whose value may begin with a minus sign, which argparse would take for an option.
@@ -18,66 +18,48 @@ class Reports(
 ):
     """Of commands with findings."""
 
-    record: str | None = option(default=None, metavar="FILE", help="write the record, as --json prints it")
-    html: str | None = option(
-        default=None, metavar="FILE", help="write one page with everything, for a browser"
-    )
-    junit: str | None = option(default=None, metavar="FILE", help="write JUnit XML, for build servers")
-    sarif: str | None = option(default=None, metavar="FILE", help="write SARIF 2.1.0, for code review tools")
-    github: bool = option(
-        default=False, kind="switch", help="annotations and a step summary for GitHub Actions"
-    )
+    record: File = option("write the record, as --json prints it", default=None)
+    html: File = option("write one page with everything, for a browser", default=None)
+    junit: File = option("write JUnit XML, for build servers", default=None)
+    sarif: File = option("write SARIF 2.1.0, for code review tools", default=None)
+    github: bool = option("annotations and a step summary for GitHub Actions", default=False)
     format: str | None = option(
+        "print the record (json, as --json), or a line for each entry (jsonl) or finding (csv)",
         default=None,
         kind="format",
         choices=("json", "jsonl", "csv"),
-        help="print the record (json, as --json), or a line for each entry (jsonl) or finding (csv)",
     )
 
 
 class Output(Arguments, group="output"):
     """Of every command."""
 
-    json: bool = option(default=False, kind="switch", help="print one versioned JSON record on stdout")
+    json: bool = option("print one versioned JSON record on stdout", default=False)
     quiet: bool = option(
-        default=False,
-        kind="switch",
-        flags=("-q", "--quiet"),
-        exclusive="amount",
-        help="only what disagrees, and the totals",
+        "only what disagrees, and the totals", default=False, flags=("-q", "--quiet"), exclusive="amount"
     )
     verbose: bool = option(
-        default=False,
-        kind="switch",
-        flags=("-v", "--verbose"),
-        exclusive="amount",
-        help="every detail of every module",
+        "every detail of every module", default=False, flags=("-v", "--verbose"), exclusive="amount"
     )
     log: str | None = option(
+        "say on stderr what is done: processes, files [$HLOTOOL_LOG]",
         default=None,
         choices=("debug", "info", "warning"),
-        help="say on stderr what is done: processes, files [$HLOTOOL_LOG]",
     )
-    debug: bool = option(default=False, kind="switch", help="show the traceback of an error")
+    debug: bool = option("show the traceback of an error", default=False)
 
 
 class Configured(Arguments, group="configuration", about="hlotool.toml, or [tool.hlotool] of pyproject.toml"):
     """Of every command."""
 
-    config: str | None = option(
+    config: File = option(
+        "this file [the nearest, in folders upwards; $HLOTOOL_CONFIG]",
         default=None,
         once=True,
         exclusive="which",
-        metavar="FILE",
-        help="this file [the nearest, in folders upwards; $HLOTOOL_CONFIG]",
     )
     no_config: bool = option(
-        default=False,
-        once=True,
-        kind="switch",
-        exclusive="which",
-        flags=("--no-config", "--isolated"),
-        help="no file",
+        "no file", default=False, once=True, exclusive="which", flags=("--no-config", "--isolated")
     )
 
 
@@ -100,7 +82,7 @@ def _add(place: argparse._ActionsContainer, one: Option) -> None:
     names = one.flags or (f"--no-{word}" if one.kind == "off" else f"--{word}",)
     said: dict[str, Any] = {"help": one.help}
     if one.kind not in ("switch", "off", "yes-no"):
-        said |= {"metavar": one.metavar, "choices": one.choices, "nargs": one.nargs}
+        said |= {"metavar": one.shown_metavar, "choices": one.choices, "nargs": one.nargs}
     if one.parse is not None and one.kind != "by-output":
         said["type"] = one.parse
     if one.kind in _ACTIONS:

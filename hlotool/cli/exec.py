@@ -24,7 +24,7 @@ from hlotool.cli.output import tell
 from hlotool.errors import ExitCode, UsageError
 from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.options import numbers
-from hlotool.options.declared import Arguments, As, option
+from hlotool.options.declared import Arguments, Folder, option
 from hlotool.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
 from hlotool.options.shared import Only, Repro
 from hlotool.stores.writing import refuse_url
@@ -49,42 +49,35 @@ _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_
 
 class _Dumped(Only, group="what to dump"):
     snapshots: int = option(
+        "executions of each module that are judged with arguments and results, from the third on or the"
+        " last ones of fewer [1]",
         default=1,
         parse=numbers.executions,
-        metavar="N",
-        help="executions of each module that are judged with arguments and results, from the third on or the"
-        " last ones of fewer [1]",
     )
-    passes: bool = option(default=False, kind="switch", help="the program after every pass, too")
+    passes: bool = option("the program after every pass, too", default=False)
     max_size: int = option(
-        default=10 << 30,
-        parse=numbers.byte_size,
-        grave=True,
-        metavar="SIZE",
-        help="of the dump on disk [10G]",
+        "of the dump on disk [10G]", default=10 << 30, parse=numbers.byte_size, grave=True, metavar="SIZE"
     )
-    keep: str | None = option(default=None, metavar="DIR", help="a new folder for the dump, which stays")
+    keep: Folder = option("a new folder for the dump, which stays", default=None)
 
 
 class _Compared(SeveralBackends, group="what to compare"):
-    seed: int = option(default=0, parse=numbers.seed, help="of inputs where none are captured [0]")
+    seed: int = option("of inputs where none are captured [0]", default=0, parse=numbers.seed)
 
 
 class _Bisect(Arguments):
-    bisect: bool = option(default=False, kind="switch", help="find what made it wrong (implies --passes)")
+    bisect: bool = option("find what made it wrong (implies --passes)", default=False)
 
 
 class _Searched(_Bisect, Repro, group="search"):
-    repro: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None, help="for bundles [hlotool-repro]"
-    )
+    repro: Folder = option("for bundles [hlotool-repro]", default=None)
 
 
 class ExecArguments(_Dumped, _Compared, TolerancesByOutput, Found, _Searched, Execution):
     """What `hlotool exec` takes."""
 
     program: list[str] = option(
-        kw_only=False, nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments"
+        "and its arguments", kw_only=False, nargs=argparse.REMAINDER, metavar="COMMAND"
     )
 
 

@@ -2,7 +2,7 @@
 
 >>> from hlotool.options.numbers import seed
 >>> class Draw(Arguments, group="what is drawn"):
-...     seed: int = option(default=0, parse=seed, help="of random numbers [0]")
+...     seed: int = option("of random numbers [0]", default=0, parse=seed)
 >>> @takes(Draw)
 ... def draw(asked: Draw) -> int:
 ...     "Draw a number."
@@ -29,9 +29,26 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
 from hlotool.errors import UsageError
+from hlotool.stores.masks import taken_in
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path, or a URL without its secrets."""
+    return taken_in(os.fspath(path))
+
+
+def words(text: str) -> tuple[str, ...]:
+    """`A,B,...`."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def several(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Words: several, or one text as a command line has it, in which commas separate them."""
+    return words(given) if isinstance(given, str) else tuple(given)
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +71,26 @@ class As(Generic[Given_contra, Kept_co]):
         def __set__(self, owner: object, value: Given_contra) -> None: ...
 
 
+#: A file or a folder, which need not be given; words.
+File: TypeAlias = As[str | os.PathLike[str] | None, str | None]
+Folder: TypeAlias = As[str | os.PathLike[str] | None, str | None]
+Words: TypeAlias = As[str | Sequence[str], tuple[str, ...]]
+#: What these types, by their names, say of an option.
+NAMED: dict[str, dict[str, Any]] = {
+    "File": {
+        "annotation": "As[str | os.PathLike[str] | None, str | None]",
+        "convert": path_text,
+        "metavar": "FILE",
+    },
+    "Folder": {
+        "annotation": "As[str | os.PathLike[str] | None, str | None]",
+        "convert": path_text,
+        "metavar": "DIR",
+    },
+    "Words": {"annotation": "As[str | Sequence[str], tuple[str, ...]]", "convert": several},
+}
+
+
 class Option:
     """How an option is called, what it takes, and what it means.
 
@@ -69,8 +106,8 @@ class Option:
         choices: the values that there are.
         metavar: what `--help` calls the value; for several values a tuple.
         flags: its names on the command line, where these are others than `--name`.
-        kind: `value`; `switch`; `off`, a switch `--no-name`; `yes-no`, which has both; `list`, which can be
-            given several times; or the name of an action of `cli/arguments.py`.
+        kind: `value`; `switch`; `off`, a switch `--no-name`, as what is true by default has; `yes-no`, which
+            has both; `list`, which can be given several times; or an action of `cli/arguments.py`.
         nargs: how many values, as argparse has it.
         without: what `--no-name` does, which sets None.
         kw_only: whether it is an option; otherwise its place says what it is.
@@ -102,6 +139,11 @@ class Option:
         assert not unknown, f"options have no {unknown}"
         self.__dict__ |= said
 
+    @property
+    def shown_metavar(self) -> str | tuple[str, ...] | None:
+        """What `--help` calls the value: where nothing is said, what its parser calls it."""
+        return self.metavar or getattr(self.parse, "metavar", None)
+
     def but(self, **said: Any) -> Option:
         """The same option, of which something else is said."""
         return Option(**{**vars(self), **said})
@@ -120,8 +162,15 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What it does, for readers of Python: without the default, which the signature has."""
-        text = self.doc or re.sub(r" \[[^]]*\]$", "", self.help)
+        """What it does, for readers of Python: the signature has the default, unless that stands for"
+        " another."""
+        text, bracket, default = self.help.removesuffix("]").rpartition(" [")
+        if self.doc or not bracket:
+            text = self.doc or self.help
+        elif default not in ("yes", f"{self.default}".removesuffix(".0")):
+            text += f"; by default {default}"
+        if self.choices and not self.doc:
+            text += f": {', '.join(f'`{choice}`' for choice in self.choices)}"
         return text if text.endswith((".", "?")) else f"{text}."
 
     @property
@@ -156,9 +205,9 @@ class Option:
         return value
 
 
-def option(**said: Any) -> Any:
-    """An option, in the body of a class of arguments: what `Option` has."""
-    return Option(**said)
+def option(help: str = "", doc: str = "", **said: Any) -> Any:
+    """An option, in the body of a class of arguments: what `Option` has; only what is said of it counts."""
+    return Option(**{"help": help} if help else {}, **{"doc": doc} if doc else {}, **said)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(option,))
@@ -182,8 +231,8 @@ class Arguments:
             found |= getattr(base, "options", {})
         for name, value in vars(cls).items():
             if isinstance(value, Option):
-                own = {**vars(value), "name": name, "annotation": cls.__annotations__[name]}
-                found[name] = found.get(name, Option()).but(**own)
+                before = found.get(name) or _of_type(cls.__annotations__[name], value)
+                found[name] = before.but(**vars(value), name=name)
         if group:
             found = {name: one.but(group=group, about=about) for name, one in found.items()}
         cls.options = found
@@ -204,6 +253,15 @@ class Arguments:
         """The section `Args:` of the function's docstring."""
         own = [one for one in cls.options.values() if one.only != "typed"]
         return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
+
+
+def _of_type(annotation: str, said: Option) -> Option:
+    """What the type of an option says of it."""
+    if annotation == "bool" and said.default is not REQUIRED:
+        return Option(annotation=annotation, kind="off" if said.default else "switch")
+    if annotation in NAMED:
+        return Option(**NAMED[annotation])
+    return Option(annotation=annotation)
 
 
 def takes(kind: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[P, R]]:

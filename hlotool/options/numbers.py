@@ -26,8 +26,8 @@ _LONGEST = 4e6
 _QUOTED = 40
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers in decimal, from `least` to `most`."""
+def whole_number(least: int, most: int, metavar: str | None = "N") -> Callable[[str], int]:
+    """A parser of whole numbers in decimal, from `least` to `most`, which `--help` calls `metavar`."""
 
     def parse(text: str) -> int:
         # Longer ones are out of range whatever they are, and Python takes long over thousands of digits.
@@ -37,11 +37,12 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{quoted(text)} is no whole number from {least} to {most}")
         return value
 
+    parse.metavar = metavar  # type: ignore[attr-defined]
     return parse
 
 
 #: Of random numbers. Records hold it as 64 bits with a sign.
-seed = whole_number(0, (1 << 63) - 1)
+seed = whole_number(0, (1 << 63) - 1, None)
 #: Of worker processes.
 processes = whole_number(1, 1024)
 #: Replicas or partitions, each of which is run.

@@ -14,7 +14,7 @@ from math import inf
 
 from hlotool.errors import HlotoolError, UsageError
 from hlotool.names import complaint_about
-from hlotool.options.declared import as_text
+from hlotool.options.declared import as_text, path_text, words
 from hlotool.options.numbers import byte_size, number, quoted, tolerance
 from hlotool.options.spool import Values, values_path
 from hlotool.stores.masks import taken_in
@@ -22,16 +22,6 @@ from hlotool.stores.urls import is_url
 
 #: What `--fail-on` may make a finding: values in results, and verdicts as they are written there.
 FINDING_KINDS = ("nan", "inf", "unstable", "unsupported", "not-compared")
-
-
-def words(text: str) -> tuple[str, ...]:
-    """`A,B,...`."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def several(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Words: several, or one text as a command line has it, in which commas separate them."""
-    return words(given) if isinstance(given, str) else tuple(given)
 
 
 def budget(text: str) -> str:
@@ -126,11 +116,6 @@ def architecture(text: str) -> str:
     if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):
         raise argparse.ArgumentTypeError(f"{quoted(text)} is no architecture; write it like sm_90")
     return text
-
-
-def path_text(path: str | os.PathLike[str]) -> str:
-    """A path, or a URL without its secrets."""
-    return taken_in(os.fspath(path))
 
 
 def paths_text(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:

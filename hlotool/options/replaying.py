@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from hlotool.options import numbers, parsers
-from hlotool.options.declared import Arguments, As, option
+from hlotool.options.declared import Arguments, As, Folder, Words, option
 from hlotool.options.shared import (
     Cluster,
     Exact,
@@ -26,18 +26,12 @@ from hlotool.options.shared import (
 class Backends(Arguments):
     """What runs the two sides of a comparison."""
 
-    reference: str = option(
-        default="numpy",
-        metavar="BACKEND",
-        help="what runs the reference [numpy]",
-        doc="backend that runs the reference",
-    )
+    reference: str = option("what runs the reference [numpy]", default="numpy", metavar="BACKEND")
     backend: str = option(
+        "what runs the tested stages: xla, xla:opt=0, … [numpy]",
         default="numpy",
         flags=("--backend", "--test"),
         metavar="BACKEND",
-        help="what runs the tested stages: xla, xla:opt=0, … [numpy]",
-        doc="backend that runs the tested stages",
     )
 
 
@@ -45,27 +39,20 @@ class SeveralBackends(Backends):
     """The same, and more than two."""
 
     compare: str | Sequence[str] = option(
-        default="",
-        metavar="BACKEND,...",
-        help="the reference, and all that are tested by it",
-        doc="instead of both, backends of which the first is the reference of all others",
+        "the reference, and all that are tested by it", default="", metavar="BACKEND,..."
     )
     precision: str | None = option(
-        default=None,
-        choices=("hlo", "wide"),
-        help="of narrow floats inside of generated kernels [hlo]",
-        doc="of narrow floats inside of generated kernels: `hlo` or `wide`",
+        "of narrow floats inside of generated kernels [hlo]", default=None, choices=("hlo", "wide")
     )
 
 
 class PairOfStages(Stages):
     """Stages, one of which is the reference of the others."""
 
-    stages: As[str | Sequence[str], tuple[str, ...]] = option(
+    stages: Words = option(
+        "shell patterns of stage names, the reference first; '*': all stages by the first",
         default=(),
         metavar="REF,TESTED",
-        help="shell patterns of stage names, the reference first; '*': all stages by the first",
-        doc="shell patterns of stage names, the reference first; `*` tests all stages by the first",
     )
 
 
@@ -73,37 +60,25 @@ class Some(Arguments):
     """How many of the modules."""
 
     shard: str | None = option(
+        "one of N parts; `merge` makes them one",
+        "one part of the modules, as `2/8`; `merge` makes the records of all parts one",
         default=None,
         parse=numbers.shard,
         metavar="I/N",
-        help="one of N parts; `merge` makes them one",
-        doc="one part of the modules, as `2/8`; `merge` makes the records of all parts one",
     )
-    sample: int = option(
-        default=0,
-        parse=numbers.modules,
-        metavar="N",
-        help="N modules, spread over functions and sizes",
-        doc="how many modules, spread over functions and sizes; 0 for all",
-    )
-    max_failures: int = option(
-        default=0,
-        parse=numbers.modules,
-        metavar="N",
-        help="begin no more after N that fail",
-        doc="after so many modules that fail no further ones are begun; 0 for no such bound",
-    )
+    sample: int = option("N modules, spread over functions and sizes", default=0, parse=numbers.modules)
+    max_failures: int = option("begin no more after N that fail", default=0, parse=numbers.modules)
 
 
 class _CompareWith(Arguments):
     compare_with: As[str | os.PathLike[str] | None, str | None] = option(
+        "function(output, expected, actual): True, False, what is wrong, or None for the verdict",
+        "`SCRIPT.py:FUNCTION` that compares outputs before anything else does",
         default=None,
         parse=parsers.script_function,
         convert=parsers.given_script,
         grave=True,
         metavar="SCRIPT.py:FUNCTION",
-        help="function(output, expected, actual): True, False, what is wrong, or None for the verdict",
-        doc="`SCRIPT.py:FUNCTION` that compares outputs before anything else does",
     )
 
 
@@ -113,72 +88,54 @@ class TolerancesByOutput(
     """A judgement of the user's own, also of single outputs."""
 
     rtol: float | None = option(
+        "relative to the larger magnitude; of one output: --rtol 'out[1]:1e-3'",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
-        help="relative to the larger magnitude; of one output: --rtol 'out[1]:1e-3'",
     )
     atol: float | None = option(
+        "absolute; of one output: --atol 'out[1]:1e-3'",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
-        help="absolute; of one output: --atol 'out[1]:1e-3'",
     )
     output_rtol: As[Mapping[str, float] | Sequence[tuple[str, float]], tuple[tuple[str, float], ...]] = (
         option(
+            doc='of single outputs by name, such as `{"out[1]": 1e-3}`',
             default=(),
             only="called",
             convert=parsers.by_output,
-            doc='of single outputs by name, such as `{"out[1]": 1e-3}`',
         )
     )
     output_atol: As[Mapping[str, float] | Sequence[tuple[str, float]], tuple[tuple[str, float], ...]] = (
-        option(default=(), only="called", convert=parsers.by_output, doc="likewise")
+        option(doc="likewise", default=(), only="called", convert=parsers.by_output)
     )
 
 
 class _Looked(Exact):
-    save_outputs: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="write expected and actual arrays as .npy",
-        doc="folder for expected and actual arrays; see `ReplayResult.arrays`",
-    )
-    save_values: As[str | os.PathLike[str] | None, str | None] = option(
-        default=None,
-        convert=parsers.path_text,
-        metavar="DIR",
-        help="write what instructions compute as .npy",
-        doc="folder for what instructions compute",
-    )
+    save_outputs: Folder = option("write expected and actual arrays as .npy", default=None)
+    save_values: Folder = option("write what instructions compute as .npy", default=None)
     values: str = option(
-        default="",
-        parse=parsers.regex,
-        metavar="REGEX",
-        help="of those whose name matches [all]",
-        doc="regular expression of the instructions whose values are saved",
+        "of those whose name matches [all]", default="", parse=parsers.regex, metavar="REGEX"
     )
     first_divergence: bool | None = option(
+        "name the instruction at which a differing program goes wrong [where that takes seconds]",
         default=None,
         kind="yes-no",
-        help="name the instruction at which a differing program goes wrong [where that takes seconds]",
-        doc="name the instruction at which a wrong program goes wrong; None: where that takes seconds",
     )
-    fail_on: As[str | Sequence[str], tuple[str, ...]] = option(
+    fail_on: Words = option(
+        "exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or an"
+        " output of which nothing can be said",
+        "what else is a finding: `nan`, `inf`: such a value in a result; `unstable`, `unsupported`,"
+        " `not-compared`: such a module or output",
         default=(),
         parse=parsers.finding_kinds,
         metavar=",".join(parsers.FINDING_KINDS),
-        help="exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or an"
-        " output of which nothing can be said",
-        doc="what else is a finding: `nan`, `inf`: such a value in a result; `unstable`, `unsupported`,"
-        " `not-compared`: such a module or output",
     )
     coverage: bool | None = option(
+        "list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
         default=None,
         kind="yes-no",
-        help="list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
-        doc="list which branches, ties, signs, … the inputs made occur; None: count them where cheap",
     )
 
 
@@ -190,8 +147,8 @@ class Compared(Only, PairOfStages, SeveralBackends, Unknown, Scale, Some, group=
     """Modules, stages, backends."""
 
     elided: str = option(
-        default="refuse",
         doc="constants that are not in the dump: `refuse`, or `generate` the same values on both sides",
+        default="refuse",
     )
 
 

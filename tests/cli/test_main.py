@@ -14,7 +14,7 @@ from support.budget import HUNG, slowness
 from support.shell import seconds_of_children
 
 from hlotool._version import __version__
-from hlotool.cli import options
+from hlotool.cli import exit_codes
 from hlotool.cli.main import build_parser, main
 from hlotool.errors import ExitCode, HloSyntaxError, Location
 
@@ -42,7 +42,7 @@ def test_help_lists_the_exit_codes(arguments: list[str], capsys: pytest.CaptureF
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     for code in ExitCode:
-        assert f"  {code.value:<4} {options.EXIT_CODES[code]}\n" in shown
+        assert f"  {code.value:<4} {exit_codes.EXIT_CODES[code]}\n" in shown
 
 
 def test_help_of_run_gives_examples_that_parse(
