@@ -102,7 +102,8 @@ class Option:
         help: what it does, as `--help` says it.
         doc: the same for Python, where something is to be said otherwise there.
         parse: makes the value of a text, or raises `argparse.ArgumentTypeError`; None takes the text.
-        convert: makes the value of what Python gives, where that is more than the text or the value itself.
+        convert: makes the value of what Python gives, where that is more than the text or the value itself;
+            it is asked whether `parse` takes it, too.
         choices: the values that there are.
         metavar: what `--help` calls the value; for several values a tuple.
         flags: its names on the command line, where these are others than `--name`.
@@ -190,19 +191,19 @@ class Option:
         if value is None or isinstance(value, bool):
             return value
         try:
-            if self.convert is not None:
-                return self.convert(value)
-            if isinstance(value, list | tuple) and not value:
+            kept = value if self.convert is None else self.convert(value)
+            if isinstance(kept, list | tuple) and not kept:
                 return ()
-            if isinstance(value, str | int | float) and value == self.default:
-                return value
-            if self.choices is not None and value not in self.choices:
+            if isinstance(kept, str | int | float) and kept == self.default:
+                return kept
+            if self.choices is not None and kept not in self.choices:
                 raise UsageError(f"it is one of {', '.join(self.choices)}")
-            if self.parse is not None:
-                return self.parse(as_text(value))
+            if self.parse is None or (self.convert is not None and not kept):
+                return kept
+            parsed = self.parse(as_text(kept))
+            return parsed if self.convert is None else kept
         except (argparse.ArgumentTypeError, UsageError, TypeError, ValueError) as error:
             raise UsageError(f"{self.name}={value!r}: {error}") from error
-        return value
 
 
 def option(help: str = "", doc: str = "", **said: Any) -> Any:

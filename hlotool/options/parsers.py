@@ -16,7 +16,6 @@ from hlotool.errors import HlotoolError, UsageError
 from hlotool.names import complaint_about
 from hlotool.options.declared import as_text, path_text, words
 from hlotool.options.numbers import byte_size, number, quoted, tolerance
-from hlotool.options.spool import Values, values_path
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
@@ -121,17 +120,6 @@ def architecture(text: str) -> str:
 def paths_text(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     """One path or several."""
     return tuple(map(path_text, [paths] if isinstance(paths, str | os.PathLike) else paths))
-
-
-def given_values(values: Values) -> str | None:
-    """The file of arguments or results; those in memory are written to one."""
-    path = values_path(values)
-    return None if path is None else values_file(path)
-
-
-def given_script(function: str | os.PathLike[str]) -> str:
-    """`SCRIPT.py:FUNCTION`."""
-    return script_function(path_text(function))
 
 
 def memory(size: int | str) -> int:

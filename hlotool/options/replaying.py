@@ -76,7 +76,7 @@ class _CompareWith(Arguments):
         "`SCRIPT.py:FUNCTION` that compares outputs before anything else does",
         default=None,
         parse=parsers.script_function,
-        convert=parsers.given_script,
+        convert=declared.path_text,
         grave=True,
         metavar="SCRIPT.py:FUNCTION",
     )

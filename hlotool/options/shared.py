@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.options import declared, numbers, parsers
 from hlotool.options.declared import Arguments, As, File, Folder, Words, option
-from hlotool.options.spool import Program, Values, path_of, paths_of
+from hlotool.options.spool import Program, Values, path_of, paths_of, values_path
 
 #: What holds for the inputs that are not given.
 _ELSE = "captured in the dump, else generated, unless"
@@ -134,7 +134,7 @@ class GivenInputs(Arguments):
         " generated ones when None",
         default=None,
         parse=parsers.values_file,
-        convert=parsers.given_values,
+        convert=values_path,
         grave=True,
         metavar="FILE",
     )
@@ -148,7 +148,7 @@ class GivenOutputs(Arguments):
         "what the program really returned, likewise",
         default=None,
         parse=parsers.values_file,
-        convert=parsers.given_values,
+        convert=values_path,
         grave=True,
         metavar="FILE",
     )

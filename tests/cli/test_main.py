@@ -15,8 +15,10 @@ from support.shell import seconds_of_children
 
 from hlotool._version import __version__
 from hlotool.cli import exit_codes
+from hlotool.cli.arguments import join_signed_values
 from hlotool.cli.main import build_parser, main
 from hlotool.errors import ExitCode, HloSyntaxError, Location
+from hlotool.options.numbers import byte_size
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -102,7 +104,7 @@ def test_wrong_usage(arguments: list[str], complaint: str, capsys: pytest.Captur
 
 @pytest.mark.parametrize("arguments", [["--input-range", "-1e3,2"], ["--input-range=-1e3,2"]])
 def test_a_range_may_begin_with_a_minus_sign(arguments: list[str]) -> None:
-    joined = options.join_signed_values(["run", "x", *arguments])
+    joined = join_signed_values(["run", "x", *arguments])
     assert build_parser().parse_args(joined).input_range == (-1000.0, 2.0)
 
 
@@ -118,7 +120,7 @@ def test_a_range_may_begin_with_a_minus_sign(arguments: list[str]) -> None:
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert options.byte_size(text) == size
+    assert byte_size(text) == size
 
 
 def failing(error: BaseException) -> argparse.Namespace:

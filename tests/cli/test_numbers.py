@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hlotool.api import given, numbers
 from hlotool.cli.main import build_parser, main
 from hlotool.errors import ExitCode
+from hlotool.options import numbers, parsers
 
 _DIGITS = "9" * 5000
 #: No option takes any of these, whatever kind of number it wants.
@@ -39,8 +39,8 @@ _REFUSED = {
     numbers.seconds: ("-1", "0", "1e-400", "1e10", "1e308", "inf", _DIGITS),
     numbers.tolerance: ("-1", "inf", _DIGITS),
     numbers.confidence: ("0", "1", "-0.9", "2", "inf"),
-    given.value_range: ("1,1", "2,1", "nan,1", "1,nan", "0,inf", "1e308,1e400", "1"),
-    given.budget: ("-1", "-1x", "inf", "nanx", "x", "1xx"),
+    parsers.value_range: ("1,1", "2,1", "nan,1", "1,nan", "0,inf", "1e308,1e400", "1"),
+    parsers.budget: ("-1", "-1x", "inf", "nanx", "x", "1xx"),
 }
 _NUMERIC = [(command, action) for command, action in _options() if action.type in _REFUSED]
 
