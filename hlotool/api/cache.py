@@ -41,11 +41,7 @@ class CacheArguments(Arguments):
         choices=("info", "prune", "clear"),
     )
     size: As[int | str | None, int | None] = option(
-        "what may stay, as 100M [as much as a run leaves]",
-        default=None,
-        parse=numbers.byte_size,
-        grave=True,
-        metavar="SIZE",
+        "what may stay, as 100M [as much as a run leaves]", default=None, parse=numbers.byte_size
     )
 
 

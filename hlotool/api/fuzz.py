@@ -78,7 +78,6 @@ class _Drawn(Arguments, group="what is drawn"):
         "the campaign may take, all calls together; half an hour when neither this nor `programs` is given",
         default=None,
         parse=numbers.minutes,
-        metavar="N",
     )
     programs: int = option("programs [as many as there is time for]", default=0, parse=numbers.modules)
     seed: int = option("of programs and inputs [0]", default=0, parse=numbers.seed)

@@ -45,9 +45,7 @@ class _Looked(Only, Stages, group="what to look at"): ...
 
 class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
     kernels: bool = option("source, launches, resources, host fallbacks", default=False)
-    arch: str = option(
-        "to compile them for [sm_90]", default="sm_90", parse=parsers.architecture, metavar="SM"
-    )
+    arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
 
 
 class InspectArguments(Paths, _Looked, _Kernels, Workers):

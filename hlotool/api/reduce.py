@@ -58,7 +58,7 @@ class _Sides(OneStage):
         metavar="CMD",
     )
     fail_regex: str | None = option(
-        "what CMD prints when the failure is there", default=None, parse=parsers.regex, metavar="REGEX"
+        "what CMD prints when the failure is there", default=None, parse=parsers.regex
     )
 
 

@@ -35,7 +35,7 @@ class VerifyArguments(Arguments):
         "folder of a bundle", kw_only=False, nargs="+", metavar="DIR", convert=parsers.paths_text
     )
     backend: str | None = option("instead of the one that the bundle names", default=None, metavar="NAME")
-    timeout: float = option("of its command [300]", default=300.0, parse=numbers.seconds, metavar="SECONDS")
+    timeout: float = option("of its command [300]", default=300.0, parse=numbers.seconds)
     trust: bool = option(
         "run the command and the backend options that a bundle names", default=False, once=True
     )

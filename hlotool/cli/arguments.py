@@ -82,7 +82,7 @@ def _add(place: argparse._ActionsContainer, one: Option) -> None:
     names = one.flags or (f"--no-{word}" if one.kind == "off" else f"--{word}",)
     said: dict[str, Any] = {"help": one.help}
     if one.kind not in ("switch", "off", "yes-no"):
-        said |= {"metavar": one.shown_metavar, "choices": one.choices, "nargs": one.nargs}
+        said |= {"metavar": one.metavar, "choices": one.choices, "nargs": one.nargs}
     if one.parse is not None and one.kind != "by-output":
         said["type"] = one.parse
     if one.kind in _ACTIONS:

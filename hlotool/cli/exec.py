@@ -55,9 +55,7 @@ class _Dumped(Only, group="what to dump"):
         parse=numbers.executions,
     )
     passes: bool = option("the program after every pass, too", default=False)
-    max_size: int = option(
-        "of the dump on disk [10G]", default=10 << 30, parse=numbers.byte_size, grave=True, metavar="SIZE"
-    )
+    max_size: int = option("of the dump on disk [10G]", default=10 << 30, parse=numbers.byte_size)
     keep: Folder = option("a new folder for the dump, which stays", default=None)
 
 

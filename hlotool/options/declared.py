@@ -52,6 +52,7 @@ def several(given: str | Sequence[str]) -> tuple[str, ...]:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Kept_co = TypeVar("Kept_co", covariant=True)
 
@@ -140,11 +141,6 @@ class Option:
         assert not unknown, f"options have no {unknown}"
         self.__dict__ |= said
 
-    @property
-    def shown_metavar(self) -> str | tuple[str, ...] | None:
-        """What `--help` calls the value: where nothing is said, what its parser calls it."""
-        return self.metavar or getattr(self.parse, "metavar", None)
-
     def but(self, **said: Any) -> Option:
         """The same option, of which something else is said."""
         return Option(**{**vars(self), **said})
@@ -232,7 +228,7 @@ class Arguments:
             found |= getattr(base, "options", {})
         for name, value in vars(cls).items():
             if isinstance(value, Option):
-                before = found.get(name) or _of_type(cls.__annotations__[name], value)
+                before = found.get(name) or _implied(cls.__annotations__[name], value)
                 found[name] = before.but(**vars(value), name=name)
         if group:
             found = {name: one.but(group=group, about=about) for name, one in found.items()}
@@ -256,13 +252,23 @@ class Arguments:
         return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
 
 
-def _of_type(annotation: str, said: Option) -> Option:
-    """What the type of an option says of it."""
+def _implied(annotation: str, said: Option) -> Option:
+    """What the type of an option and its parser say of it."""
+    known: dict[str, Any] = {"annotation": annotation, **getattr(said.parse, "said", {})}
     if annotation == "bool" and said.default is not REQUIRED:
-        return Option(annotation=annotation, kind="off" if said.default else "switch")
-    if annotation in NAMED:
-        return Option(**NAMED[annotation])
-    return Option(annotation=annotation)
+        known["kind"] = "off" if said.default else "switch"
+    return Option(**(known | NAMED.get(annotation, {})))
+
+
+def parser(metavar: str, **said: Any) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Of a function that makes values of texts: what options with such values are, unless they say"
+    " otherwise."""
+
+    def known(parse: Callable[[str], T]) -> Callable[[str], T]:
+        parse.said = {"metavar": metavar, **said}  # type: ignore[attr-defined]
+        return parse
+
+    return known
 
 
 def takes(kind: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[P, R]]:

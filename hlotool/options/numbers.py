@@ -12,6 +12,7 @@ from collections.abc import Callable
 from math import inf
 
 from hlotool.amounts import size_of
+from hlotool.options.declared import as_text, parser
 
 #: Python takes `1_0`, `٣`, `nan` and blanks around for numbers, too.
 _NUMBER = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
@@ -26,9 +27,10 @@ _LONGEST = 4e6
 _QUOTED = 40
 
 
-def whole_number(least: int, most: int, metavar: str | None = "N") -> Callable[[str], int]:
+def whole_number(least: int, most: int, metavar: str = "N") -> Callable[[str], int]:
     """A parser of whole numbers in decimal, from `least` to `most`, which `--help` calls `metavar`."""
 
+    @parser(metavar)
     def parse(text: str) -> int:
         # Longer ones are out of range whatever they are, and Python takes long over thousands of digits.
         is_decimal = re.fullmatch(r"[0-9]{1,30}", text) is not None
@@ -37,12 +39,11 @@ def whole_number(least: int, most: int, metavar: str | None = "N") -> Callable[[
             raise argparse.ArgumentTypeError(f"{quoted(text)} is no whole number from {least} to {most}")
         return value
 
-    parse.metavar = metavar  # type: ignore[attr-defined]
     return parse
 
 
 #: Of random numbers. Records hold it as 64 bits with a sign.
-seed = whole_number(0, (1 << 63) - 1, None)
+seed = whole_number(0, (1 << 63) - 1, "SEED")
 #: Of worker processes.
 processes = whole_number(1, 1024)
 #: Replicas or partitions, each of which is run.
@@ -57,6 +58,7 @@ executions = whole_number(0, 10_000)
 distance = whole_number(0, (1 << 63) - 1)
 
 
+@parser("I/N")
 def shard(text: str) -> str:
     """`I/N` with 1 <= I <= N."""
     number, slash, count = text.partition("/")
@@ -69,6 +71,12 @@ def shard(text: str) -> str:
     return f"{parts[0]}/{parts[1]}"
 
 
+def memory(size: int | str) -> int:
+    """Bytes; 0 for no limit."""
+    return byte_size(as_text(size)) if size else 0
+
+
+@parser("SIZE", convert=memory, grave=True)
 def byte_size(text: str) -> int:
     """`8G`, `512M`, `1.5GiB` or plain bytes; `none`, which is 0."""
     if text.strip().lower() == NO_LIMIT:
@@ -80,12 +88,14 @@ def byte_size(text: str) -> int:
     return size
 
 
+@parser("SECONDS")
 def seconds(text: str) -> float:
     """A positive number of seconds, at most 46 days."""
     complaint = f"is no positive number of seconds, at most {_LONGEST:,.0f}"
     return number(text, lambda value: 0 < value <= _LONGEST, complaint)
 
 
+@parser("N")
 def minutes(text: str) -> float:
     """A positive number of minutes, at most 46 days."""
     most = _LONGEST / 60
@@ -99,6 +109,7 @@ def tolerance(text: str) -> float:
     return number(text, lambda value: 0 <= value < inf, "is no tolerance; write it like 1e-3")
 
 
+@parser("P")
 def confidence(text: str) -> float:
     """A probability from 0.5 up to, but not, 1."""
     return number(text, lambda value: 0.5 <= value < 1, "is no confidence; write it like 0.99")

@@ -14,8 +14,9 @@ from math import inf
 
 from hlotool.errors import HlotoolError, UsageError
 from hlotool.names import complaint_about
-from hlotool.options.declared import as_text, path_text, words
-from hlotool.options.numbers import byte_size, number, quoted, tolerance
+from hlotool.options.declared import as_text, parser, path_text, several, words
+from hlotool.options.numbers import number, quoted, tolerance
+from hlotool.options.spool import values_path
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url
 
@@ -23,6 +24,7 @@ from hlotool.stores.urls import is_url
 FINDING_KINDS = ("nan", "inf", "unstable", "unsupported", "not-compared")
 
 
+@parser("SECONDS|FACTORx")
 def budget(text: str) -> str:
     """What judging may take: seconds, or a multiple of the runs that are compared (`5x`)."""
     complaint = "is no budget; write seconds (30) or a multiple of the runs (5x)"
@@ -30,6 +32,7 @@ def budget(text: str) -> str:
     return text
 
 
+@parser("FILE", convert=values_path, grave=True)
 def values_file(text: str) -> str:
     """A file or folder of values that is there, or `SCRIPT.py:FUNCTION`: known before anything runs."""
     path, colon, _ = text.rpartition(":")
@@ -53,6 +56,7 @@ def _values_url(text: str) -> str:
     return url
 
 
+@parser("SCRIPT.py:FUNCTION", convert=path_text, grave=True)
 def script_function(text: str) -> str:
     """`SCRIPT.py:FUNCTION`, of a file that is there."""
     path, colon, function = text.rpartition(":")
@@ -61,6 +65,7 @@ def script_function(text: str) -> str:
     return values_file(text)
 
 
+@parser(",".join(FINDING_KINDS), convert=several)
 def finding_kinds(text: str) -> tuple[str, ...]:
     """Some of `FINDING_KINDS`, with commas between them."""
     kinds = words(text)
@@ -70,6 +75,7 @@ def finding_kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
+@parser("REGEX")
 def regex(text: str) -> str:
     """A regular expression."""
     if complaint := complaint_about(text):
@@ -77,6 +83,7 @@ def regex(text: str) -> str:
     return text
 
 
+@parser("LO,HI")
 def value_range(text: str) -> tuple[float, float]:
     """`LO,HI` with LO < HI."""
     low, comma, high = text.partition(",")
@@ -86,6 +93,7 @@ def value_range(text: str) -> tuple[float, float]:
     return bounds
 
 
+@parser("ADDRESS|local:N", grave=True)
 def cluster(text: str) -> str:
     """A cluster of Dask: `tcp://HOST:8786`, `local:N`, `slurm:…`, `k8s:…`."""
     from hlotool.options.clusters import cluster_spec
@@ -97,6 +105,7 @@ def cluster(text: str) -> str:
     return text
 
 
+@parser("auto|never|PLAN")
 def scale(text: str) -> str:
     """`auto`, `never`, sizes like `4096=7,512=3`, or memory like `8G`."""
     from hlotool.scale.wish import NEVER, wish_of
@@ -110,6 +119,7 @@ def scale(text: str) -> str:
     return text
 
 
+@parser("SM")
 def architecture(text: str) -> str:
     """An architecture of NVIDIA's GPUs, such as `sm_90`."""
     if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", text):
@@ -120,11 +130,6 @@ def architecture(text: str) -> str:
 def paths_text(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     """One path or several."""
     return tuple(map(path_text, [paths] if isinstance(paths, str | os.PathLike) else paths))
-
-
-def memory(size: int | str) -> int:
-    """Bytes; 0 for no limit."""
-    return byte_size(as_text(size)) if size else 0
 
 
 def by_output(given: Mapping[str, float] | Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:

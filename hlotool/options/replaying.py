@@ -64,7 +64,6 @@ class Some(Arguments):
         "one part of the modules, as `2/8`; `merge` makes the records of all parts one",
         default=None,
         parse=numbers.shard,
-        metavar="I/N",
     )
     sample: int = option("N modules, spread over functions and sizes", default=0, parse=numbers.modules)
     max_failures: int = option("begin no more after N that fail", default=0, parse=numbers.modules)
@@ -76,9 +75,6 @@ class _CompareWith(Arguments):
         "`SCRIPT.py:FUNCTION` that compares outputs before anything else does",
         default=None,
         parse=parsers.script_function,
-        convert=declared.path_text,
-        grave=True,
-        metavar="SCRIPT.py:FUNCTION",
     )
 
 
@@ -115,9 +111,7 @@ class TolerancesByOutput(
 class _Looked(Exact):
     save_outputs: Folder = option("write expected and actual arrays as .npy", default=None)
     save_values: Folder = option("write what instructions compute as .npy", default=None)
-    values: str = option(
-        "of those whose name matches [all]", default="", parse=parsers.regex, metavar="REGEX"
-    )
+    values: str = option("of those whose name matches [all]", default="", parse=parsers.regex)
     first_divergence: bool | None = option(
         "name the instruction at which a differing program goes wrong [where that takes seconds]",
         default=None,
@@ -130,7 +124,6 @@ class _Looked(Exact):
         " `not-compared`: such a module or output",
         default=(),
         parse=parsers.finding_kinds,
-        metavar=",".join(parsers.FINDING_KINDS),
     )
     coverage: bool | None = option(
         "list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",

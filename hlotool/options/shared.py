@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.options import declared, numbers, parsers
 from hlotool.options.declared import Arguments, As, File, Folder, Words, option
-from hlotool.options.spool import Program, Values, path_of, paths_of, values_path
+from hlotool.options.spool import Program, Values, path_of, paths_of
 
 #: What holds for the inputs that are not given.
 _ELSE = "captured in the dump, else generated, unless"
@@ -40,9 +40,7 @@ class OneProgram(Arguments):
 class Only(Arguments):
     """Some of the modules."""
 
-    only: str | None = option(
-        "modules whose name matches", default=None, parse=parsers.regex, metavar="REGEX"
-    )
+    only: str | None = option("modules whose name matches", default=None, parse=parsers.regex)
 
 
 class OneStage(Arguments):
@@ -95,7 +93,6 @@ class Scale(Arguments):
         "programs that do not fit run with smaller sizes; PLAN: sizes (4096=7,512=3) or a memory (8G)",
         default="auto",
         parse=parsers.scale,
-        metavar="auto|never|PLAN",
     )
     show_scale: bool = option(
         "run nothing; show which sizes programs would get, and why", default=False, only="typed"
@@ -120,9 +117,7 @@ class Repetitions(Arguments):
     """Searches for what may fail only sometimes."""
 
     repeats: int = option(default=3, parse=numbers.repetitions)
-    confidence: float = option(
-        "about flaky failures [0.99]", default=0.99, parse=numbers.confidence, metavar="P"
-    )
+    confidence: float = option("about flaky failures [0.99]", default=0.99, parse=numbers.confidence)
 
 
 class GivenInputs(Arguments):
@@ -134,9 +129,6 @@ class GivenInputs(Arguments):
         " generated ones when None",
         default=None,
         parse=parsers.values_file,
-        convert=values_path,
-        grave=True,
-        metavar="FILE",
     )
 
 
@@ -148,9 +140,6 @@ class GivenOutputs(Arguments):
         "what the program really returned, likewise",
         default=None,
         parse=parsers.values_file,
-        convert=values_path,
-        grave=True,
-        metavar="FILE",
     )
 
 
@@ -163,7 +152,6 @@ class Generated(Arguments):
         "lowest and highest value of generated inputs",
         default=None,
         parse=parsers.value_range,
-        metavar="LO,HI",
     )
 
 
@@ -219,16 +207,13 @@ class Thorough(Arguments):
         " times the work of the runs (`5x`)",
         default=None,
         parse=parsers.budget,
-        metavar="SECONDS|FACTORx",
     )
 
 
 class Workers(Arguments, group="execution"):
     """Worker processes."""
 
-    timeout: float = option(
-        "per module [300]", "seconds per module", default=300.0, parse=numbers.seconds, metavar="SECONDS"
-    )
+    timeout: float = option("per module [300]", "seconds per module", default=300.0, parse=numbers.seconds)
     jobs: int = option("processes [cores, at most 4]", default=0, parse=numbers.processes)
 
 
@@ -239,8 +224,6 @@ class Cluster(Arguments, group="execution"):
         "on a Dask cluster: tcp://HOST:8786, local:N, slurm:jobs=N,… or k8s:n_workers=N,…",
         default=None,
         parse=parsers.cluster,
-        grave=True,
-        metavar="ADDRESS|local:N",
     )
 
 
@@ -252,9 +235,6 @@ class Memory(Arguments, group="execution"):
         "bytes per process or text such as `8G`; 0 for no limit, None for a share of what is free",
         default=None,
         parse=numbers.byte_size,
-        convert=parsers.memory,
-        grave=True,
-        metavar="SIZE",
     )
 
 
