@@ -10,16 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.api.programs import load
 from hlotool.api.results import Result
 from hlotool.errors import DumpError, ExitCode, UsageError
-from hlotool.ir.module import Module
 from hlotool.options import declared
 from hlotool.options.declared import Arguments, As, File, Folder, Words, option, takes
 from hlotool.options.numbers import distance
 from hlotool.options.spool import Program
 
 if TYPE_CHECKING:
+    from hlotool.ir.module import Module
     from hlotool.passes.base import Fuel
     from hlotool.passes.manager import PassManager, PassRecord
     from hlotool.passes.registry import PassDescription
@@ -162,6 +161,7 @@ def opt(asked: OptArguments) -> OptResult:
         Unsupported: it cannot be written in that form.
     """
     from hlotool.ir.edit_clone import clone_module
+    from hlotool.ir.module import Module
     from hlotool.stores.masks import taken_in
 
     path, emit, passes = asked.path, asked.emit, asked.passes
@@ -196,6 +196,8 @@ def list_passes() -> Passes:
 def _load(path: str, form: str | None) -> Module:
     """The program, verified; `form` says what it is, None looks inside the file."""
     if form is None:
+        from hlotool.api.programs import load
+
         return load(path)
     from hlotool.findings.files import read_file
     from hlotool.ir.verifier import verify_or_raise

@@ -28,13 +28,10 @@ def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
     """
     from hlotool.replay.options import RunOptions
 
-    known = {name: given[name] for name in RunOptions.__struct_fields__ if name in given}
-    taken = {
-        name: declared.taken(value)
-        for name, value in known.items()
-        if (declared := Replays.options.get(name))
-    }
-    return RunOptions(**(known | taken | chosen))
+    fields = RunOptions.__struct_fields__
+    known = {name: one.taken(given[name]) for name, one in Replays.options.items() if name in given}
+    kept = {name: value for name, value in known.items() if name in fields}
+    return RunOptions(**(kept | chosen))
 
 
 def options_of(asked: Arguments, **chosen: object) -> RunOptions:
@@ -48,7 +45,7 @@ def options_of(asked: Arguments, **chosen: object) -> RunOptions:
 
 
 def chosen_backends(
-    reference: str, backend: str, compare: str | Sequence[str], precision: str | None
+    reference: str, backend: str, compare: Sequence[str], precision: str | None
 ) -> dict[str, object]:
     """What the choices come to: `reference`, `backend` and `compare` of the options of a run.
 
@@ -63,7 +60,7 @@ def chosen_backends(
     return {"reference": first, "backend": others[0], "compare": names if compare else ()}
 
 
-def _compared(reference: str, backend: str, compare: str | Sequence[str]) -> tuple[str, ...]:
+def _compared(reference: str, backend: str, compare: Sequence[str]) -> tuple[str, ...]:
     """The backends of `compare`, each once; none where it is not given."""
     if not compare:
         return ()
@@ -71,10 +68,9 @@ def _compared(reference: str, backend: str, compare: str | Sequence[str]) -> tup
 
     if (reference, backend) != ("numpy", "numpy"):
         raise UsageError("--compare names all backends: give it without --reference and --backend")
-    first, *others = split_specs(compare) if isinstance(compare, str) else compare
+    first, *others = split_specs(",".join(compare))
     if not others:
-        said = compare if isinstance(compare, str) else ",".join(compare)
-        raise UsageError(f"--compare {said}: there is nothing to compare it with")
+        raise UsageError(f"--compare {','.join(compare)}: there is nothing to compare it with")
     return first, *dict.fromkeys(others)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.api.course import Course
 from hlotool.cli.commands import Command, named
 from hlotool.cli.finishing import finish
+from hlotool.errors import UsageError
 from hlotool.options.declared import Arguments
 
 if TYPE_CHECKING:
@@ -23,11 +24,26 @@ if TYPE_CHECKING:
 def execute(command: Command, arguments: argparse.Namespace) -> int:
     """Call the function of a command and show what it found; returns the exit code."""
     if getattr(arguments, "show_scale", False):
-        from hlotool.cli.scale import show
-
-        return show(arguments)
+        return _show_scale(arguments)
     course = TerminalCourse(arguments)
     return course.finish(called(named(command.function), arguments, course=course).record)
+
+
+def _show_scale(arguments: argparse.Namespace) -> int:
+    """Print which sizes programs would get, instead of running a command; returns the exit code.
+
+    Raises:
+        UsageError: findings are asked for in a form for others.
+    """
+    from hlotool.api.show_scale import show_scale
+
+    for name in ("format", "html", "junit", "sarif", "github"):
+        if getattr(arguments, name, None):
+            raise UsageError(f"--show-scale finds nothing for --{name}: it prints text, or --json")
+    paths = getattr(arguments, "paths", None) or [getattr(arguments, "path", None) or arguments.left]
+    # Only `run` takes programs as they are where values on disk are enough.
+    instead = {"against": getattr(arguments, "right", None), "in_place": arguments.command_name == "run"}
+    return finish(called(show_scale, arguments, paths=paths, **instead).record, arguments)
 
 
 def called(function: Callable[..., Any], arguments: argparse.Namespace, **instead: Any) -> Any:

@@ -168,7 +168,7 @@ class Option:
             text += f"; by default {default}"
         if self.choices and not self.doc:
             text += f": {', '.join(f'`{choice}`' for choice in self.choices)}"
-        return text if text.endswith((".", "?")) else f"{text}."
+        return text if text.endswith((".", "?", "…")) else f"{text}."
 
     @property
     def parameter(self) -> inspect.Parameter:

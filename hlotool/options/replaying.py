@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from hlotool.options import numbers, parsers
+from hlotool.options import declared, numbers, parsers
 from hlotool.options.declared import Arguments, As, Folder, Words, option
 from hlotool.options.shared import (
     Cluster,
@@ -38,8 +38,12 @@ class Backends(Arguments):
 class SeveralBackends(Backends):
     """The same, and more than two."""
 
-    compare: str | Sequence[str] = option(
-        "the reference, and all that are tested by it", default="", metavar="BACKEND,..."
+    compare: Words = option(
+        "the reference, and all that are tested by it",
+        default=(),
+        parse=declared.words,
+        grave=True,
+        metavar="BACKEND,...",
     )
     precision: str | None = option(
         "of narrow floats inside of generated kernels [hlo]", default=None, choices=("hlo", "wide")
@@ -153,5 +157,5 @@ class ClusterExecution(Workers, Cluster, Memory):
     """The same, also on other machines."""
 
 
-class Replays(Compared, InputsAndOutputs, TolerancesByOutput, Found):
+class Replays(Compared, InputsAndOutputs, TolerancesByOutput, Found, Execution):
     """What decides about the rows of a replay."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, defstruct
+
 from hlotool.findings.records import Record
 from hlotool.ir.devices import DeviceGrid
+from hlotool.options.declared import Option, option, types_of
+from hlotool.options.replaying import Replays
 from hlotool.workers.cores import worker_count
 
 #: What a worker imports before its first module.
@@ -15,79 +21,37 @@ PRELOAD = (
 )
 
 
-class ReplayOptions(Record, frozen=True, kw_only=True):
-    """Options that decide about the result of a module.
+#: What records hold of the declared options, in their order. `either` is none: one of two tolerances is
+#: enough, as `run_hlo_module` compares.
+_REPLAY = """reference backend stages inputs outputs seed input_range rtol atol either output_rtol output_atol
+    compare_with save_outputs save_values values first_divergence fail_on coverage thorough exact budget elided
+    opaque replicas partitions compare further_sets scale"""
+_RUN = "timeout memory_limit jobs only shard sample max_failures"
 
-    Attributes:
-        reference: backend of the reference side.
-        backend: backend of the tested side.
-        stages: shell patterns of stage labels, the reference first; without any, the program before
-            optimizations against the one after them.
-        inputs: file, folder or script of inputs; None for captured or generated ones.
-        outputs: file or folder of what the program really returned.
-        seed: of generated inputs.
-        input_range: bounds of generated inputs, None for what suits each parameter.
-        rtol: relative tolerance that the user set.
-        atol: absolute tolerance that the user set.
-        either: one of the two is enough, as `run_hlo_module` compares.
-        output_rtol: those of single outputs, by the name that reports give these: `out[1]`; one for `out[1]`
-            is also one for `out[1][0]`.
-        output_atol: likewise.
-        compare_with: `SCRIPT.py:FUNCTION` of the user, which compares outputs before anything else does.
-        save_outputs: folder that gets the compared arrays.
-        save_values: folder that gets the values of instructions.
-        values: regular expression of the instructions' names; all where it is empty.
-        first_divergence: look for the instruction at which a differing program parts from the reference; None
-            for: where that is cheap.
-        fail_on: what else is a finding: `nan` and `inf` in a result, even where both sides agree, and what is
-            `unstable`, `unsupported` or `not-compared`.
-        coverage: look at what the inputs exercise, and list all decisions; None for: look where it is cheap.
-        thorough: explain every output that is wrong, not only the worst few; and run all further sets.
-        exact: programs that are other functions of real numbers are a mismatch, however close their values
-            are, also where every bit is the same.
-        budget: what judging one comparison may take, and what further sets may: seconds (`30`), or a multiple
-            of the work of the runs that are compared (`5x`), which is the same on every machine; None for a
-            share of the time limit, and for half of the work of the module without further sets.
-        elided: what becomes of constants whose values are not in the dump: `refuse`, or `generate`.
-        opaque: custom calls that cannot be executed get stand-ins, the same on both sides.
-        replicas: that programs are for; 0 for what they say themselves.
-        partitions: that programs are for; likewise.
-        compare: backends of which the first is the reference and every other one is tested, each by itself;
-            without any, `reference` and `backend` are.
-        further_sets: whether generated inputs are followed by sets that reach more of the program.
-        scale: what becomes of programs that are too large to be compared here: `never` or `auto`, new
-            sizes by the old ones (`4096=7,512=3`), or the memory to fit (`8G`).
-    """
 
-    reference: str = "numpy"
-    backend: str = "numpy"
-    stages: tuple[str, ...] = ()
-    inputs: str | None = None
-    outputs: str | None = None
-    seed: int = 0
-    input_range: tuple[float, float] | None = None
-    rtol: float | None = None
-    atol: float | None = None
-    either: bool = False
-    output_rtol: tuple[tuple[str, float], ...] = ()
-    output_atol: tuple[tuple[str, float], ...] = ()
-    compare_with: str | None = None
-    save_outputs: str | None = None
-    save_values: str | None = None
-    values: str = ""
-    first_divergence: bool | None = None
-    fail_on: tuple[str, ...] = ()
-    coverage: bool | None = None
-    thorough: bool = False
-    exact: bool = False
-    budget: str | None = None
-    elided: str = "refuse"
-    opaque: bool = False
-    replicas: int = 0
-    partitions: int = 0
-    compare: tuple[str, ...] = ()
-    further_sets: bool = True
-    scale: str = "auto"
+def _record(name: str, names: str, base: type[Record]) -> type[Record]:
+    """A record of options: fields with the types that are kept, described as the options are."""
+    either = Option(name="either", annotation="bool", default=False, doc="one of both tolerances is enough")
+    declared = {**Replays.options, "either": either}
+    known = [declared[name] for name in names.split() if name in declared]
+    about = "\n".join(["", "Attributes:", *(f"    {one.name}: {one.description}" for one in known)])
+    fields = [(one.name, eval(types_of(one.annotation)[1], {}), one.default) for one in known]
+    return defstruct(name, fields, bases=(base,), namespace={"__doc__": about}, frozen=True, kw_only=True)
+
+
+if TYPE_CHECKING:
+
+    class _ReplayFields(Replays, Struct):
+        either: bool = option(default=False)
+
+    class _RunFields: ...
+
+else:
+    _ReplayFields = _record("_ReplayFields", _REPLAY, Record)
+
+
+class ReplayOptions(_ReplayFields):
+    """Options that decide about the result of a module."""
 
     @property
     def devices(self) -> DeviceGrid | None:
@@ -117,27 +81,12 @@ class ReplayOptions(Record, frozen=True, kw_only=True):
         return self.backend if self.compare else ""
 
 
-class RunOptions(ReplayOptions, frozen=True, kw_only=True):
-    """All options of `hlotool run` that decide about its results.
+if not TYPE_CHECKING:
+    _RunFields = _record("_RunFields", _RUN, ReplayOptions)
 
-    Attributes:
-        timeout: seconds per module.
-        memory_limit: bytes of address space per worker process, 0 for no limit; None for a share of what
-            is free when a module begins.
-        jobs: worker processes, 0 for as many as suit the machine.
-        only: regular expression that chose modules.
-        shard: which part of the modules, as `2/8`; None for all.
-        sample: how many of the modules, spread over functions and sizes; 0 for all.
-        max_failures: after so many modules that fail no further ones are begun; 0 for no such bound.
-    """
 
-    timeout: float = 300.0
-    memory_limit: int | None = None
-    jobs: int = 0
-    only: str | None = None
-    shard: str | None = None
-    sample: int = 0
-    max_failures: int = 0
+class RunOptions(_RunFields, ReplayOptions):
+    """All options of `hlotool run` that decide about its results."""
 
     @property
     def shard_number(self) -> tuple[int, int]:

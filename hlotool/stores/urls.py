@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -24,7 +23,11 @@ def local_path(path: str) -> str:
     if not is_url(path) or scheme_of(path) not in ("file", "local"):
         return path
     rest = path.partition("://")[2].removeprefix("localhost")
-    return url2pathname(rest) if scheme_of(path) == "file" else rest
+    if scheme_of(path) == "local":
+        return rest
+    from urllib.request import url2pathname  # it imports what speaks HTTP, and few paths are such URLs
+
+    return url2pathname(rest)
 
 
 def is_web(url: str) -> bool:

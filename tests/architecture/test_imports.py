@@ -36,6 +36,7 @@ RANKS = {
     "scale": 3.5,
     "passes": 3,
     "dump": 4,
+    "options": 4,
     "backends": 4,
     "coverage": 5,
     "locate": 5,
