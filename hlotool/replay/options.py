@@ -20,12 +20,11 @@ PRELOAD = (
     "hlotool.backends.numpy",
 )
 
-
 #: What records hold of the declared options, in their order. `either` is none: one of two tolerances is
 #: enough, as `run_hlo_module` compares.
 _REPLAY = """reference backend stages inputs outputs seed input_range rtol atol either output_rtol output_atol
-    compare_with save_outputs save_values values first_divergence fail_on coverage thorough exact budget elided
-    opaque replicas partitions compare further_sets scale"""
+    compare_with save_outputs save_values values first_divergence fail_on coverage thorough exact budget
+    elided opaque replicas partitions compare further_sets scale"""
 _RUN = "timeout memory_limit jobs only shard sample max_failures"
 
 
