@@ -66,7 +66,7 @@ def known_before(baseline: str | None) -> Known | None:
 class BaselineArguments(Arguments):
     """What `update_baseline` takes, and `hlotool baseline update`."""
 
-    action: str = option("the only one", only="typed", kw_only=False, choices=("update",))
+    action: str = option("the only one", init=False, kw_only=False, choices=("update",))
     file: As[str | os.PathLike[str], str] = option(
         "the baseline", kw_only=False, metavar="FILE", convert=declared.path_text
     )

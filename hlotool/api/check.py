@@ -81,12 +81,12 @@ class _Rules(Arguments):
 
 
 class _Checked(_Rules, Stages, group="what to check"):
-    list_rules: bool = option("list the rules and what they find", default=False, only="typed", once=True)
+    list_rules: bool = option("list the rules and what they find", default=False, init=False, once=True)
     gpu: str | None = option("whose shared memory fusions must do with", default=None, choices=sorted(GPUS))
     explain_fusion: list[str] | None = option(
         "may A be fused into B, and why not: names of instructions",
         default=None,
-        only="typed",
+        init=False,
         once=True,
         nargs=2,
         metavar=("A", "B"),
@@ -95,7 +95,7 @@ class _Checked(_Rules, Stages, group="what to check"):
         doc="findings that are accepted: each a `rule` with a `reason`, and where that is, the regular"
         " expressions `module` and `instruction`",
         default=(),
-        only="called",
+        typed=False,
     )
 
 
@@ -111,14 +111,14 @@ class _Mended(Arguments, group="mending"):
     fix: str | None = option(
         "write the module with its offload-output errors (E1200) mended",
         default=None,
-        only="typed",
+        init=False,
         once=True,
         choices=FIXES,
     )
     output: str | None = option(
         "where the mended module goes [stdout]",
         default=None,
-        only="typed",
+        init=False,
         once=True,
         flags=("-o", "--output"),
         metavar="FILE",

@@ -66,7 +66,7 @@ QUIET = Course()
 class Accompanied(Arguments):
     """Of functions whose calls take long."""
 
-    course: Course = option(doc="is told how it goes on", default=QUIET, only="called")
+    course: Course = option(doc="is told how it goes on", default=QUIET, typed=False)
 
 
 @dataclass(slots=True)

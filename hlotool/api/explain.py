@@ -43,7 +43,7 @@ class ExplainArguments(Arguments):
     dump: str | os.PathLike[str] | None = option(
         "dump of the program that the messages are about", default=None, metavar="DIR"
     )
-    list: bool = option("list all messages that are known", default=False, only="typed", once=True)
+    list: bool = option("list all messages that are known", default=False, init=False, once=True)
 
 
 @takes(ExplainArguments)

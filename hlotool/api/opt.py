@@ -119,7 +119,7 @@ class _Passes(Arguments, group="passes"):
         default="",
         metavar="PIPELINE",
     )
-    list_passes: bool = option("list passes and their options", default=False, only="typed", once=True)
+    list_passes: bool = option("list passes and their options", default=False, init=False, once=True)
     pass_fuel: As[int | Sequence[str], tuple[str, ...]] = option(
         "stop (one pass, or all) after N transformations",
         "transformations after which all passes stop; or texts such as `12` and `fuse=12`",

@@ -30,7 +30,7 @@ class VerifyResult(Result["Verification"]):
 class VerifyArguments(Arguments):
     """What `verify` takes, and `hlotool repro verify`."""
 
-    action: str = option("the only one", only="typed", kw_only=False, choices=("verify",))
+    action: str = option("the only one", init=False, kw_only=False, choices=("verify",))
     folders: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
         "folder of a bundle", kw_only=False, nargs="+", metavar="DIR", convert=parsers.paths_text
     )

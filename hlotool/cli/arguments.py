@@ -66,7 +66,7 @@ class Configured(Arguments, group="configuration", about="hlotool.toml, or [tool
 def add_arguments(parser: argparse.ArgumentParser, *kinds: type[Arguments]) -> None:
     """Add the options of classes of arguments to a parser, those of a group together."""
     places: dict[str, argparse._ActionsContainer] = {"": parser}
-    for one in (one for kind in kinds for one in kind.options.values() if one.only != "called"):
+    for one in (one for kind in kinds for one in kind.options.values() if one.typed):
         if one.group not in places:
             places[one.group] = parser.add_argument_group(one.group, one.about or None)
         place = places[one.group]

@@ -49,7 +49,7 @@ def _show_scale(arguments: argparse.Namespace) -> int:
 def called(function: Callable[..., Any], arguments: argparse.Namespace, **instead: Any) -> Any:
     """What a function of the API returns for the options of a command line, some of them replaced."""
     declared = getattr(function, "arguments", Arguments).options
-    takes = {name for name, one in declared.items() if one.only != "typed"}
+    takes = {name for name, one in declared.items() if one.init}
     given = vars(arguments) | instead
     return function(**{name: value for name, value in given.items() if name in takes})
 

@@ -113,7 +113,8 @@ class Option:
         nargs: how many values, as argparse has it.
         without: what `--no-name` does, which sets None.
         kw_only: whether it is an option; otherwise its place says what it is.
-        only: `typed` or `called`: it is an option of the command line, or of the function, alone.
+        init: whether the function has it; type checkers know what that means.
+        typed: whether the command line has it.
         grave: it runs code, reads or writes files, or lifts a limit: no configuration that was merely found
             may set it. Plain text counts as grave, as long as nothing is said.
         once: it says what a command does this time: no configuration may set it.
@@ -122,7 +123,7 @@ class Option:
         about: what holds for all of the group.
     """
 
-    name = annotation = help = doc = group = about = only = exclusive = without = ""
+    name = annotation = help = doc = group = about = exclusive = without = ""
     default = REQUIRED
     typed_default = REQUIRED
     parse: Callable[[str], Any] | None = None
@@ -132,7 +133,7 @@ class Option:
     flags: tuple[str, ...] = ()
     kind = "value"
     nargs: str | int | None = None
-    kw_only = True
+    kw_only = init = typed = True
     grave: bool | None = None
     once = False
 
@@ -242,13 +243,13 @@ class Arguments:
     @classmethod
     def signature(cls, returned: Any = inspect.Signature.empty) -> inspect.Signature:
         """That of the function; options of the command line alone are not in it."""
-        own = [one.parameter for one in cls.options.values() if one.only != "typed"]
+        own = [one.parameter for one in cls.options.values() if one.init]
         return inspect.Signature(sorted(own, key=lambda one: one.kind), return_annotation=returned)
 
     @classmethod
     def description(cls) -> str:
         """The section `Args:` of the function's docstring."""
-        own = [one for one in cls.options.values() if one.only != "typed"]
+        own = [one for one in cls.options.values() if one.init]
         return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
 
 

@@ -103,12 +103,12 @@ class TolerancesByOutput(
         option(
             doc='of single outputs by name, such as `{"out[1]": 1e-3}`',
             default=(),
-            only="called",
+            typed=False,
             convert=parsers.by_output,
         )
     )
     output_atol: As[Mapping[str, float] | Sequence[tuple[str, float]], tuple[tuple[str, float], ...]] = (
-        option(doc="likewise", default=(), only="called", convert=parsers.by_output)
+        option(doc="likewise", default=(), typed=False, convert=parsers.by_output)
     )
 
 

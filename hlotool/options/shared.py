@@ -95,7 +95,7 @@ class Scale(Arguments):
         parse=parsers.scale,
     )
     show_scale: bool = option(
-        "run nothing; show which sizes programs would get, and why", default=False, only="typed"
+        "run nothing; show which sizes programs would get, and why", default=False, init=False
     )
 
 

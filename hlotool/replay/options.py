@@ -28,7 +28,7 @@ _REPLAY = """reference backend stages inputs outputs seed input_range rtol atol 
 _RUN = "timeout memory_limit jobs only shard sample max_failures"
 
 
-def _record(name: str, names: str, base: type[Record]) -> type[Record]:
+def _record(name: str, names: str, base: type[Struct]) -> type[Struct]:
     """A record of options: fields with the types that are kept, described as the options are."""
     either = Option(name="either", annotation="bool", default=False, doc="one of both tolerances is enough")
     declared = {**Replays.options, "either": either}
