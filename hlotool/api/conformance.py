@@ -15,9 +15,8 @@ from hlotool.errors import BackendFailed, BackendUnavailable, ExitCode, UsageErr
 if TYPE_CHECKING:
     from hlotool.backends.registry import Description
     from hlotool.cache.journal import Journal
-    from hlotool.conformance.records import CellRecord, TrialRecord
     from hlotool.conformance.task import SuiteTask
-    from hlotool.report.conformance_records import ConformanceRecord
+    from hlotool.report.conformance_records import CellRecord, ConformanceRecord, TrialRecord
     from hlotool.workers.executor import Executor
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from hlotool.backends.base import Backend, DevicesBackend
 from hlotool.conformance.judging import Judged, judged
 from hlotool.conformance.merging import merge
-from hlotool.conformance.records import Status, TrialRecord
 from hlotool.conformance.trials import Trial, working_type
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
+from hlotool.report.conformance_records import Status, TrialRecord
 from hlotool.values.flatten import flatten
 
 #: Trials that share a module. XLA's fixed costs are those of about ten of them, and a failure costs them all.

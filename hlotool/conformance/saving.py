@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from hlotool.conformance.records import TrialRecord
 from hlotool.conformance.trials import trial_named
 from hlotool.findings.files import write_file, writing
+from hlotool.report.conformance_records import TrialRecord, arguments_file
 from hlotool.values.npz import npz_bytes
 
 
@@ -31,8 +31,3 @@ def save_trial(record: TrialRecord, folder: str) -> str:
     copies = len(trial.grid)
     write_file(arguments_file(path), [npz_bytes(trial.rows if copies > 1 else trial.rows[0], copies)])
     return path
-
-
-def arguments_file(program: str) -> str:
-    """Where the arguments of a program that was saved are."""
-    return f"{program.removesuffix('.hlo')}.npz"

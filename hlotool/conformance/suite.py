@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from hlotool.cache.journal import Journal
-from hlotool.conformance.records import STATUSES, CellRecord, ExaminedRecord, TrialRecord
 from hlotool.conformance.running import died
 from hlotool.conformance.task import SuiteTask
 from hlotool.errors import BackendFailed
 from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.report.conformance_records import STATUSES, CellRecord, ExaminedRecord, TrialRecord
 from hlotool.workers.executor import Done, Executor
 
 _FUNCTION = "hlotool.conformance.task:examine"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hlotool.backends.registry import get_backend
-from hlotool.conformance.records import ExaminedRecord
 from hlotool.conformance.running import ends_the_process, tried
 from hlotool.conformance.trials import Trial, trials
+from hlotool.report.conformance_records import ExaminedRecord
 
 
 @dataclass(frozen=True, slots=True)

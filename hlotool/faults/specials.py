@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hlotool.faults.edit import Edit
 from hlotool.faults.fits import array_of, is_float
 from hlotool.faults.kind import FaultKind
 from hlotool.ir.module import Instruction
+
+#: Numbers beyond it are clamped, as to the range of f16.
+CLAMPED: Final = 6e4
 
 
 def _nan_lost(edit: Edit, target: Instruction) -> None:
@@ -23,8 +28,8 @@ def _zero_sign_lost(edit: Edit, target: Instruction) -> None:
 def _infinity_clamped(edit: Edit, target: Instruction) -> None:
     edit.after()
     shape = array_of(target)
-    largest = edit.filled(6e4, shape)
-    edit.replace(edit.op("clamp", edit.filled(-6e4, shape), target, largest, shape=shape))
+    largest = edit.filled(CLAMPED, shape)
+    edit.replace(edit.op("clamp", edit.filled(-CLAMPED, shape), target, largest, shape=shape))
 
 
 KINDS = (

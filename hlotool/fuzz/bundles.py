@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlotool.fuzz.attribution import Blame
-from hlotool.fuzz.records import FaultRecord
 from hlotool.replay.options import RunOptions
+from hlotool.report.fuzz_records import FaultRecord
 from hlotool.repro.bundle import Bundle
 from hlotool.repro.from_case import bundle_of_case, trigger_on
 from hlotool.repro.from_culprit import bundle_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -22,10 +22,11 @@ from hlotool.findings.files import write_file, writing
 from hlotool.fuzz.guidance import Guidance
 from hlotool.fuzz.oracle import FAILURES, FUNCTION, Judged, Question
 from hlotool.fuzz.programs import Drawn, Source
-from hlotool.fuzz.records import FailureRecord, FaultRecord
-from hlotool.fuzz.tally import Tally
+from hlotool.fuzz.tally import counted
 from hlotool.fuzz.triage import Triage
 from hlotool.replay.options import RunOptions
+from hlotool.report.fuzz_progress import Listener
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Tally
 from hlotool.workers.executor import Done, Executor
 
 #: Seconds of a round: a crash of this process costs one, and a failure waits so long at most.
@@ -81,32 +82,6 @@ class Plan:
             "integers": self.integers,
             "devices": self.devices,
         }
-
-
-class Listener(Protocol):
-    """Is told how a campaign goes on."""
-
-    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
-        """A program is judged: the counts until now, and how many failures wait."""
-
-    def looking(self, failure: FailureRecord) -> None:
-        """A failure is being looked into."""
-
-    def found(self, fault: FaultRecord) -> None:
-        """It was looked into."""
-
-
-class Silent:
-    """Tells nobody."""
-
-    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
-        """See `Listener`."""
-
-    def looking(self, failure: FailureRecord) -> None:
-        """See `Listener`."""
-
-    def found(self, fault: FaultRecord) -> None:
-        """See `Listener`."""
 
 
 @dataclass(slots=True)
@@ -236,7 +211,7 @@ class Campaign:
             if isinstance(event, Done):
                 one = drawn[event.index]
                 judged = self._judged(one, event)
-                before, tally = tally, tally.with_one(one.origin, one.features, judged)
+                before, tally = tally, counted(tally, one.origin, one.features, judged)
                 if len(tally.refused) > len(before.refused):  # the first of its reason
                     self._write(one, b"", "refused")
                 if judged.kind == "agree":  # the mutants of one that fails show the same fault again

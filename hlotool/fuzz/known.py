@@ -28,7 +28,7 @@ import msgspec
 from hlotool.errors import UsageError
 from hlotool.findings.files import read_toml
 from hlotool.fuzz.oracle import FAILURES
-from hlotool.fuzz.records import FaultRecord
+from hlotool.report.fuzz_records import FaultRecord
 
 #: They move values about or make them, and are in the smallest program of almost any fault.
 PLUMBING = frozenset(

@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from hlotool.fuzz.attribution import Blame
-from hlotool.fuzz.oracle import Kind
-from hlotool.fuzz.records import FaultRecord
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
+from hlotool.report.fuzz_records import FaultRecord, Kind
 from hlotool.search.reduction.case_worker import Outcome
 
 #: Cases of a fault that are looked into in full; later ones that look like it are only counted: each is a

@@ -1,4 +1,4 @@
-"""The counts of a campaign."""
+"""The counts of a campaign, program by program."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from hlotool.findings.records import Record
-from hlotool.fuzz.oracle import Judged, Kind
+from hlotool.fuzz.oracle import Judged
+from hlotool.report.fuzz_records import Kind, Tally
 
 #: What is data in a message: names, numbers, texts that are quoted.
 _DATA = re.compile(r"%[\w.-]+|'[^']*'|\"[^\"]*\"|\w*\d[\w.]*")
@@ -18,55 +18,19 @@ _MOST_REASONS = 200
 _LONGEST = 160
 
 
-class Tally(Record, frozen=True, kw_only=True):
-    """The counts of a campaign.
-
-    Attributes:
-        drawn: programs that were drawn and judged.
-        kinds: programs by what became of them.
-        origins: programs by what made them.
-        refused: why the backend refuses programs, without names and numbers.
-        unjudged: why nobody knows what is right, likewise.
-        passes: that changed programs, of those that were looked at.
-        words: opcodes, types and attributes that were compiled.
-        seconds: of all calls.
-        looked: seconds of these that looking into failures took.
-    """
-
-    drawn: int = 0
-    kinds: dict[str, int] = {}
-    origins: dict[str, int] = {}
-    refused: dict[str, int] = {}
-    unjudged: dict[str, int] = {}
-    passes: list[str] = []
-    words: list[str] = []
-    seconds: float = 0.0
-    looked: float = 0.0
-
-    @property
-    def accepted(self) -> int:
-        """Programs that the backend did not refuse."""
-        return self.drawn - self.kinds.get("refused", 0)
-
-    @property
-    def rate(self) -> float:
-        """Programs a minute, while programs were judged."""
-        judging = self.seconds - self.looked
-        return 60.0 * self.drawn / judging if judging > 0 else 0.0
-
-    def with_one(self, origin: str, words: Iterable[str], judged: Judged) -> Tally:
-        """These counts and one more program."""
-        is_run = judged.kind not in ("refused", "unjudged")
-        return msgspec.structs.replace(
-            self,
-            drawn=self.drawn + 1,
-            kinds=_and_one(self.kinds, judged.kind),
-            origins=_and_one(self.origins, origin),
-            refused=_and_reason(self.refused, judged, "refused"),
-            unjudged=_and_reason(self.unjudged, judged, "unjudged"),
-            passes=sorted({*self.passes, *judged.passes}),
-            words=sorted({*self.words, *words}) if is_run else self.words,
-        )
+def counted(tally: Tally, origin: str, words: Iterable[str], judged: Judged) -> Tally:
+    """The counts of a campaign and one more program."""
+    is_run = judged.kind not in ("refused", "unjudged")
+    return msgspec.structs.replace(
+        tally,
+        drawn=tally.drawn + 1,
+        kinds=_and_one(tally.kinds, judged.kind),
+        origins=_and_one(tally.origins, origin),
+        refused=_and_reason(tally.refused, judged, "refused"),
+        unjudged=_and_reason(tally.unjudged, judged, "unjudged"),
+        passes=sorted({*tally.passes, *judged.passes}),
+        words=sorted({*tally.words, *words}) if is_run else tally.words,
+    )
 
 
 def _and_one(counts: Mapping[str, int], name: str) -> dict[str, int]:

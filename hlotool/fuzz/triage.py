@@ -24,13 +24,13 @@ from hlotool.fuzz.bundles import fault_bundle
 from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
 from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of, say_the_same
 from hlotool.fuzz.limits import LimitedJudge
-from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
-from hlotool.fuzz.records import FailureRecord, FaultRecord
+from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import is_exact, leaf_facts
 from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Kind
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
 from hlotool.search.bisection.disabling import without

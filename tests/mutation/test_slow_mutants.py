@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from hlotool.search.mutation.fates import Examiner, Fate, Found, Running
-from hlotool.search.mutation.mutants import Mutant
-from hlotool.search.mutation.task import fate_within
+from hlotool.mutation.fates import Examiner, Fate, Found, Running
+from hlotool.mutation.mutants import Mutant
+from hlotool.mutation.task import fate_within
 from hlotool.workers.time_limit import TooSlow
 
 

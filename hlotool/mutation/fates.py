@@ -11,12 +11,12 @@ from hlotool.backends.base import Value
 from hlotool.directed.sets import InputSet
 from hlotool.errors import BackendFailed, EndlessLoop, HlotoolError
 from hlotool.findings.verdict import Answer, Verdict
+from hlotool.mutation.equivalence import same_of_reals, same_to_the_bit
+from hlotool.mutation.mutants import Mutant
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
-from hlotool.search.mutation.equivalence import same_at_ties, same_of_reals, same_to_the_bit
-from hlotool.search.mutation.mutants import Mutant
 from hlotool.workers.time_limit import TooSlow, time_limit
 
 #: Sets that a mutant runs on before anybody tries to prove that none can show it.
@@ -124,7 +124,7 @@ class Examiner:
             tested = compile_program("mutant", "", mutant.module, "numpy", self.reference)
         except HlotoolError as error:
             return Found(Fate.UNUSABLE, str(error))
-        # What the first sets do not show is often equivalent, and a proof by terms costs less than all sets.
+        # What the first sets do not show is often equivalent, and a proof by texts costs less than all sets.
         found = self.shown(tested, _BEFORE_PROOFS)
         if found.fate is Fate.KILLED:
             return found
@@ -132,8 +132,6 @@ class Examiner:
             return Found(Fate.EQUIVALENT, proof)
         found = self.shown(tested)
         if found.fate is Fate.SURVIVED and (proof := same_of_reals(self.reference, mutant, tested)):
-            return Found(Fate.EQUIVALENT, proof)
-        if found.fate is Fate.SURVIVED and (proof := same_at_ties(self.reference, mutant, self.sets)):
             return Found(Fate.EQUIVALENT, proof)
         return found
 

@@ -16,6 +16,8 @@ from hlotool.errors import Unsupported
 from hlotool.faults.families import family_of
 from hlotool.faults.kind import find
 from hlotool.findings.provenance import source_of
+from hlotool.mutation.fates import Examiner, Fate, Found
+from hlotool.mutation.mutants import Mutant, draw
 from hlotool.replay.devices.runners import OneDevice
 from hlotool.replay.options import ReplayOptions, RunOptions
 from hlotool.replay.program import Program, load_program
@@ -23,10 +25,8 @@ from hlotool.replay.scaling import fitting
 from hlotool.replay.set_budget import allowed_for_sets, in_budget
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial, trials
+from hlotool.report.mutate_records import MutantRecord, MutatedRecord
 from hlotool.search.comparing import compare_programs
-from hlotool.search.mutation.fates import Examiner, Fate, Found
-from hlotool.search.mutation.mutants import Mutant, draw
-from hlotool.search.mutation.records import MutantRecord, MutatedRecord
 from hlotool.workers.time_limit import TooSlow, time_limit
 from hlotool.workers.work_limit import work_done
 

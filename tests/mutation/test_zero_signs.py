@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hlotool.mutation.zero_signs import sign_of_zero_is_read
 from hlotool.parse.reader import parse_module
-from hlotool.search.mutation.zero_signs import sign_of_zero_is_read
 
 
 @pytest.mark.parametrize(

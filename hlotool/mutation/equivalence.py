@@ -1,0 +1,138 @@
+"""Proofs that a mutant is the program that it was made from: no inputs can show the fault.
+
+Each is by what other commands do, too: both programs are one text once passes have tidied them up (`opt`),
+both are one function of real numbers (`prove`), or ranges say that what is lost is never there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.machine_ranges import MachineRanges
+from hlotool.backends.registry import evaluate_constant
+from hlotool.errors import HlotoolError
+from hlotool.faults.families import family_of
+from hlotool.faults.kind import find
+from hlotool.faults.specials import CLAMPED
+from hlotool.fleet.normal_form import normal_form
+from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ArrayShape, leaves
+from hlotool.mutation.mutants import Mutant
+from hlotool.mutation.zero_signs import sign_of_zero_is_read
+from hlotool.passes.base import Context
+from hlotool.passes.manager import PassManager
+from hlotool.passes.pipeline import parse_pipeline
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
+from hlotool.replay.exact.result import Relation
+from hlotool.replay.program import Program
+
+#: Points at which the field compares: few would do for sums and products, branches are seen by chance.
+_TRIALS: Final = 8
+_SECONDS: Final = 10.0
+#: Passes after which every bit is what it was before them.
+_TIDY: Final = "despecialize,inline,fix(simplify-tuples,simplify,fold,simplify-conditionals,cse,dce)"
+
+#: Families of faults of which equal real numbers prove nothing: they show by rounding, by wrapping, where two
+#: numbers are equal, or on one side of a threshold that random points do not meet.
+_NOT_OF_REALS: Final = frozenset({"precision", "integers", "tie", "branch"})
+#: What random points do not see, either.
+_UNSEEN: Final = frozenset({"clamp dropped"})
+
+
+def same_to_the_bit(mutant: Mutant) -> str:
+    """The proof in words that a mutant returns what the program returns that it was made from; empty without.
+
+    Signs of zeros that nothing reads do not count: XLA does not keep them either.
+    """
+    if proof := _nothing_is_lost(mutant):
+        return proof
+    try:
+        is_same = same_when_tidied(mutant.right, mutant.module)
+    except HlotoolError:
+        return ""
+    return "the same text, once both are simplified" if is_same else ""
+
+
+def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
+    """The proof in words that a mutant is the reference's function of real numbers; empty without one.
+
+    Args:
+        reference: that judges.
+        mutant: of it, or of a later stage.
+        tested: the mutant, compiled.
+    """
+    kind = mutant.kind
+    if family_of(kind) in _NOT_OF_REALS or kind.name in _UNSEEN or kind.poison is not None:
+        return ""
+    if not _is_of_numbers(reference) or not _is_seen(mutant):
+        return ""
+    result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
+    return "the same function of real numbers" if result.relation is Relation.EQUAL else ""
+
+
+def same_when_tidied(one: Module, other: Module) -> bool:
+    """Whether two programs are one text, up to names, when passes have taken away what they can.
+
+    Raises:
+        HlotoolError: a pass failed.
+    """
+    return _tidied(one) == _tidied.__wrapped__(other)
+
+
+@lru_cache(maxsize=4)
+def _tidied(module: Module) -> str:
+    """The normal form of a module; kept for programs with many mutants."""
+    tidied = clone_module(module).module
+    PassManager(Context(evaluate=evaluate_constant), verify=False).run(tidied, parse_pipeline(_TIDY))
+    return normal_form(tidied.to_text()).key
+
+
+def _is_seen(mutant: Mutant) -> bool:
+    """Whether real numbers tell what the program does at the place of the fault.
+
+    No number is NaN: what a program asks of it, and does with it, has only one outcome among real numbers. Of
+    integers and preds, which here are made of constants and of such questions, they may see one value.
+    """
+    _, target = find(mutant.right, mutant.site)
+    arrays = [shape for _, shape in leaves(target.shape) if isinstance(shape, ArrayShape)]
+    is_of_numbers = all(shape.element_type.is_inexact for shape in arrays)
+    return is_of_numbers and not any(map(_is_about_nan, mutant.right.instructions()))
+
+
+def _is_about_nan(instruction: Instruction) -> bool:
+    if instruction.opcode == "compare":
+        return instruction.operands[0] is instruction.operands[1]
+    literal, shape = instruction.literal, instruction.shape
+    if literal is None or not isinstance(shape, ArrayShape) or not shape.element_type.is_inexact:
+        return instruction.opcode == "is-finite"
+    return literal.has_elided or bool(np.isnan(literal.array.astype(complex)).any())
+
+
+def _nothing_is_lost(mutant: Mutant) -> str:
+    """Why a special number that a fault takes away is not there, or decides nothing; else empty."""
+    name, (_, place) = mutant.kind.name, find(mutant.right, mutant.site)
+    if name not in ("NaN lost", "infinity clamped", "negative zero lost"):
+        return ""
+    found = MachineRanges(CallGraph(mutant.right)).of(place)
+    if name == "NaN lost" and not found.nan:
+        return "no number there is NaN"
+    if name == "infinity clamped" and found.within(-CLAMPED, CLAMPED):
+        return f"no number there is beyond {CLAMPED:g}"
+    if name == "negative zero lost":
+        if not found.negative_zero:
+            return "no number there is -0"
+        if not sign_of_zero_is_read(mutant.right, lambda instruction: instruction is place):
+            return "the same up to signs of zeros, which nothing reads and XLA does not keep"
+    return ""
+
+
+def _is_of_numbers(program: Program) -> bool:
+    """Whether the field draws all that the program depends on; integers and preds it takes as they come."""
+    shapes = (part for shape in program.runner.parameters for _, part in leaves(shape))
+    return all(not isinstance(s, ArrayShape) or s.element_type.is_inexact for s in shapes)
