@@ -38,8 +38,7 @@ from verdicts_programs import subjects
 from hlotool.directed.sets import InputSet
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
-from hlotool.faults import FaultKind
-from hlotool.faults.families import family_of
+from hlotool.faults import FaultKind, family_of
 from hlotool.ir.module import Module
 from hlotool.mutation.fates import Examiner, Fate
 from hlotool.mutation.mutants import KINDS, Mutant, draw

@@ -21,8 +21,8 @@ from hlotool.dump.directory import open_dump
 from hlotool.errors import HlotoolError
 from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind
 from hlotool.faults.edit import Edit
-from hlotool.faults.fits import FLOATS, array_of, both, is_float, is_opcode
 from hlotool.faults.kind import Place
+from hlotool.faults.parts import FLOATS, array_of, both, is_float, is_opcode
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module

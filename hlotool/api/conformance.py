@@ -15,7 +15,7 @@ from hlotool.errors import BackendFailed, BackendUnavailable, ExitCode, UsageErr
 if TYPE_CHECKING:
     from hlotool.backends.registry import Description
     from hlotool.cache.journal import Journal
-    from hlotool.conformance.task import SuiteTask
+    from hlotool.conformance.suite import SuiteTask
     from hlotool.report.conformance_records import CellRecord, ConformanceRecord, TrialRecord
     from hlotool.workers.executor import Executor
 
@@ -137,7 +137,7 @@ def _described(backend: str) -> Description:
 def _tasks(
     backend: str, opcodes: Sequence[str], kinds: tuple[str, ...], cases: int, seed: int
 ) -> list[SuiteTask]:
-    from hlotool.conformance.task import SuiteTask
+    from hlotool.conformance.suite import SuiteTask
 
     return [SuiteTask(backend, opcode, kinds, cases, seed) for opcode in opcodes]
 
@@ -196,8 +196,7 @@ def _teller(
 
 def _saved(found: Sequence[TrialRecord], out: str | os.PathLike[str] | None) -> dict[str, str]:
     """The files that were written, by name of the trial."""
-    from hlotool.conformance.saving import save_trial
-    from hlotool.conformance.suite import smallest_failures
+    from hlotool.conformance.suite import save_trial, smallest_failures
 
     if out is None:
         return {}

@@ -21,7 +21,7 @@ from hlotool.ir.module import Module
 if TYPE_CHECKING:
     from hlotool.passes.base import Fuel
     from hlotool.passes.manager import PassManager, PassRecord
-    from hlotool.passes.registry import PassDescription
+    from hlotool.passes.pipeline import PassDescription
     from hlotool.report.opt_records import OptRecord, PassesRecord
 
 
@@ -149,7 +149,7 @@ def opt(
 
 def list_passes() -> Passes:
     """The passes that `opt` knows, as `hlotool opt --list-passes` prints them."""
-    from hlotool.passes.registry import PIPELINES, PassDescription, describe_passes
+    from hlotool.passes.pipeline import PIPELINES, PassDescription, describe_passes
     from hlotool.report.opt_records import PassesRecord
 
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
@@ -187,8 +187,7 @@ def _run(
 ) -> PassManager:
     from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
-    from hlotool.passes.manager import PassManager
-    from hlotool.passes.observers import ALL, DumpModules, PrintModules
+    from hlotool.passes.manager import ALL, DumpModules, PassManager, PrintModules
     from hlotool.passes.pipeline import known_pass, parse_pipeline
     from hlotool.stores.writing import refuse_url
 

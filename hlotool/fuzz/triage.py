@@ -19,11 +19,18 @@ import msgspec
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
-from hlotool.fuzz.bundles import fault_bundle
-from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
-from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of, say_the_same
-from hlotool.fuzz.limits import LimitedJudge
+from hlotool.fuzz.attribution import Blame, LimitedJudge, blame_death, blame_wrong, fault_bundle
+from hlotool.fuzz.known import (
+    PLUMBING,
+    KnownFault,
+    alike,
+    families_of,
+    first_known,
+    is_same,
+    key_of,
+    opcodes_of,
+    say_the_same,
+)
 from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import is_exact, leaf_facts

@@ -13,7 +13,7 @@ from hlotool.directed.plan import directed_sets
 from hlotool.directed.sets import PLAIN, InputSet
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import Unsupported
-from hlotool.faults.families import family_of
+from hlotool.faults import family_of
 from hlotool.faults.kind import find
 from hlotool.findings.provenance import source_of
 from hlotool.mutation.fates import Examiner, Fate, Found

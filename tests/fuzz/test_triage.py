@@ -13,12 +13,10 @@ from hlotool.errors import Unsupported
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz import triage
-from hlotool.fuzz.attribution import Blame
-from hlotool.fuzz.bundles import fault_bundle
-from hlotool.fuzz.likeness import families_of, is_same, key_of
-from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
+from hlotool.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTime, fault_bundle
+from hlotool.fuzz.campaign import counted
+from hlotool.fuzz.known import families_of, is_same, key_of
 from hlotool.fuzz.oracle import FICKLE, Question, judge_meant, judge_program, patient
-from hlotool.fuzz.tally import counted
 from hlotool.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions, RunOptions

@@ -10,7 +10,7 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.directed.plan import directed_sets
 from hlotool.errors import HlotoolError
-from hlotool.faults.families import family_of
+from hlotool.faults import family_of
 from hlotool.ir.module import Module
 from hlotool.mutation.equivalence import same_of_reals, same_to_the_bit, same_when_tidied
 from hlotool.mutation.mutants import KINDS, Mutant, draw

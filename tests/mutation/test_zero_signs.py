@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.mutation.zero_signs import sign_of_zero_is_read
+from hlotool.mutation.equivalence import sign_of_zero_is_read
 from hlotool.parse.reader import parse_module
 
 

@@ -21,8 +21,8 @@ from hlotool.fuzz.programs.draft import Shared
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import emit_one
+from hlotool.fuzz.programs.limits import Taste, long_dims
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
-from hlotool.fuzz.programs.taste import Taste, long_dims
 from hlotool.ir.module import Module
 
 #: Instructions of a program on large arrays: the reference takes milliseconds for each. Floats are read from

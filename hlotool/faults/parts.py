@@ -1,8 +1,12 @@
-"""Conditions on a place, to be put together for each kind of fault."""
+"""What kinds of fault are made of: conditions on a place, attributes, wrong forms of a value."""
 
 from __future__ import annotations
 
+from typing import cast
+
+from hlotool.faults.edit import Edit
 from hlotool.faults.kind import Fits, Place
+from hlotool.ir.attributes import PaddingDim, SliceDim, Window
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
@@ -88,3 +92,55 @@ def equal_dimensions(dims: tuple[int, ...], least: int = 2) -> list[tuple[int, i
 def longest(dims: tuple[int, ...]) -> int:
     """The dimension of most elements."""
     return max(range(len(dims)), key=lambda d: dims[d])
+
+
+def ints(instruction: Instruction, name: str) -> tuple[int, ...]:
+    """A list of numbers, such as `dimensions`."""
+    return cast("tuple[int, ...]", instruction.attributes.get(name, ()))
+
+
+def slice_ranges(instruction: Instruction) -> tuple[SliceDim, ...]:
+    """The `slice` attribute."""
+    return cast("tuple[SliceDim, ...]", instruction.attributes.get("slice", ()))
+
+
+def padding(instruction: Instruction) -> tuple[PaddingDim, ...]:
+    """The `padding` attribute of a pad."""
+    return cast("tuple[PaddingDim, ...]", instruction.attributes.get("padding", ()))
+
+
+def window(instruction: Instruction) -> Window:
+    """The `window` attribute."""
+    value = instruction.attributes.get("window")
+    return value if isinstance(value, Window) else Window(())
+
+
+def scaled(edit: Edit, value: Instruction, factor: float) -> Instruction:
+    """The value times a factor; an integer plus one."""
+    shape = array_of(value)
+    if shape.element_type.is_integer:
+        return edit.op("add", value, edit.filled(1, shape), shape=shape)
+    return edit.op("multiply", value, edit.filled(factor, shape), shape=shape)
+
+
+def part(edit: Edit, value: Instruction, dimension: int, start: int, limit: int) -> Instruction:
+    """`value[..., start:limit, ...]`."""
+    dims = array_of(value).dims
+    ranges = tuple(
+        SliceDim(start, limit) if d == dimension else SliceDim(0, size) for d, size in enumerate(dims)
+    )
+    return edit.op("slice", value, slice=ranges)
+
+
+def joined(edit: Edit, parts: tuple[Instruction, ...], dimension: int, shape: ArrayShape) -> Instruction:
+    """The parts one after the other, empty ones left out; together of `shape`."""
+    filled = tuple(p for p in parts if array_of(p).dims[dimension])
+    return edit.op("concatenate", *filled, shape=shape, dimensions=(dimension,))
+
+
+def shifted_by(edit: Edit, value: Instruction, dimension: int, steps: int) -> Instruction:
+    """The value rotated: element i is what element i - steps was."""
+    shape = array_of(value)
+    size = shape.dims[dimension]
+    tail = part(edit, value, dimension, size - steps, size)
+    return joined(edit, (tail, part(edit, value, dimension, 0, size - steps)), dimension, shape)
