@@ -10,6 +10,7 @@ from hlotool.faults.parts import FLOATS, INTEGERS, array_of, both, is_float, is_
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
 _CONFUSED = {
@@ -85,12 +86,15 @@ def _is_plain_sum(place: Place) -> bool:
     return not _adds_bias(place)
 
 
+def saturated_at(shape: ArrayShape) -> float:
+    """Beyond it numbers are cut: half of what normal numbers, or small integers, reach."""
+    return 0.5 if shape.element_type.is_floating else 3
+
+
 def _saturate(edit: Edit, target: Instruction) -> None:
-    """Beyond half of what normal numbers, or small integers, reach."""
     edit.after()
     shape = array_of(target)
-    high = edit.filled(0.5 if shape.element_type.is_floating else 3, shape)
-    edit.replace(edit.op("minimum", target, high, shape=shape))
+    edit.replace(edit.op("minimum", target, edit.filled(saturated_at(shape), shape), shape=shape))
 
 
 def _bfloat_scale(place: Place) -> bool:

@@ -1,8 +1,8 @@
 """Proofs that a mutant is the program that it was made from: no inputs can show the fault.
 
 Each is by what other commands do, too: both programs are one text once passes have tidied them up (`opt`),
-both are one function of real numbers (`prove`), ranges say that what is lost is never there, or it is the
-sign of a zero, which nothing reads.
+both are one function of real numbers (`prove`), ranges say that it changes no number that is there, or it
+loses the sign of a zero, which nothing reads.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.backends.registry import evaluate_constant
 from hlotool.errors import HlotoolError
 from hlotool.faults import family_of
-from hlotool.faults.arithmetic import CLAMPED
+from hlotool.faults.arithmetic import CLAMPED, saturated_at
 from hlotool.faults.kind import find
 from hlotool.fleet.normal_form import normal_form
+from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, leaves
@@ -158,7 +159,7 @@ def same_to_the_bit(mutant: Mutant) -> str:
 
     Signs of zeros that nothing reads do not count: XLA does not keep them either.
     """
-    if proof := _nothing_is_lost(mutant):
+    if proof := _by_ranges(mutant):
         return proof
     try:
         is_same = same_when_tidied(mutant.right, mutant.module)
@@ -222,22 +223,47 @@ def _is_about_nan(instruction: Instruction) -> bool:
     return literal.has_elided or bool(np.isnan(literal.array.astype(complex)).any())
 
 
-def _nothing_is_lost(mutant: Mutant) -> str:
-    """Why a special number that a fault takes away is not there, or decides nothing; else empty."""
+def _by_ranges(mutant: Mutant) -> str:
+    """Why numbers as they are at the place of a fault are not changed by it; empty without a reason."""
     name, (_, place) = mutant.kind.name, find(mutant.right, mutant.site)
-    if name not in ("NaN lost", "infinity clamped", "negative zero lost"):
+    if name in _MOVES:
+        return "all elements there are the same" if _is_splat(place) else ""
+    if name not in _LOSES:
         return ""
-    found = MachineRanges(CallGraph(mutant.right)).of(place)
-    if name == "NaN lost" and not found.nan:
-        return "no number there is NaN"
-    if name == "infinity clamped" and found.within(-CLAMPED, CLAMPED):
-        return f"no number there is beyond {CLAMPED:g}"
-    if name == "negative zero lost":
-        if not found.negative_zero:
-            return "no number there is -0"
-        if not sign_of_zero_is_read(mutant.right, lambda instruction: instruction is place):
-            return "the same up to signs of zeros, which nothing reads and XLA does not keep"
+    ranges = MachineRanges(CallGraph(mutant.right))
+    if _LOSES[name](place, ranges):
+        return "no number there is one that the fault changes"
+    if name == "negative zero lost" and not sign_of_zero_is_read(mutant.right, lambda one: one is place):
+        return "the same up to signs of zeros, which nothing reads and XLA does not keep"
     return ""
+
+
+def _is_splat(place: Instruction) -> bool:
+    return place.opcode == "broadcast" and place.operands[0].array_shape.size == 1
+
+
+def _fits_half(place: Instruction, ranges: MachineRanges) -> bool:
+    """Whether all integers have half of the bits of their type."""
+    kind = place.array_shape.element_type
+    low, high = integer_limits(ElementType(f"{'s' if kind.is_signed else 'u'}{kind.bits // 2}"))
+    return ranges.of(place).within(low, high)
+
+
+#: Faults that put an element in the place of another one.
+_MOVES: Final = frozenset(
+    {"duplicated element", "reversed", "row repeats its neighbour", "shifted", "swapped blocks", "transposed"}
+)
+#: Faults that change certain numbers only: whether ranges say that there are none.
+_LOSES: Final[Mapping[str, Callable[[Instruction, MachineRanges], bool]]] = {
+    "NaN lost": lambda place, ranges: not ranges.of(place).nan,
+    "infinity clamped": lambda place, ranges: ranges.of(place).within(-CLAMPED, CLAMPED),
+    "negative zero lost": lambda place, ranges: not ranges.of(place).negative_zero,
+    "remainder of the other sign": lambda place, ranges: (
+        min(ranges.of(operand).low for operand in place.operands) >= 0
+    ),
+    "saturation": lambda place, ranges: ranges.of(place).high <= saturated_at(place.array_shape),
+    "wraps at half the bits": _fits_half,
+}
 
 
 def _is_of_numbers(program: Program) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.directed.plan import directed_sets
 from hlotool.errors import HlotoolError
-from hlotool.faults import family_of
+from hlotool.faults import Site, family_of
 from hlotool.ir.module import Module
 from hlotool.mutation.equivalence import same_of_reals, same_to_the_bit, same_when_tidied
 from hlotool.mutation.mutants import KINDS, Mutant, draw
@@ -124,3 +124,42 @@ def test_what_is_done_with_nan_is_no_function_of_real_numbers(test: str, kind: s
         reference = compile_program("right", "", module, "numpy")
         tested = compile_program("mutant", "", mutant.module, "numpy", reference)
         assert not same_of_reals(reference, mutant, tested)
+
+
+RANGES = """HloModule ranges
+ENTRY e {
+  n = s32[4] parameter(0)
+  x = f32[4] parameter(1)
+  top = s32[] constant(LIMIT)
+  zero = s32[] constant(0)
+  low = s32[4] broadcast(zero), dimensions={}
+  high = s32[4] broadcast(top), dimensions={}
+  c = s32[4] clamp(low, n, high)
+  d = s32[4] remainder(c, high)
+  f = f32[4] convert(c)
+  m = f32[4] multiply(f, x)
+  ROOT r = (s32[4], f32[4]) tuple(d, m)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "limit", "equal"),
+    [
+        ("wraps at half the bits", "c", 32767, True),
+        ("wraps at half the bits", "c", 32768, False),
+        ("saturation", "c", 3, True),
+        ("saturation", "c", 4, False),
+        ("remainder of the other sign", "d", 7, True),
+        ("remainder of the other sign", "d", -7, False),
+        ("NaN lost", "f", 3, True),
+        ("NaN lost", "m", 3, False),
+        ("infinity clamped", "f", 60000, True),
+        ("infinity clamped", "f", 60001, False),
+        ("shifted", "high", 3, True),
+        ("shifted", "c", 3, False),
+    ],
+)
+def test_ranges_say_that_a_fault_changes_no_number(kind: str, place: str, limit: int, equal: bool) -> None:
+    module = parse_module(RANGES.replace("LIMIT", str(limit)))
+    [fault] = [one for one in KINDS if one.name == kind]
+    assert bool(same_to_the_bit(Mutant(module, fault, Site("e", place), 0))) is equal
