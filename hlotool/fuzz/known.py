@@ -15,6 +15,7 @@ from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.oracle import FAILURES
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
+from hlotool.parse.reader import parse_module
 from hlotool.report.fuzz_records import FaultRecord, Kind
 from hlotool.search.reduction.case_worker import Outcome
 
@@ -236,3 +237,22 @@ def _check(entry: KnownFault, path: Path) -> None:
 def first_known(known: Sequence[KnownFault], fault: FaultRecord, program: str) -> KnownFault | None:
     """The first known fault that a failure is one of; see `KnownFault.fits`."""
     return next((entry for entry in known if entry.fits(fault, program)), None)
+
+
+def work_of(blame: Blame, opcodes: Iterable[str]) -> list[str]:
+    """See `FaultRecord.work`."""
+    spot = blame.culprit.spot if blame.culprit is not None and blame.level == "pass" else None
+    given = opcodes_of(parse_module(spot.before)) if spot is not None and spot.before else []
+    return [o for o in given if o not in PLUMBING] or [o for o in opcodes if o not in PLUMBING]
+
+
+def title_of(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> str:
+    """The fault in one line."""
+    of = f" of {', '.join(opcodes[-4:])}" if opcodes else ""
+    who = f"{blame.level} {blame.pass_name}".strip() or "the compiler"
+    if kind == "wrong":
+        return f"{who} changes the result{of}"
+    if kind == "nondeterministic":
+        return f"two runs of the same program differ{of}"
+    verb = "hangs" if kind == "hang" else "dies"
+    return f"{who} {verb}{of}: {reason}"[:200]

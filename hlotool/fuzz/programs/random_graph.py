@@ -9,7 +9,6 @@ from hlotool.fuzz.programs import (  # noqa: F401 - importing a file registers i
     steps_collective,
     steps_contraction,
     steps_control,
-    steps_dynamic,
     steps_elementwise,
     steps_functions,
     steps_indexing,
