@@ -19,8 +19,7 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
 from hlotool.passes.base import Context
-from hlotool.passes.manager import Listener, PassManager
-from hlotool.passes.observers import DumpModules
+from hlotool.passes.manager import DumpModules, Listener, PassManager
 from hlotool.passes.pipeline import Item, Pipeline, parse_pipeline
 
 #: By form, with their meaning.

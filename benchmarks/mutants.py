@@ -13,7 +13,7 @@ only, which are rare among all. A long measurement goes in pieces, one seed each
 there at any time, and `--add` makes one table of several such files.
 
 A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that
-no inputs can show it (see `hlotool.search.mutation.equivalence`); the others *survive*, with the best verdict
+no inputs can show it (see `hlotool.mutation.equivalence`); the others *survive*, with the best verdict
 that was excused.
 """
 
@@ -38,18 +38,17 @@ from verdicts_programs import subjects
 from hlotool.directed.sets import InputSet
 from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
-from hlotool.faults import FaultKind
-from hlotool.faults.families import family_of
+from hlotool.faults import FaultKind, family_of
 from hlotool.ir.module import Module
+from hlotool.mutation.fates import Examiner, Fate
+from hlotool.mutation.mutants import KINDS, Mutant, draw
+from hlotool.mutation.task import fate_within, sets_of
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.set_budget import allowed_for_sets, in_budget
 from hlotool.replay.trials import trials
 from hlotool.search.comparing import compare_programs
-from hlotool.search.mutation.fates import Examiner, Fate
-from hlotool.search.mutation.mutants import KINDS, Mutant, draw
-from hlotool.search.mutation.task import fate_within, sets_of
 from hlotool.workers.time_limit import TooSlow, time_limit
 from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
 

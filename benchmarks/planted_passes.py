@@ -345,8 +345,8 @@ def _looked_into(
     folder: Path, index: int, text: str, judged: Any, options: Any, planted: str
 ) -> dict[str, Any]:
     """What the campaign would say of a failure."""
-    from hlotool.fuzz.records import FailureRecord
     from hlotool.fuzz.triage import Settings, Triage
+    from hlotool.report.fuzz_records import FailureRecord
 
     folder.mkdir()
     path = folder / "program.hlo"

@@ -6,7 +6,7 @@ The dumps are those of real compilers, text before and after optimisation (`benc
 `benchmarks/dump_versions.py`). In the text after optimisation something is rounded to bf16 or f16 that the
 program keeps in f32: the operands of a product, its result, a function, a sum, every step of a sum, what is
 returned (losses, weights). By conversions there and back, as compilers do it; by a product of a narrow type;
-by `reduce-precision` (`faults/precision.py`).
+by `reduce-precision` (`faults/rounding.py`).
 
 A fault counts where the faulty text returns something else than the text without it: an output of f32 by
 more than `_SHOWS` of its root mean square, one of a narrow type by two of its ulps. That is found without the

@@ -16,12 +16,9 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 from hlotool.passes.algebra.simplify import Simplify
 from hlotool.passes.base import Context
-from hlotool.passes.cse import Cse
-from hlotool.passes.dce import Dce
-from hlotool.passes.fold import Fold
+from hlotool.passes.calls import Inline
+from hlotool.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
 from hlotool.passes.fuse import Fuse
-from hlotool.passes.inline import Inline
-from hlotool.passes.simplify_tuples import SimplifyTuples
 
 #: Instructions of one fusion. A kernel of many takes no more registers than one of few, since a value is kept
 #: no longer than it is needed; random bits alone are 150 instructions each.

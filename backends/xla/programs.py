@@ -14,9 +14,8 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.passes.base import Context
-from hlotool.passes.despecialize import Deschedule, DropControlDependencies, Synchronize
-from hlotool.passes.drop_layouts import DropLayouts
-from hlotool.passes.inline import Defuse
+from hlotool.passes.calls import Defuse
+from hlotool.passes.despecialize import Deschedule, DropControlDependencies, DropLayouts, Synchronize
 
 _PASSES = (Deschedule(), DropControlDependencies(), Synchronize(), Defuse(), DropLayouts())
 

@@ -21,16 +21,16 @@ from hlotool.dump.directory import open_dump
 from hlotool.errors import HlotoolError
 from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind
 from hlotool.faults.edit import Edit
-from hlotool.faults.fits import FLOATS, array_of, both, is_float, is_opcode
 from hlotool.faults.kind import Place
+from hlotool.faults.parts import FLOATS, array_of, both, is_float, is_opcode
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
+from hlotool.mutation.mutants import draw
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import compile_program
 from hlotool.replay.trials import trials
-from hlotool.search.mutation.mutants import draw
 
 #: Faults planted in one program, so that none outweighs the others.
 _OF_ONE = 8

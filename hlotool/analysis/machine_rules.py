@@ -68,18 +68,6 @@ def unwrapped(instruction: Instruction, operands: Sequence[MachineRange]) -> Mac
     return found if found is not None and found.low <= found.high else None
 
 
-def ranges_of_parts(
-    instruction: Instruction, operands: Sequence[MachineRange]
-) -> tuple[MachineRange, ...] | None:
-    """What is sure of the arrays of a tuple that an instruction returns; None where nothing is known."""
-    if instruction.opcode == "sort":
-        return tuple(operands)
-    if instruction.opcode == "topk":
-        value = instruction.operands[0]
-        return operands[0], of_integers(0, max(0, value.dims[-1] - 1))
-    return None
-
-
 def possible_orders(a: MachineRange, b: MachineRange) -> frozenset[str]:
     """Of numbers in two ranges: `less`, `equal`, `greater`, as far as they may be so."""
     found = {"less"} if a.low < b.high else set()

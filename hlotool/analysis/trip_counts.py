@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TypeAlias
 
 from hlotool.analysis.constants import integer_constant
@@ -35,10 +34,6 @@ _READ = frozenset(
         "reshape", "subtract", "tuple",
     }
 )  # fmt: skip
-
-
-#: Integers in the state of a loop before it runs.
-Starts: TypeAlias = Mapping[ShapeIndex, int]
 
 
 def loop_repetitions(module: Module) -> dict[Computation, int]:
@@ -105,26 +100,12 @@ def most_trips(loop: Instruction) -> int | None:
     return min((end for end in ends if end is not None), default=None)
 
 
-def counter_limits(
-    loop: Instruction, starts: Starts = MappingProxyType({}), in_body: bool = False
-) -> dict[ShapeIndex, tuple[int, int]]:
+def counter_limits(loop: Instruction) -> dict[ShapeIndex, tuple[int, int]]:
     """The least and the greatest value of integers in a loop's state that are counted from a constant.
 
-    Args:
-        loop: a `while`.
-        starts: integers that its state holds before the loop, besides those that the program tells around it.
-        in_body: as the body sees them, in iterations that take place; otherwise what the state holds before
-            the first iteration and after the last one is included.
+    What the state holds before the first iteration and after the last one is included.
     """
-    return dict(_Loop(loop, starts).limits(last=int(in_body)))
-
-
-def ceilings(loop: Instruction, starts: Starts = MappingProxyType({})) -> dict[ShapeIndex, int]:
-    """Integers in a loop's state that must be below a constant for it to go on, with that constant.
-
-    `starts` are as those of `counter_limits`.
-    """
-    return dict(_Loop(loop, starts).ceilings())
+    return dict(_Loop(loop).limits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +214,9 @@ _Known: TypeAlias = "_Term | _Test | tuple[_Known, ...] | None"
 class _Loop:
     """What is known of the integers that a loop carries."""
 
-    def __init__(self, loop: Instruction, known: Starts = MappingProxyType({})) -> None:
+    def __init__(self, loop: Instruction) -> None:
         state = _state(loop.shape)
         starts = dict(_leaves(_Reader((), {}).read(loop.operands[0])))
-        starts.update((leaf, _Term(None, number)) for leaf, number in known.items())
         self._counters: dict[ShapeIndex, tuple[int, int]] = {}
         # What stays is a constant for what changes: first the one, then the other.
         for _ in range(2):
@@ -254,11 +234,11 @@ class _Loop:
         found = self._reader().read(self._condition.root)
         return found if isinstance(found, _Test) else _Test(is_all=False)
 
-    def limits(self, last: int = 0) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
-        """See `counter_limits`; `last` states are left out."""
+    def limits(self) -> Iterator[tuple[ShapeIndex, tuple[int, int]]]:
+        """See `counter_limits`."""
         ends = (comparison.first_failure() for comparison in self.test().comparisons)
         trips = min((end for end in ends if end is not None), default=None)
-        counted_to_a_limit = {leaf for leaf, _ in self._below_something()}
+        counted_to_a_limit = set(_below(self._condition.root, self._reader()))
         for leaf, (start, step) in self._counters.items():
             shape = subshape(self._shape, leaf)
             assert isinstance(shape, ArrayShape)
@@ -266,31 +246,19 @@ class _Loop:
             if step == 0:
                 yield leaf, (start, start)
             elif trips is not None and low <= start + trips * step <= high:
-                end = start + max(0, trips - last) * step
+                end = start + trips * step
                 yield leaf, (min(start, end), max(start, end))
             elif step == 1 and leaf in counted_to_a_limit:
                 # An iteration takes place only below some number of the same type: adding 1 does not wrap.
-                yield leaf, (start, high - last)
-
-    def ceilings(self) -> Iterator[tuple[ShapeIndex, int]]:
-        """See the function."""
-        reader = self._reader()
-        for leaf, term in self._below_something():
-            limit = reader.constant(term) if isinstance(term, _Term) else None
-            if limit is not None:
-                yield leaf, limit
-
-    def _below_something(self) -> Iterator[tuple[ShapeIndex, _Known]]:
-        """Leaves of the state that must be less than something for the loop to go on."""
-        return _below(self._condition.root, self._reader())
+                yield leaf, (start, high)
 
     def _reader(self) -> _Reader:
         """Of the condition."""
         return _Reader((self._state,), self._counters)
 
 
-def _below(test: Instruction, reader: _Reader, depth: int = 0) -> Iterator[tuple[ShapeIndex, _Known]]:
-    """Leaves of the state that are less than something wherever a predicate holds."""
+def _below(test: Instruction, reader: _Reader, depth: int = 0) -> Iterator[ShapeIndex]:
+    """Leaves of the state that are less than something wherever the loop goes on."""
     if depth > _DEEPEST:
         return
     if test.opcode == "and":
@@ -300,10 +268,10 @@ def _below(test: Instruction, reader: _Reader, depth: int = 0) -> Iterator[tuple
         inside = _Reader([reader.read(operand) for operand in test.operands], reader.counters)
         yield from _below(next(test.called).root, inside, depth + _CALL_DEPTH)
     elif test.opcode == "compare" and test.text("direction") in ("LT", "GT"):
-        smaller, larger = test.operands if test.text("direction") == "LT" else reversed(test.operands)
+        smaller = test.operands[0 if test.text("direction") == "LT" else 1]
         term = reader.read(smaller)
         if isinstance(term, _Term) and term.leaf is not None and term.offset == 0:
-            yield term.leaf, reader.read(larger)
+            yield term.leaf
 
 
 def _state(shape: Shape, index: ShapeIndex = ()) -> _Known:

@@ -17,9 +17,8 @@ from hlotool.options.shared import Resume
 if TYPE_CHECKING:
     from hlotool.backends.registry import Description
     from hlotool.cache.journal import Journal
-    from hlotool.conformance.records import CellRecord, TrialRecord
-    from hlotool.conformance.task import SuiteTask
-    from hlotool.report.conformance_records import ConformanceRecord
+    from hlotool.conformance.suite import SuiteTask
+    from hlotool.report.conformance_records import CellRecord, ConformanceRecord, TrialRecord
     from hlotool.workers.executor import Executor
 
 
@@ -130,7 +129,7 @@ def _described(backend: str) -> Description:
 def _tasks(
     backend: str, opcodes: Sequence[str], kinds: tuple[str, ...], cases: int, seed: int
 ) -> list[SuiteTask]:
-    from hlotool.conformance.task import SuiteTask
+    from hlotool.conformance.suite import SuiteTask
 
     return [SuiteTask(backend, opcode, kinds, cases, seed) for opcode in opcodes]
 
@@ -188,8 +187,7 @@ def _teller(
 
 def _saved(found: Sequence[TrialRecord], out: str | None) -> dict[str, str]:
     """The files that were written, by name of the trial."""
-    from hlotool.conformance.saving import save_trial
-    from hlotool.conformance.suite import smallest_failures
+    from hlotool.conformance.suite import save_trial, smallest_failures
 
     if out is None:
         return {}

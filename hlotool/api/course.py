@@ -13,8 +13,8 @@ from hlotool.options.declared import Arguments, option
 if TYPE_CHECKING:
     from hlotool.findings.records import ErrorRecord
     from hlotool.fleet import batch
-    from hlotool.fuzz import campaign
     from hlotool.replay.task import Task
+    from hlotool.report import fuzz_progress
     from hlotool.search import steps
 
 
@@ -45,9 +45,9 @@ class Course:
         """Is told the name of each of `total` things that is over, and what is wrong with it, if anything."""
         return lambda name, wrong: None
 
-    def fuzzing(self, seconds: float) -> AbstractContextManager[campaign.Listener]:
+    def fuzzing(self, seconds: float) -> AbstractContextManager[fuzz_progress.Listener]:
         """Is told of a campaign of so many seconds."""
-        from hlotool.fuzz.campaign import Silent
+        from hlotool.report.fuzz_progress import Silent
 
         return nullcontext(Silent())
 

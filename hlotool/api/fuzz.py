@@ -19,12 +19,12 @@ from hlotool.options.shared import Resume
 from hlotool.options.spool import Program, paths_of
 
 if TYPE_CHECKING:
-    from hlotool.fuzz.campaign import Campaign, Listener, Plan
-    from hlotool.fuzz.records import FaultRecord
+    from hlotool.fuzz.campaign import Campaign, Plan
     from hlotool.fuzz.triage import Triage
     from hlotool.ir.module import Module
     from hlotool.replay.options import RunOptions
-    from hlotool.report.fuzz_records import CampaignOptions, FuzzRecord
+    from hlotool.report.fuzz_progress import Listener
+    from hlotool.report.fuzz_records import CampaignOptions, FaultRecord, FuzzRecord
 
 #: Minutes of a campaign for which nothing else is said.
 _MINUTES = 30.0
@@ -246,8 +246,7 @@ def _record(
     versions: dict[str, str],
     seconds: float,
 ) -> FuzzRecord:
-    from hlotool.fuzz.tally import Tally
-    from hlotool.report.fuzz_records import FuzzRecord
+    from hlotool.report.fuzz_records import FuzzRecord, Tally
 
     campaign = begun[0] if begun else None
     tally = campaign.tally if campaign is not None else Tally()

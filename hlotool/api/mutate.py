@@ -17,10 +17,9 @@ from hlotool.options.shared import FurtherSets, GivenInputs, OneProgram, Scale, 
 from hlotool.options.spool import Values
 
 if TYPE_CHECKING:
+    from hlotool.mutation.task import MutationTask
     from hlotool.replay.options import RunOptions
-    from hlotool.report.mutate_records import MutateRecord
-    from hlotool.search.mutation.records import MutantRecord, MutatedRecord
-    from hlotool.search.mutation.task import MutationTask
+    from hlotool.report.mutate_records import MutantRecord, MutatedRecord, MutateRecord
 
 #: What else to type where the time was over.
 _MORE: Final = "--timeout gives more, --scale makes the program smaller"
@@ -113,7 +112,7 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
 
     from hlotool.errors import BackendFailed, BackendTimeout
     from hlotool.replay.options import PRELOAD
-    from hlotool.search.mutation.records import MutatedRecord
+    from hlotool.report.mutate_records import MutatedRecord
     from hlotool.workers.executor import Limits
     from hlotool.workers.pool import Pool
 
@@ -121,7 +120,7 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     # They look at the clock themselves; one that cannot, as in a library, is killed a little later.
     limits = Limits(options.workers, options.timeout * _LATER + _LATER_SECONDS, options.memory_limit)
     with Pool(limits, PRELOAD, "numpy") as pool:
-        ends = [end.value for end in pool.call_all("hlotool.search.mutation.task:examine", tasks)]
+        ends = [end.value for end in pool.call_all("hlotool.mutation.task:examine", tasks)]
     failures = [end for end in ends if isinstance(end, BackendFailed)]
     parts = [
         msgspec.msgpack.decode(end, type=MutatedRecord) for end in ends if not isinstance(end, BackendFailed)
@@ -147,8 +146,8 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
 
 def _tasks(path: str, cases: int, options: RunOptions, notes: list[str]) -> list[MutationTask]:
     from hlotool.dump.directory import open_dump
+    from hlotool.mutation.task import MutationTask
     from hlotool.replay.task import as_asked
-    from hlotool.search.mutation.task import MutationTask
 
     dump = open_dump(path)
     notes += dump.notes

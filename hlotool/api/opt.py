@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hlotool.ir.module import Module
     from hlotool.passes.base import Fuel
     from hlotool.passes.manager import PassManager, PassRecord
-    from hlotool.passes.registry import PassDescription
+    from hlotool.passes.pipeline import PassDescription
     from hlotool.report.opt_records import OptRecord, PassesRecord
 
 
@@ -186,7 +186,7 @@ def opt(asked: OptArguments) -> OptResult:
 
 def list_passes() -> Passes:
     """The passes that `opt` knows, as `hlotool opt --list-passes` prints them."""
-    from hlotool.passes.registry import PIPELINES, PassDescription, describe_passes
+    from hlotool.passes.pipeline import PIPELINES, PassDescription, describe_passes
     from hlotool.report.opt_records import PassesRecord
 
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
@@ -218,8 +218,7 @@ def _load(path: str, form: str | None) -> Module:
 def _run(module: Module, asked: OptArguments, dump_to: str | None) -> PassManager:
     from hlotool.backends.registry import evaluate_constant
     from hlotool.passes.base import Context
-    from hlotool.passes.manager import PassManager
-    from hlotool.passes.observers import ALL, DumpModules, PrintModules
+    from hlotool.passes.manager import ALL, DumpModules, PassManager, PrintModules
     from hlotool.passes.pipeline import known_pass, parse_pipeline
     from hlotool.stores.writing import refuse_url
 

@@ -16,8 +16,8 @@ from hlotool.options.declared import Arguments
 
 if TYPE_CHECKING:
     from hlotool.fleet import batch
-    from hlotool.fuzz import campaign
     from hlotool.replay.task import Task
+    from hlotool.report import fuzz_progress
     from hlotool.search import steps
 
 
@@ -89,7 +89,7 @@ class TerminalCourse(Course):
 
         return CountLines(sys.stderr, total, noun, every=self._arguments.verbose)
 
-    def fuzzing(self, seconds: float) -> AbstractContextManager[campaign.Listener]:
+    def fuzzing(self, seconds: float) -> AbstractContextManager[fuzz_progress.Listener]:
         """A live table, or a line now and then."""
         if self._arguments.quiet:
             return super().fuzzing(seconds)

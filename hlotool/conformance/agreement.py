@@ -1,10 +1,14 @@
-"""Whether two arrays agree: to the bit, or within units in the last place."""
+"""When values agree: tolerances by opcode and element type, known departures of XLA, and the comparison."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -198,3 +202,89 @@ def subnormal(array: Array) -> Array:
     wide = np.abs(array.astype(np.float64))
     found: Array = (wide != 0) & (wide < tiny)
     return found
+
+
+TOLERANCES_FILE = Path(__file__).with_name("tolerances.toml")
+
+
+def rows() -> list[dict[str, Any]]:
+    """The rows of the file, each with opcodes, types, ulps and a reason."""
+    found: list[dict[str, Any]] = tomllib.loads(TOLERANCES_FILE.read_text(encoding="utf-8"))["tolerance"]
+    return found
+
+
+@cache
+def tolerances() -> dict[tuple[str, str], Tolerance]:
+    """By opcode and element type of the result; what is not listed must be equal."""
+    table = {}
+    for row in rows():
+        for opcode in row["opcodes"]:
+            for kind in row["types"]:
+                if (opcode, kind) in table:
+                    raise ValueError(f"{TOLERANCES_FILE.name} has {opcode} of {kind} twice")
+                table[opcode, kind] = Tolerance(row["ulps"], row.get("of", "value"))
+    return table
+
+
+def tolerance(opcode: str, kind: ElementType) -> Tolerance:
+    """How far floats of `kind` may be apart."""
+    return tolerances().get((opcode, kind.value), EXACT)
+
+
+DEPARTURES_FILE = Path(__file__).with_name("departures.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One known difference, which is no fault of the program that shows it.
+
+    Attributes:
+        id: short name.
+        side: `cpu` (XLA's CPU code generator and its passes), `evaluator` (XLA's HloEvaluator, which also
+            folds constants), `gpu` or `tpu` (their compilers).
+        opcodes: where it shows.
+        types: element types that are concerned, in words.
+        xla: what XLA gives.
+        ours: what the numpy backend gives.
+        until: the first version of jaxlib in which some of its cases do not show it any more.
+        predicate: function of `predicates` that says which elements it explains; None where
+            random tests do not meet it.
+        example: a module that shows it; None where a spec case does, or a predicate alone.
+    """
+
+    id: str
+    side: str
+    opcodes: tuple[str, ...]
+    types: str
+    xla: str
+    ours: str
+    until: tuple[int, ...] | None = None
+    predicate: str | None = None
+    example: Example | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A module and HLO literal text: of its inputs, of our result, of XLA's; debug options for XLA."""
+
+    text: str
+    inputs: tuple[str, ...]
+    ours: str
+    xla: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _read() -> dict[str, Departure]:
+    rows = tomllib.loads(DEPARTURES_FILE.read_text(encoding="utf-8"))["departure"]
+    return {row["id"]: Departure(**_typed(row)) for row in rows}
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    example = row.get("example")
+    if example is not None:
+        example = Example(**{**example, "inputs": tuple(example["inputs"])})
+    until = tuple(row["until"]) if "until" in row else None
+    return {**row, "opcodes": tuple(row["opcodes"]), "until": until, "example": example}
+
+
+DEPARTURES = _read()

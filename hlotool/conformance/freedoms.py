@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hlotool.conformance.agreement import differing
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES, differing
 from hlotool.conformance.predicates import Difference
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 

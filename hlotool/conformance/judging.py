@@ -17,11 +17,9 @@ import numpy as np
 from hlotool.backends.base import TOKEN, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance import freedoms
-from hlotool.conformance.agreement import Tolerance, distances, other_bits, wrong
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES, Tolerance, distances, other_bits, tolerance, wrong
 from hlotool.conformance.generators.cases import Case
 from hlotool.conformance.predicates import Difference, explained
-from hlotool.conformance.tolerances import tolerance
 from hlotool.conformance.trials import Trial
 from hlotool.errors import HlotoolError
 from hlotool.findings.verdict import Verdict

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.conformance.agreement import flushed
-from hlotool.conformance.departures import Departure
+from hlotool.conformance.agreement import Departure, flushed
 from hlotool.conformance.generators.cases import Case
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import ArrayShape, ElementType

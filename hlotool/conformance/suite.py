@@ -1,30 +1,98 @@
-"""A whole suite on a backend: worker processes run the trials, and one that dies costs one trial.
-
-tasks of all opcodes ─► workers ─► records ─► cells
-                          │ dies
-                          └─► the two halves of its task, until a single trial is left
-"""
+"""A whole suite on a backend: workers run the trials, one that dies costs one trial; a trial as files."""
 
 from __future__ import annotations
 
+import os
+import re
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
+from hlotool.backends.registry import get_backend
 from hlotool.cache.journal import Journal
-from hlotool.conformance.records import STATUSES, CellRecord, ExaminedRecord, TrialRecord
-from hlotool.conformance.running import died
-from hlotool.conformance.task import SuiteTask
+from hlotool.conformance.running import died, ends_the_process, tried
+from hlotool.conformance.trials import Trial, trial_named, trials
 from hlotool.errors import BackendFailed
+from hlotool.findings.files import write_file, writing
 from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.report.conformance_records import (
+    STATUSES,
+    CellRecord,
+    ExaminedRecord,
+    TrialRecord,
+    arguments_file,
+)
+from hlotool.values.npz import npz_bytes
 from hlotool.workers.executor import Done, Executor
 
-_FUNCTION = "hlotool.conformance.task:examine"
+
+@dataclass(frozen=True, slots=True)
+class SuiteTask:
+    """Trials of one opcode.
+
+    Attributes:
+        backend: as the command line names it.
+        opcode: of the table of opcodes.
+        kinds: element types of interest; empty for all.
+        cases: random trials.
+        seed: of these.
+        first: number of the first trial that is to be run, from 0.
+        last: number of the one after the last; None for all that there are.
+    """
+
+    backend: str
+    opcode: str
+    kinds: tuple[str, ...] = ()
+    cases: int = 0
+    seed: int = 0
+    first: int = 0
+    last: int | None = None
+
+    def trials(self) -> list[Trial]:
+        """What it says to run."""
+        every = list(trials(self.opcode, frozenset(self.kinds), self.cases, self.seed))
+        return every[self.first : self.last]
+
+    def halves(self) -> Iterator[SuiteTask]:
+        """Two tasks that do the same, of at least two trials each or of one; none where there is but one."""
+        count = len(self.trials())
+        if count > 1:
+            middle = self.first + count // 2
+            yield replace(self, last=middle)
+            yield replace(self, first=middle, last=self.first + count)
+
+
+def examine(task: SuiteTask) -> ExaminedRecord:
+    """Run the trials of a task on its backend; called in a worker process, because a backend may die.
+
+    Raises:
+        UsageError: no such backend, or not with these options.
+        BackendUnavailable: something that the backend needs is missing here.
+        BackendFailed: this process is of no more use to the backend.
+    """
+    chosen, backend = task.trials(), get_backend(task.backend)
+    try:
+        return ExaminedRecord(trials=list(tried(chosen, backend)))
+    except Exception as error:
+        if ends_the_process(error):
+            raise
+        # What else a backend raises is part of the records.
+        return ExaminedRecord(trials=[], fault=traceback.format_exc())
+
+
+_FUNCTION = "hlotool.conformance.suite:examine"
 
 #: What a worker imports before its first task.
-PRELOAD = ("hlotool.conformance.task",)
+PRELOAD = ("hlotool.conformance.suite",)
+
+
+# tasks of all opcodes ─► workers ─► records ─► cells
+#                           │ dies
+#                           └─► the two halves of its task, until a single trial is left
 
 
 def run_suite(
@@ -133,3 +201,25 @@ def smallest_failures(records: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 def _size(record: TrialRecord) -> tuple[bool, bool, int]:
     return record.status != "failed" or bool(record.because), record.in_company, record.elements
+
+
+def save_trial(record: TrialRecord, folder: str) -> str:
+    """Write the program, and beside it its arguments; returns the path of the program.
+
+    Args:
+        record: of the trial; the files are called by its opcode and element type.
+        folder: made where there is none.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    trial = trial_named(record.name)
+    with writing(folder):
+        os.makedirs(folder, exist_ok=True)
+    name = "-".join(filter(None, (record.opcode, record.element_type)))
+    path = os.path.join(folder, f"{name}.hlo")
+    about = re.sub(r"\s+", " ", f"{record.name}: {record.title}; {record.message}")
+    write_file(path, [f"// {about}\n{trial.module.to_text()}".encode()])
+    copies = len(trial.grid)
+    write_file(arguments_file(path), [npz_bytes(trial.rows if copies > 1 else trial.rows[0], copies)])
+    return path

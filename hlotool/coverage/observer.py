@@ -15,8 +15,7 @@ from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.coverage.coverage import Coverage
-from hlotool.coverage.program import ProgramDecisions
+from hlotool.coverage.coverage import Coverage, ProgramDecisions
 from hlotool.coverage.watches import (
     Iterations,
     NanWatch,

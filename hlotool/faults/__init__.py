@@ -11,27 +11,16 @@ that show only where the inputs reach a corner of a decision, `BELOW_ROUNDING` t
 
 from __future__ import annotations
 
-from hlotool.faults import (
-    arithmetic,
-    branches,
-    constants,
-    contractions,
-    decisions,
-    elements,
-    exchanges,
-    indexing,
-    integers,
-    loops,
-    movement,
-    precision,
-    reductions,
-    regions,
-    small,
-    sorting,
-    specials,
-)
-from hlotool.faults.inputs import poisoned
-from hlotool.faults.kind import FaultKind, Place, Site, places
+from collections.abc import Mapping
+
+from hlotool.faults.arithmetic import ARITHMETIC, CONSTANTS, SPECIALS
+from hlotool.faults.decisions import BRANCHES, DECISIONS, LOOPS
+from hlotool.faults.exchanges import DEVICES
+from hlotool.faults.indexing import INDEXING
+from hlotool.faults.kind import FaultKind, Place, Site, places, poisoned
+from hlotool.faults.movement import ELEMENTS, MOVEMENT, REGIONS
+from hlotool.faults.reductions import CONTRACTIONS, REDUCTIONS, SORTING
+from hlotool.faults.rounding import BELOW_ROUNDING, INTEGER_WIDTHS, PRECISION
 
 __all__ = [
     "BELOW_ROUNDING",
@@ -41,28 +30,46 @@ __all__ = [
     "FaultKind",
     "Place",
     "Site",
+    "family_of",
     "places",
     "poisoned",
 ]
 
-CATALOGUE: tuple[FaultKind, ...] = (
-    *elements.KINDS,
-    *regions.KINDS,
-    *movement.KINDS,
-    *arithmetic.KINDS,
-    *precision.KINDS,
-    *constants.KINDS,
-    *integers.KINDS,
-    *specials.KINDS,
-    *reductions.KINDS,
-    *contractions.KINDS,
-    *loops.KINDS,
-    *branches.KINDS,
-    *indexing.KINDS,
-    *sorting.KINDS,
-)
+_FAMILIES: Mapping[str, tuple[FaultKind, ...]] = {
+    "elements": ELEMENTS,
+    "regions": REGIONS,
+    "movement": MOVEMENT,
+    "arithmetic": ARITHMETIC,
+    "precision": PRECISION,
+    "constants": CONSTANTS,
+    "integers": INTEGER_WIDTHS,
+    "specials": SPECIALS,
+    "reductions": REDUCTIONS,
+    "contractions": CONTRACTIONS,
+    "loops": LOOPS,
+    "branches": BRANCHES,
+    "indexing": INDEXING,
+    "sorting": SORTING,
+}
+CATALOGUE: tuple[FaultKind, ...] = tuple(kind for kinds in _FAMILIES.values() for kind in kinds)
 
-DEVICES: tuple[FaultKind, ...] = exchanges.KINDS
+#: Kinds that have a family by what inputs must reach to notice them.
+_NAMED = {
+    "clamped index": ("index wraps instead of clamping", "gather index wraps"),
+    "loop bound": ("loop bound off by one",),
+    "branch": (
+        "wrong branch", "negated comparison", "mirrored comparison", "swapped sides of a select",
+        "select without its mask",
+    ),
+    "tie": ("tie decided the other way", "equal keys in the other order"),
+    "sign of remainder": ("remainder of the other sign", "quotient rounded down"),
+}  # fmt: skip
+_FAMILY_OF = {
+    **{kind.name: family for family, kinds in _FAMILIES.items() for kind in kinds},
+    **{kind: family for family, kinds in _NAMED.items() for kind in kinds},
+}
 
-BELOW_ROUNDING: tuple[FaultKind, ...] = small.KINDS
-DECISIONS: tuple[FaultKind, ...] = decisions.KINDS
+
+def family_of(kind: FaultKind) -> str:
+    """`tie`, `branch`, `loop bound`, …; of other kinds what they are about: `elements`, `precision`."""
+    return _FAMILY_OF[kind.name]

@@ -1,11 +1,16 @@
-"""Elementwise arithmetic that computes something else."""
+"""Wrong arithmetic: operations, factors, constants, lost NaN and zeros."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from hlotool.faults.edit import Edit
-from hlotool.faults.fits import array_of, both, is_float, is_opcode, is_value
 from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.parts import FLOATS, INTEGERS, array_of, both, is_float, is_opcode, is_value
+from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
 _CONFUSED = {
@@ -81,12 +86,15 @@ def _is_plain_sum(place: Place) -> bool:
     return not _adds_bias(place)
 
 
+def saturated_at(shape: ArrayShape) -> float:
+    """Beyond it numbers are cut: half of what normal numbers, or small integers, reach."""
+    return 0.5 if shape.element_type.is_floating else 3
+
+
 def _saturate(edit: Edit, target: Instruction) -> None:
-    """Beyond half of what normal numbers, or small integers, reach."""
     edit.after()
     shape = array_of(target)
-    high = edit.filled(0.5 if shape.element_type.is_floating else 3, shape)
-    edit.replace(edit.op("minimum", target, high, shape=shape))
+    edit.replace(edit.op("minimum", target, edit.filled(saturated_at(shape), shape), shape=shape))
 
 
 def _bfloat_scale(place: Place) -> bool:
@@ -94,7 +102,7 @@ def _bfloat_scale(place: Place) -> bool:
     return place.array is not None and place.array.element_type.bits >= 32
 
 
-KINDS = (
+ARITHMETIC = (
     FaultKind(
         "swapped operands",
         "a commuted operation that does not commute",
@@ -151,3 +159,113 @@ def _is_defined(place: Place) -> bool:
         return False
     bitwise = place.instruction.opcode in ("and", "or", "xor")
     return shape.element_type.is_integer if bitwise else True
+
+
+def _factor(edit: Edit, target: Instruction) -> None:
+    _set(target, edit.choose((2.0, 10.0, 0.5)), 0)
+
+
+def _slightly(edit: Edit, target: Instruction) -> None:
+    _set(target, 1.01, 0)
+
+
+def _plus_one(edit: Edit, target: Instruction) -> None:
+    _set(target, 1, edit.choose((-1, 1)))
+
+
+def _set(target: Instruction, factor: float, step: int) -> None:
+    shape = array_of(target)
+    assert target.literal is not None
+    old = target.literal.array
+    changed = old.astype("float64") * factor if factor != 1 else old.astype("int64") + step
+    target.literal = Literal(shape, changed.astype(dtype_of(shape.element_type)))
+
+
+def _is_scalar(place: Place) -> bool:
+    literal = place.instruction.literal
+    return (
+        place.array is not None and place.array.rank == 0 and literal is not None and not literal.has_elided
+    )
+
+
+def _is_float_constant(place: Place) -> bool:
+    if not _is_scalar(place) or place.array is None or place.array.element_type not in FLOATS:
+        return False
+    assert place.instruction.literal is not None
+    value = abs(float(place.instruction.literal.array))
+    return 0 < value < 1e4
+
+
+def _is_integer_constant(place: Place) -> bool:
+    return (
+        _is_scalar(place)
+        and place.array is not None
+        and place.array.element_type in INTEGERS
+        and _is_small(place)
+    )
+
+
+def _is_small(place: Place) -> bool:
+    """Plus or minus one stays within the type."""
+    assert place.instruction.literal is not None
+    return 1 <= int(place.instruction.literal.array) <= 100
+
+
+CONSTANTS = (
+    FaultKind("wrong constant", "constant folding in the wrong unit", _is_float_constant, _factor),
+    FaultKind(
+        "constant 1 % off", "a constant rounded to the bits of a narrow type", _is_float_constant, _slightly
+    ),
+    FaultKind(
+        "integer constant off by one",
+        "a bound that counts elements taken for the last index",
+        _is_integer_constant,
+        _plus_one,
+    ),
+)
+
+
+#: Numbers beyond it are clamped, as to the range of f16.
+CLAMPED: Final = 6e4
+
+
+def _nan_lost(edit: Edit, target: Instruction) -> None:
+    edit.after()
+    is_nan = edit.op("compare", target, target, direction="NE")
+    edit.replace(edit.where(is_nan, edit.filled(0, array_of(target)), target))
+
+
+def _zero_sign_lost(edit: Edit, target: Instruction) -> None:
+    edit.after()
+    zero = edit.filled(0, array_of(target))
+    edit.replace(edit.where(edit.op("compare", target, zero, direction="EQ"), zero, target))
+
+
+def _infinity_clamped(edit: Edit, target: Instruction) -> None:
+    edit.after()
+    shape = array_of(target)
+    largest = edit.filled(CLAMPED, shape)
+    edit.replace(edit.op("clamp", edit.filled(-CLAMPED, shape), target, largest, shape=shape))
+
+
+SPECIALS = (
+    FaultKind(
+        "NaN lost", "a comparison that assumes that nothing is NaN", is_float, _nan_lost, "NaN", float("nan")
+    ),
+    FaultKind(
+        "negative zero lost",
+        "x + 0 introduced or removed without a look at -0",
+        is_float,
+        _zero_sign_lost,
+        None,
+        -0.0,
+    ),
+    FaultKind(
+        "infinity clamped",
+        "a clamp to the range of f16 in front of a conversion",
+        is_float,
+        _infinity_clamped,
+        "infinity",
+        float("inf"),
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,10 +92,6 @@ class Edit:
     def replace(self, new: Instruction) -> None:
         """Let everybody who read the target read `new`, but for what this edit made."""
         self._editor.replace_uses(self._target, new, but=self._own)
-
-    def substitute(self, old: Instruction, new: Instruction, but: Collection[Instruction] = ()) -> None:
-        """Let everybody who read `old` read `new`, but for those in `but` and for what this edit made."""
-        self._editor.replace_uses(old, new, but={*self._own, *but})
 
     def set_operand(self, number: int, new: Instruction) -> None:
         """Give the target another operand."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlotool.faults.attrs import ints
 from hlotool.faults.edit import Edit
-from hlotool.faults.fits import NUMBERS, array_of, both, is_opcode
 from hlotool.faults.kind import FaultKind, Fits, Place
+from hlotool.faults.parts import NUMBERS, array_of, both, ints, is_opcode
 from hlotool.ir.attributes import Ints, IotaTiles, ReplicaGroups, Sharding
 from hlotool.ir.devices import expand_groups, source_target_ids
 from hlotool.ir.module import Instruction
@@ -194,7 +193,7 @@ def _collective(*opcodes: str) -> Fits:
     return is_opcode(*opcodes, *(f"{opcode}-start" for opcode in opcodes))
 
 
-KINDS = (
+DEVICES = (
     FaultKind(
         "members of groups",
         "replica groups from another mesh axis",

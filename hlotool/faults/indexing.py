@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hlotool.faults.attrs import ints
 from hlotool.faults.edit import Edit
-from hlotool.faults.fits import INTEGERS, array_of, both, is_opcode
 from hlotool.faults.kind import FaultKind, Place
+from hlotool.faults.parts import INTEGERS, array_of, both, ints, is_opcode
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 
@@ -101,7 +100,7 @@ def _has_scalar_indices(place: Place) -> bool:
     return bool(indices) and array_of(indices[0]).rank == 0 and 0 < dims[0] < 60
 
 
-KINDS = (
+INDEXING = (
     FaultKind(
         "gather index off by one",
         "an index that counts from one",

@@ -1,10 +1,11 @@
-"""Which pass, or which code of the compiler, is to blame for a small failing program."""
+"""Which pass, or which code of the compiler, is to blame for a small failing program; its bundle."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,12 @@ from hlotool.dump.directory import open_dump
 from hlotool.errors import HlotoolError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.fuzz.limits import Deadline, OutOfTime
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.replay.task import find_tasks
+from hlotool.report.fuzz_records import FaultRecord
+from hlotool.repro.bundle import Bundle
+from hlotool.repro.from_case import bundle_of_case, trigger_on
+from hlotool.repro.from_culprit import bundle_of
 from hlotool.search.bisection.compiling import Compiler
 from hlotool.search.bisection.directory import Findings
 from hlotool.search.bisection.disabling import NEEDED, passes_that_changed, without
@@ -24,10 +28,72 @@ from hlotool.search.bisection.records import CulpritRecord
 from hlotool.search.bisection.stage_oracle import StageOracle
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import FUNCTION, CaseQuestion, Outcome
+from hlotool.search.reduction.oracle import Judge
+from hlotool.search.reduction.reducer import Reduction
 from hlotool.search.reduction.task import load_case
 from hlotool.search.steps import Steps
 from hlotool.workers.executor import Limits
 from hlotool.workers.pool import Pool
+
+
+class OutOfTime(Exception):
+    """A stage has had its time."""
+
+
+class LimitedJudge:
+    """A judge that answers until its time is over; afterwards no program fails any more.
+
+    A reduction then keeps the smallest program that did fail.
+
+    Args:
+        judge: that is asked.
+        seconds: from now.
+
+    Attributes:
+        name: as for `Judge`.
+        width: likewise.
+        is_over: a program was not judged for want of time.
+    """
+
+    def __init__(self, judge: Judge, seconds: float) -> None:
+        self.name = judge.name
+        self.width = judge.width
+        self.is_over = False
+        self._judge = judge
+        self._end = time.monotonic() + seconds
+
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+        """What each program does, in any order."""
+        if time.monotonic() < self._end:
+            yield from self._judge.run(cases)
+            return
+        self.is_over = True
+        for index in range(len(cases)):
+            yield index, Outcome(answer=Answer.UNUSABLE, reason="no time is left")
+
+
+class Deadline:
+    """Listens to the steps of a search and ends it with OutOfTime when its time is over.
+
+    Args:
+        seconds: from now.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def step(self, text: str, verdict: str, seconds: float, again: bool) -> None:
+        """A step is done; raises OutOfTime after the last one that there is time for."""
+        self._look()
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """A new part of the search begins; raises likewise."""
+        self._look()
+
+    def _look(self) -> None:
+        if time.monotonic() > self._end:
+            raise OutOfTime
+
 
 #: Passes that are switched off, one at a time, for a compiler that dies: each time costs a new process.
 _MOST_SWITCHED = 30
@@ -201,3 +267,43 @@ def _passes_in(root: Path) -> Iterator[str]:
             continue  # the compiler died before it wrote anything
         for module in dump.modules:
             yield from passes_that_changed(module)
+
+
+def fault_bundle(
+    fault: FaultRecord,
+    case: Case,
+    reduction: Reduction | None,
+    blame: Blame,
+    last: Outcome,
+    options: RunOptions,
+    versions: Mapping[str, str],
+) -> Bundle:
+    """The bundle of a fault.
+
+    Args:
+        fault: as far as it is described.
+        case: the smallest program.
+        reduction: that it comes from; None where it is the program that failed first.
+        blame: who did it.
+        last: how the smallest program fails.
+        options: reference and backend.
+        versions: of everything that took part.
+    """
+    found = reduction or Reduction(case, fault.before, str(last.failure), last.reason, None)
+    bundle = bundle_of_case(found, options, "", versions, last.row)
+    title = fault.title if blame.level else bundle.title
+    bundle = replace(
+        bundle,
+        title=title,
+        culprit={"level": blame.level, "pass": blame.pass_name} if blame.level else {},
+        evidence=(*bundle.evidence, "it failed twice, the second time in a fresh process", *blame.evidence),
+        # What a backend dies of has no comparison, which else says on which compiler it was seen.
+        trigger=bundle.trigger or trigger_on(options.backend, versions.get("backend")),
+    )
+    pair = bundle_of(blame.culprit, options, versions) if blame.culprit is not None else None
+    if pair is None:
+        return bundle
+    bundle = replace(bundle, culprit=pair.culprit)
+    if pair.kind != "stages":
+        return replace(bundle, kernel=pair.kernel, kernel_inputs=pair.kernel_inputs)
+    return replace(bundle, pass_before=pair.program, pass_after=pair.after, pass_inputs=pair.inputs)

@@ -1,18 +1,14 @@
-"""A campaign: programs are drawn and judged in rounds, and between rounds what failed is looked into.
-
-Everything lies in one folder. `campaign.jsonl` is the journal, from which the same command goes on; `raw/`
-has every program that failed, `faults/` a bundle for each distinct fault, `refused/` and `unjudged/` what
-could not be judged. An end by force costs one round.
-"""
+"""A campaign: programs are drawn, judged and counted in rounds; between rounds what failed is looked into."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -22,11 +18,45 @@ from hlotool.findings.files import write_file, writing
 from hlotool.fuzz.guidance import Guidance
 from hlotool.fuzz.oracle import FAILURES, FUNCTION, Judged, Question
 from hlotool.fuzz.programs import Drawn, Source
-from hlotool.fuzz.records import FailureRecord, FaultRecord
-from hlotool.fuzz.tally import Tally
 from hlotool.fuzz.triage import Triage
 from hlotool.replay.options import RunOptions
+from hlotool.report.fuzz_progress import Listener
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.workers.executor import Done, Executor
+
+#: What is data in a message: names, numbers, texts that are quoted.
+_DATA = re.compile(r"%[\w.-]+|'[^']*'|\"[^\"]*\"|\w*\d[\w.]*")
+#: Reasons that are told apart; more would be data that is not recognised as such.
+_MOST_REASONS = 200
+#: Characters of a reason.
+_LONGEST = 160
+
+
+def counted(tally: Tally, origin: str, words: Iterable[str], judged: Judged) -> Tally:
+    """The counts of a campaign and one more program."""
+    is_run = judged.kind not in ("refused", "unjudged")
+    return msgspec.structs.replace(
+        tally,
+        drawn=tally.drawn + 1,
+        kinds=_and_one(tally.kinds, judged.kind),
+        origins=_and_one(tally.origins, origin),
+        refused=_and_reason(tally.refused, judged, "refused"),
+        unjudged=_and_reason(tally.unjudged, judged, "unjudged"),
+        passes=sorted({*tally.passes, *judged.passes}),
+        words=sorted({*tally.words, *words}) if is_run else tally.words,
+    )
+
+
+def _and_one(counts: Mapping[str, int], name: str) -> dict[str, int]:
+    return {**counts, name: counts.get(name, 0) + 1}
+
+
+def _and_reason(counts: dict[str, int], judged: Judged, kind: Kind) -> dict[str, int]:
+    if judged.kind != kind:
+        return counts
+    reason = _DATA.sub("·", " ".join(judged.reason.split()))[:_LONGEST]
+    return _and_one(counts, reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons")
+
 
 #: Seconds of a round: a crash of this process costs one, and a failure waits so long at most.
 _ROUND = 30.0
@@ -41,6 +71,11 @@ _KEPT = 0.3
 _DUMPED = 8
 #: One in so many is given to the backend in another set-up, too.
 _VARIED = 4
+
+
+# Everything lies in one folder. `campaign.jsonl` is the journal, from which the same command goes on; `raw/`
+# has every program that failed, `faults/` a bundle for each distinct fault, `refused/` and `unjudged/` what
+# could not be judged. An end by force costs one round.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +116,6 @@ class Plan:
             "integers": self.integers,
             "devices": self.devices,
         }
-
-
-class Listener(Protocol):
-    """Is told how a campaign goes on."""
-
-    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
-        """A program is judged: the counts until now, and how many failures wait."""
-
-    def looking(self, failure: FailureRecord) -> None:
-        """A failure is being looked into."""
-
-    def found(self, fault: FaultRecord) -> None:
-        """It was looked into."""
-
-
-class Silent:
-    """Tells nobody."""
-
-    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
-        """See `Listener`."""
-
-    def looking(self, failure: FailureRecord) -> None:
-        """See `Listener`."""
-
-    def found(self, fault: FaultRecord) -> None:
-        """See `Listener`."""
 
 
 @dataclass(slots=True)
@@ -236,7 +245,7 @@ class Campaign:
             if isinstance(event, Done):
                 one = drawn[event.index]
                 judged = self._judged(one, event)
-                before, tally = tally, tally.with_one(one.origin, one.features, judged)
+                before, tally = tally, counted(tally, one.origin, one.features, judged)
                 if len(tally.refused) > len(before.refused):  # the first of its reason
                     self._write(one, b"", "refused")
                 if judged.kind == "agree":  # the mutants of one that fails show the same fault again

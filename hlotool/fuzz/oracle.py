@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -44,6 +44,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.replay.trials import trials
+from hlotool.report.fuzz_records import Kind
 from hlotool.search.bisection.disabling import passes_that_changed
 from hlotool.search.comparing import compare_programs
 from hlotool.search.optimised import DumpingBackend
@@ -69,9 +70,6 @@ _FURTHER_SETS = 6
 #: They draw from a state that each run moves on.
 _FICKLE_BY_DESIGN = frozenset({"rng", "rng-get-and-update-state", "infeed", "recv"})
 
-#: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: nobody knows what
-#: is right.
-Kind = Literal["agree", "wrong", "crashed", "hang", "nondeterministic", "refused", "unjudged"]
 #: What is a failure of the backend.
 FAILURES: frozenset[Kind] = frozenset({"wrong", "crashed", "hang", "nondeterministic"})
 

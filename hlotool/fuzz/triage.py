@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,18 +19,25 @@ import msgspec
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
-from hlotool.fuzz.attribution import Blame, blame_death, blame_wrong
-from hlotool.fuzz.bundles import fault_bundle
-from hlotool.fuzz.known import PLUMBING, KnownFault, first_known
-from hlotool.fuzz.likeness import alike, families_of, is_same, key_of, opcodes_of, say_the_same
-from hlotool.fuzz.limits import LimitedJudge
-from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT, Kind
-from hlotool.fuzz.records import FailureRecord, FaultRecord
+from hlotool.fuzz.attribution import Blame, LimitedJudge, blame_death, blame_wrong, fault_bundle
+from hlotool.fuzz.known import (
+    KnownFault,
+    alike,
+    families_of,
+    first_known,
+    is_same,
+    key_of,
+    opcodes_of,
+    say_the_same,
+    title_of,
+    work_of,
+)
+from hlotool.fuzz.oracle import AGAIN, FICKLE, MEANT
 from hlotool.ir.module import Module
 from hlotool.numerics.dataflow import is_exact, leaf_facts
-from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import PRELOAD, RunOptions
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Kind
 from hlotool.repro.bundle import write_bundle
 from hlotool.repro.verify import Verification, verify
 from hlotool.search.bisection.disabling import without
@@ -139,12 +146,12 @@ class Triage:
         blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
         problems += blame.problems
         opcodes = opcodes_of(case.module)
-        work = _work(blame, opcodes)
+        work = work_of(blame, opcodes)
         described = FaultRecord(
             status="new",
             kind=failure.kind,
             key=key_of(failure.kind, outcome, blame, work),
-            title=_title(failure.kind, blame, work or opcodes, reason),
+            title=title_of(failure.kind, blame, work or opcodes, reason),
             signature=str(last.row.signature if last.row is not None else last.failure or failure.kind),
             reason=last.reason or reason,
             level=blame.level,
@@ -382,22 +389,3 @@ def _raw(failure: FailureRecord, status: str, problems: list[str]) -> FaultRecor
         },
         FaultRecord,
     )
-
-
-def _work(blame: Blame, opcodes: Iterable[str]) -> list[str]:
-    """See `FaultRecord.work`."""
-    spot = blame.culprit.spot if blame.culprit is not None and blame.level == "pass" else None
-    given = opcodes_of(parse_module(spot.before)) if spot is not None and spot.before else []
-    return [o for o in given if o not in PLUMBING] or [o for o in opcodes if o not in PLUMBING]
-
-
-def _title(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> str:
-    """The fault in one line."""
-    of = f" of {', '.join(opcodes[-4:])}" if opcodes else ""
-    who = f"{blame.level} {blame.pass_name}".strip() or "the compiler"
-    if kind == "wrong":
-        return f"{who} changes the result{of}"
-    if kind == "nondeterministic":
-        return f"two runs of the same program differ{of}"
-    verb = "hangs" if kind == "hang" else "dies"
-    return f"{who} {verb}{of}: {reason}"[:200]

@@ -1,21 +1,22 @@
-"""Producers into consumers: one kernel for a result and what only it needs."""
+"""Producers into consumers: one kernel for a result and what only it needs, computed once for each index."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
+from typing import Final
 
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import outline
 from hlotool.ir.module import Instruction, Module
 from hlotool.passes.base import Context
-from hlotool.passes.fusion_emissions import MOST_EMISSIONS, Emissions
 from hlotool.passes.fusion_facts import (
     TRIVIAL,
     is_always_duplicable,
+    is_elementwise,
     is_fusible,
     is_loop_fusible,
     is_reduction,
@@ -23,6 +24,67 @@ from hlotool.passes.fusion_facts import (
     loop_shape,
 )
 from hlotool.passes.fusion_legality import Part, Setting, may_fuse
+
+#: More often no instruction is written. XLA: kAllowedCodeDuplication.
+MOST_EMISSIONS: Final = 15
+
+#: Reads a transposed index, which is as good as the same.
+_SAME_INDEX = frozenset({"bitcast", "copy", "reshape", "transpose"})
+
+
+# What is read through slices, pads or concatenations is read at other indices than the result's, and is
+# written into the kernel once for each; through several of them in a row, that multiplies. XLA:
+# fusion_node_indexing_evaluation.cc.
+
+
+class Emissions:
+    """Counts for a fusion that grows from its results to what they need.
+
+    Args:
+        roots: what the fusion returns; all of them are computed at the index of the loop.
+    """
+
+    def __init__(self, roots: Iterable[Instruction]) -> None:
+        self._readers: dict[Instruction, set[Hashable]] = {}
+        self._counts: dict[Hashable, int] = {None: 1}
+        for root in roots:
+            self._readers[root] = {None}
+
+    def of(self, instruction: Instruction) -> int:
+        """How often an instruction is computed, of which all that reads it has been added."""
+        return sum(self._counts[reader] for reader in self._readers.get(instruction, ()))
+
+    def add(self, member: Instruction) -> None:
+        """Take in an instruction; everything in the fusion that reads it has to be there already."""
+        self._counts[member] = self.of(member)
+        is_same = is_elementwise(member) or member.opcode in _SAME_INDEX
+        for operand in member.operands:
+            readers = self._readers.setdefault(operand, set())
+            readers |= self._readers[member] if is_same else {member}
+
+
+def emissions_of(part: Part) -> Emissions:
+    """The counts of one side of a fusion, with what it reads."""
+    found = Emissions(part.roots)
+    for member in reversed(part.members):
+        found.add(member)
+    return found
+
+
+def is_multiplied(producer: Part, consumer: Part, outputs: Iterable[Instruction]) -> bool:
+    """Whether a consumer would have something of its producer computed too often.
+
+    Args:
+        producer: what is to be computed inside the consumer.
+        consumer: what reads it.
+        outputs: the producer's results, as the consumer reads them.
+    """
+    reading, read = emissions_of(consumer), set(outputs)
+    inside = {inner for inner, outer in consumer.arguments.items() if outer in read} | read
+    times = max((reading.of(instruction) for instruction in inside), default=0)
+    own = emissions_of(producer)
+    return times > 1 and times * max(map(own.of, producer.members), default=1) > MOST_EMISSIONS
+
 
 #: Operations on less than what the loop runs over, that it does again for every element: a few are nothing
 #: beside a read of memory, the key of a random generator, which takes hundreds, is another kernel's work.

@@ -68,7 +68,7 @@ class Covering:
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """The row, with the coverage by all trials so far."""
         if self._waiting:
-            from hlotool.coverage.words import coverage_record
+            from hlotool.coverage.coverage import coverage_record
 
             for trial in self._waiting:
                 # Every look is a run: what is left of odd outcomes alone is not worth one.

@@ -53,9 +53,8 @@ def with_coverage_of_tested(
 def _observed(reference: Program, tested: Program, trials: Sequence[Trial]) -> CoverageRecord | None:
     # Imported where it is needed: every worker would pay for it as it starts.
     from hlotool.analysis.questions import question, questions
+    from hlotool.coverage.coverage import ProgramDecisions, coverage_record
     from hlotool.coverage.observer import Instrumented
-    from hlotool.coverage.program import ProgramDecisions
-    from hlotool.coverage.words import coverage_record
 
     known = questions(ProgramDecisions(reference.module).calls)
     instrumented = Instrumented(tested.module)

@@ -10,10 +10,15 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.conformance.records import STATUSES, CellRecord, Status, TrialRecord
-from hlotool.conformance.saving import arguments_file
 from hlotool.ir.types import ElementType
-from hlotool.report.conformance_records import ConformanceRecord
+from hlotool.report.conformance_records import (
+    STATUSES,
+    CellRecord,
+    ConformanceRecord,
+    Status,
+    TrialRecord,
+    arguments_file,
+)
 from hlotool.report.tables import Report, facts, next_line, plain_table
 from hlotool.report.words import plural, seconds
 

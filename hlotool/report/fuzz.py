@@ -9,8 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.fuzz.records import FaultRecord
-from hlotool.report.fuzz_records import FuzzRecord
+from hlotool.report.fuzz_records import FaultRecord, FuzzRecord
 from hlotool.report.links import path_text
 from hlotool.report.next_command import command_after_fuzz
 from hlotool.report.tables import Report, next_line, plain_table

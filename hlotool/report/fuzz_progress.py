@@ -6,13 +6,37 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
-from hlotool.fuzz.campaign import Listener
-from hlotool.fuzz.records import FailureRecord, FaultRecord
-from hlotool.fuzz.tally import Tally
 from hlotool.report.console import console_for, printable
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Tally
 from hlotool.report.words import plural, seconds
+
+
+class Listener(Protocol):
+    """Is told how a campaign goes on."""
+
+    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
+        """A program is judged: the counts until now, and how many failures wait."""
+
+    def looking(self, failure: FailureRecord) -> None:
+        """A failure is being looked into."""
+
+    def found(self, fault: FaultRecord) -> None:
+        """It was looked into."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
+        """See `Listener`."""
+
+    def looking(self, failure: FailureRecord) -> None:
+        """See `Listener`."""
+
+    def found(self, fault: FaultRecord) -> None:
+        """See `Listener`."""
 
 
 def in_words(fault: FaultRecord) -> str:

@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.report.links import path_text, place_text
-from hlotool.report.mutate_records import MutateRecord
+from hlotool.report.mutate_records import MutantRecord, MutatedRecord, MutateRecord
 from hlotool.report.tables import Report, plain_table
 from hlotool.report.words import plural, seconds
-from hlotool.search.mutation.records import MutantRecord, MutatedRecord
 
 _FATES = ("killed", "equivalent", "survived")
 #: Survivors that are shown without `--verbose`.

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.passes.base import OptionRecord
 from hlotool.passes.manager import PassRecord
-from hlotool.passes.options import OptionRecord
-from hlotool.passes.registry import PassDescription
+from hlotool.passes.pipeline import PassDescription
 from hlotool.report.opt_records import OptRecord, PassesRecord
 from hlotool.report.tables import Report, plain_table
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from hlotool.findings.records import CommandRecord
 from hlotool.passes.manager import PassRecord
-from hlotool.passes.registry import PassDescription
+from hlotool.passes.pipeline import PassDescription
 
 
 class OptRecord(CommandRecord, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from support.rewrites import rewrite
 from hlotool.analysis.trip_counts import (
     MOST_REPETITIONS,
     UNKNOWN_TRIPS,
-    ceilings,
     loop_repetitions,
     most_trips,
     static_trip_count,
@@ -175,12 +174,6 @@ ENTRY e {
 def test_through_fusions_calls_and_nested_tuples() -> None:
     """From -2 in steps of 3 - 2 to below 5, by hand."""
     assert static_trip_count(loop_of(parse_module(FUSED))) == 7
-
-
-def test_a_ceiling_is_seen_through_a_fusion() -> None:
-    """Whatever the body does, an iteration takes place only below 5."""
-    other = FUSED.replace("add(a, three)", "multiply(a, three)")
-    assert ceilings(loop_of(parse_module(other))) == {(1, 0): 5}
 
 
 def test_one_part_of_a_condition_bounds_the_loop() -> None:

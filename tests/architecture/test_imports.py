@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -47,12 +48,13 @@ RANKS = {
     "diff": 8,
     "explain": 8,
     "check": 8,
-    "conformance": 8,
     "capture": 9,
     "inspect": 9,
     "repro": 9,
-    "fuzz": 9.5,
     "report": 10,
+    "conformance": 10.5,
+    "fuzz": 10.5,
+    "mutation": 10.5,
     "api": 11,
     "cli": 12,
     "jax": 12,
@@ -65,6 +67,10 @@ RANKS = {
     "_build": 13,
     "__init__": 13,
 }
+
+#: Rooms for authors of compilers: nothing that a user's own dump needs imports them, and of the API and the
+#: command line only the command's own function, when it is called.
+LAB = {"conformance", "faults", "fuzz", "mutation", "xla_tools"}
 
 
 def source_files() -> Iterator[tuple[str, Path]]:
@@ -138,6 +144,23 @@ def test_imports_only_earlier_rooms(module: str) -> None:
         if imported.split(".")[0] != "hlotool" or room(imported) == mine:
             continue
         assert RANKS[room(imported)] < RANKS[mine], f"{module} imports {imported}"
+
+
+def test_the_lab_is_imported_by_its_own_commands_alone() -> None:
+    callers = {
+        module
+        for module, path in FILES.items()
+        if room(module) not in LAB and any(room(name) in LAB for name in imported_modules(path))
+    }
+    assert callers == {f"hlotool.api.{command}" for command in ("conformance", "fuzz", "mutate")}
+    loaded = "import sys, hlotool.api.fuzz, hlotool.api.conformance, hlotool.api.mutate, hlotool.cli.main"
+    shown = subprocess.run(
+        [sys.executable, "-c", f"{loaded}; print([m for m in sys.modules if m.startswith('hlotool.')])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not [m for m in ast.literal_eval(shown.stdout) if room(m) in LAB]
 
 
 def test_a_circle_is_found() -> None:

@@ -80,7 +80,7 @@ def test_statistics_go_to_stderr(opt: Shell, program: Path, golden: Callable[[st
 
 
 def test_list(opt: Shell, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hlotool.passes.registry._entry_points", lambda: [])
+    monkeypatch.setattr("hlotool.passes.pipeline._entry_points", lambda: [])
     assert opt("--list-passes") == ExitCode.AGREE
     golden("opt/passes.txt", opt.out)
     record = printed(opt, "passes-1.json", "--list-passes")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hlotool.conformance import freedoms
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES
 from hlotool.conformance.generators.cases import Case
 from hlotool.conformance.predicates import Difference
 from hlotool.ir.opcodes import OPCODES

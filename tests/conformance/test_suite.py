@@ -17,13 +17,12 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.cache.journal import Journal
 from hlotool.cli.main import main
 from hlotool.conformance import running
-from hlotool.conformance.records import TrialRecord
 from hlotool.conformance.running import tried
-from hlotool.conformance.suite import cells_of, run_suite, smallest_failures, with_reasons
-from hlotool.conformance.task import SuiteTask
+from hlotool.conformance.suite import SuiteTask, cells_of, run_suite, smallest_failures, with_reasons
 from hlotool.conformance.trials import Trial, trials
 from hlotool.errors import ExitCode, UsageError
 from hlotool.ir.module import Module
+from hlotool.report.conformance_records import TrialRecord
 from hlotool.workers.executor import Executor
 
 #: A backend that does what the reference does, and something else where `spoils` says so.
@@ -145,7 +144,7 @@ class Here(Executor):
     def run(self, function: str, arguments: Any) -> Any:
         import msgspec
 
-        from hlotool.conformance.task import examine
+        from hlotool.conformance.suite import examine
         from hlotool.workers.executor import Done
 
         for index, task in enumerate(arguments):

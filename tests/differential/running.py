@@ -13,13 +13,11 @@ from support.oracle import OracleUnable
 from support.xla import XlaError, fusion_emitters, oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import wrong
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES, tolerance, wrong
 from hlotool.conformance.generators.cases import Case
 from hlotool.conformance.judging import absolute_terms
-from hlotool.conformance.merging import merge
 from hlotool.conformance.predicates import Difference, explained
-from hlotool.conformance.tolerances import tolerance
+from hlotool.conformance.running import merge
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
 

@@ -7,9 +7,8 @@ from support.differential import leaves, run
 from support.xla import JAXLIB, oracle
 
 from hlotool.conformance import predicates
-from hlotool.conformance.agreement import wrong
-from hlotool.conformance.departures import DEPARTURES, Departure
-from hlotool.conformance.merging import bind
+from hlotool.conformance.agreement import DEPARTURES, Departure, wrong
+from hlotool.conformance.running import bind
 from hlotool.conformance.spec_files import read_spec, spec_files, value_of
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape

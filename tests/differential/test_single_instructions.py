@@ -15,8 +15,8 @@ from differential.running import Tally, compare_all
 from differential.store import stored_answer
 from support.xla import oracle
 
+from hlotool.conformance.agreement import rows, tolerances
 from hlotool.conformance.generators.cases import QUICK, case, generators
-from hlotool.conformance.tolerances import rows, tolerances
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.ir.verifier import verify

@@ -12,8 +12,8 @@ import pytest
 from hlotool.errors import UsageError
 from hlotool.fuzz.known import KnownFault, known_faults
 from hlotool.fuzz.oracle import Question, judge_program
-from hlotool.fuzz.records import FaultRecord
 from hlotool.replay.options import ReplayOptions
+from hlotool.report.fuzz_records import FaultRecord
 
 
 def test_the_committed_ones_have_a_report_each() -> None:

@@ -22,10 +22,17 @@ from hlotool.fuzz.programs.draft import Declined, Shared
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import IDIOMS
-from hlotool.fuzz.programs.limits import LEFT_OUT, compiles, objection, partitions
+from hlotool.fuzz.programs.limits import (
+    LEFT_OUT,
+    MOST_ELEMENTS,
+    MOST_OF_LARGE,
+    Taste,
+    compiles,
+    objection,
+    partitions,
+)
 from hlotool.fuzz.programs.mutation import batches_fit
 from hlotool.fuzz.programs.steps import STEPS
-from hlotool.fuzz.programs.taste import MOST_ELEMENTS, MOST_OF_LARGE, Taste
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify

@@ -13,16 +13,14 @@ from hlotool.errors import Unsupported
 from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz import triage
-from hlotool.fuzz.attribution import Blame
-from hlotool.fuzz.bundles import fault_bundle
-from hlotool.fuzz.likeness import families_of, is_same, key_of
-from hlotool.fuzz.limits import Deadline, LimitedJudge, OutOfTime
-from hlotool.fuzz.oracle import FICKLE, Kind, Question, judge_meant, judge_program, patient
-from hlotool.fuzz.records import FailureRecord, FaultRecord
-from hlotool.fuzz.tally import Tally
+from hlotool.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTime, fault_bundle
+from hlotool.fuzz.campaign import counted
+from hlotool.fuzz.known import families_of, is_same, key_of
+from hlotool.fuzz.oracle import FICKLE, Question, judge_meant, judge_program, patient
 from hlotool.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parse.reader import parse_module
 from hlotool.replay.options import ReplayOptions, RunOptions
+from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.repro.issue import issue_text
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import CaseQuestion, Outcome
@@ -249,7 +247,7 @@ def test_reasons_are_counted_without_names_and_numbers() -> None:
     tally = Tally()
     for number in (1, 22):
         judged = Judged(kind="refused", reason=f"%add.{number}: no such thing as f{number}")
-        tally = tally.with_one("graph", ["add"], judged)
+        tally = counted(tally, "graph", ["add"], judged)
     assert tally.refused == {"·: no such thing as ·": 2}
     assert (tally.drawn, tally.accepted, tally.words) == (2, 0, [])
 

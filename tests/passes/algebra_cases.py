@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlotool.conformance.generators.operands import COMPLEX, F8, FLOATS, INTEGERS, SIGNED, UNSIGNED
+from hlotool.conformance.generators.cases import COMPLEX, F8, FLOATS, INTEGERS, SIGNED, UNSIGNED
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passes.algebra_cases import DIMS, REAL, case, full, with_constant
 
-from hlotool.conformance.generators.operands import FLOATS, INTEGERS, SIGNED, UNSIGNED
+from hlotool.conformance.generators.cases import FLOATS, INTEGERS, SIGNED, UNSIGNED
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Instruction
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from passes.algebra_cases import CASES, DIMS, Case, case
 
-from hlotool.conformance.generators.operands import COMPLEX
+from hlotool.conformance.generators.cases import COMPLEX
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction

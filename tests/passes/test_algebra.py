@@ -11,7 +11,7 @@ from support.rewrites import rewrite
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.conformance.agreement import Tolerance, wrong
-from hlotool.conformance.generators.operands import values
+from hlotool.conformance.generators.cases import values
 from hlotool.errors import UsageError
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module
-from hlotool.passes.fusion_merging import Ancestors
+from hlotool.passes.multi_output_fusion import Ancestors
 
 
 def test_ancestors_follow_merges() -> None:

@@ -17,8 +17,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
 from hlotool.passes.base import Context, Fuel
-from hlotool.passes.manager import PassManager
-from hlotool.passes.observers import DumpModules, PrintModules
+from hlotool.passes.manager import DumpModules, PassManager, PrintModules
 from hlotool.passes.pipeline import MOST_ROUNDS, Pipeline, parse_pipeline
 
 TEXT = """HloModule chain.1

@@ -10,14 +10,21 @@ import pytest
 
 from hlotool.errors import UsageError
 from hlotool.ir.module import Module
-from hlotool.passes import registry
-from hlotool.passes.base import Context
-from hlotool.passes.dce import Dce
+from hlotool.passes import pipeline
+from hlotool.passes.base import Context, OptionRecord, make_pass, options_of, summary
+from hlotool.passes.calls import Inline
+from hlotool.passes.cleanup import Dce
 from hlotool.passes.fuse import Fuse
-from hlotool.passes.inline import Inline
-from hlotool.passes.options import OptionRecord, make_pass, options_of, summary
-from hlotool.passes.pipeline import Pipeline, parse_pipeline
-from hlotool.passes.registry import BUILT_IN, PIPELINES, XLA_NAMES, describe_passes, pass_class, pass_names
+from hlotool.passes.pipeline import (
+    BUILT_IN,
+    PIPELINES,
+    XLA_NAMES,
+    Pipeline,
+    describe_passes,
+    parse_pipeline,
+    pass_class,
+    pass_names,
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +139,9 @@ def test_every_built_in_pass_is_described_and_named_as_registered() -> None:
 
 def test_passes_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A working one is found by its entry point; a broken one is listed with its reason."""
-    good = EntryPoint("twice", "hlotool.passes.inline:Inline", registry.GROUP)
-    bad = EntryPoint("broken", "hlotool.passes.nowhere:Nothing", registry.GROUP)
-    monkeypatch.setattr(registry, "_entry_points", lambda: EntryPoints([good, bad]))
+    good = EntryPoint("twice", "hlotool.passes.calls:Inline", pipeline.GROUP)
+    bad = EntryPoint("broken", "hlotool.passes.nowhere:Nothing", pipeline.GROUP)
+    monkeypatch.setattr(pipeline, "_entry_points", lambda: EntryPoints([good, bad]))
     assert {"twice", "broken", "dce"} <= set(pass_names())
     assert pass_class("twice") is Inline
     infos = {info.name: info for info in describe_passes()}
@@ -147,4 +154,4 @@ def test_built_in_passes_are_entry_points_of_the_distribution() -> None:
     from pathlib import Path
 
     with (Path(__file__).resolve().parents[2] / "pyproject.toml").open("rb") as file:
-        assert tomllib.load(file)["project"]["entry-points"][registry.GROUP] == BUILT_IN
+        assert tomllib.load(file)["project"]["entry-points"][pipeline.GROUP] == BUILT_IN

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.differential import Array, leaves
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.operands import ALL, FLOATS, INTEGERS, values
+from hlotool.conformance.generators.cases import ALL, FLOATS, INTEGERS, values
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape

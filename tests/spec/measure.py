@@ -14,8 +14,8 @@ import numpy as np
 from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
-from hlotool.conformance.departures import DEPARTURES
-from hlotool.conformance.merging import bind
+from hlotool.conformance.agreement import DEPARTURES
+from hlotool.conformance.running import bind
 from hlotool.conformance.spec_files import (
     OLD_EVALUATOR,
     SEPARATOR,

@@ -16,7 +16,7 @@ from spec.minimal_modules import minimal_texts
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.departures import DEPARTURES, Departure
+from hlotool.conformance.agreement import DEPARTURES, Departure
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module

@@ -18,12 +18,11 @@ from support.xla import JAXLIB, XlaError, oracle
 from hlotool import errors
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import EXACT, wrong
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES, EXACT, wrong
 from hlotool.conformance.freedoms import OPEN
 from hlotool.conformance.generators.cases import Case
-from hlotool.conformance.merging import bind, merge
 from hlotool.conformance.predicates import Difference
+from hlotool.conformance.running import bind, merge
 from hlotool.conformance.spec_files import (
     SOURCES,
     SpecCase,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hlotool.conformance.agreement import differing, flushed
-from hlotool.conformance.generators.operands import corner_values
+from hlotool.conformance.generators.cases import corner_values
 from support.differential import Array, run
 from support.xla import oracle
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 

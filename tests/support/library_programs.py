@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
 from support.library_modules import gpu_config

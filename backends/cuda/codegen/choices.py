@@ -28,7 +28,7 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.backends.cuda.codegen.trees import State, reads_rows
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import Geometry
+from hlotool.passes.fusion_facts import Geometry
 
 #: Vectors that a thread loads at once, neighbours of each other, and elements where they are not aligned.
 _VECTORS, _UNALIGNED = 4, 8

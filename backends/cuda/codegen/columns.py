@@ -26,7 +26,7 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import Geometry
+from hlotool.passes.fusion_facts import Geometry
 
 #: Blocks that the first of two passes should have, and the fewest rows of a chunk.
 _BLOCKS, _SHORTEST_CHUNK = 1024, 128

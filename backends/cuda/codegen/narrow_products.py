@@ -12,7 +12,7 @@ from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.codegen.expansion import Graph, Value, spells
 from hlotool.backends.cuda.codegen.own_kernels import NARROW
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import SERIAL
+from hlotool.passes.fusion_facts import SERIAL
 
 
 @spells("dot")

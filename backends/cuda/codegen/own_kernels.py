@@ -13,7 +13,7 @@ from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import SERIAL
+from hlotool.passes.fusion_facts import SERIAL
 
 #: From an instruction, its results and the memory that it may read to its kernels.
 Maker = Callable[[Instruction, Sequence[Instruction], Sequence[Instruction]], list[Kernel]]

@@ -29,7 +29,7 @@ from hlotool.backends.numpy.lowering import literal_value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.passes.reduction_geometry import Geometry
+from hlotool.passes.fusion_facts import Geometry
 
 
 @dataclass(frozen=True, slots=True)

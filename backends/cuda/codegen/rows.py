@@ -29,7 +29,7 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.backends.cuda.codegen.trees import State
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import Geometry
+from hlotool.passes.fusion_facts import Geometry
 
 #: Rows of up to so many runs are reduced by a warp, longer ones by a block.
 _LONGEST_OF_WARP = 1024

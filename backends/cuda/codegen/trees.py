@@ -12,7 +12,7 @@ from hlotool.backends.cuda.codegen.indices import Digit, Expr, Variable, split
 from hlotool.backends.cuda.codegen.reductions import Accumulator, Combiner, combiner
 from hlotool.backends.cuda.codegen.schedules import Part, pointers_of
 from hlotool.ir.module import Instruction
-from hlotool.passes.reduction_geometry import Geometry
+from hlotool.passes.fusion_facts import Geometry
 
 
 def geometry(reduction: Instruction) -> Geometry:

@@ -1,4 +1,4 @@
-"""Seeded single-instruction (and small composed) modules with inputs: what is compared with real XLA.
+"""Random values of every element type, and seeded modules of one instruction or a few, with their inputs.
 
 A case is reproduced by its number and seed: `case(1234, seed=0)`.
 """
@@ -13,13 +13,106 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.conformance.generators.operands import Rng, values
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.dtypes import Array
+from hlotool.ir.dtypes import DTYPES, Array, integer_limits
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.types import ArrayShape, Layout, Shape
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Layout, Shape
 from hlotool.parse.reader import parse_module
+
+Rng: TypeAlias = np.random.Generator
+
+SIGNED = ("s2", "s4", "s8", "s16", "s32", "s64")
+UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+F8 = ("f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2", "f8e5m2fnuz")
+NARROW = ("f4e2m1fn", *F8, "f8e8m0fnu")
+#: The floats that programs compute with.
+FLOATS = ("f16", "bf16", "f32", "f64")
+COMPLEX = ("c64", "c128")
+ALL = ("pred", *INTEGERS, *NARROW, *FLOATS, *COMPLEX)
+
+
+@np.errstate(all="ignore")
+def values(
+    rng: Rng, kind: str, dims: tuple[int, ...], *, corners: float = 0.3, limit: float = 0, spread: float = 3
+) -> Array:
+    """An array of element type `kind`.
+
+    Args:
+        rng: source of randomness.
+        kind: element type.
+        dims: sizes.
+        corners: share of elements that are corner values (NaN, infinities, limits, zeros).
+        limit: integers below this magnitude only; 0 for their whole range.
+        spread: floats are normally distributed times 10 to the power of up to this.
+    """
+    if ELEMENT_TYPES[kind].is_inexact:
+        scale = 10.0 ** rng.uniform(-spread, spread, dims)
+        wide = random_array(rng, "c128" if ELEMENT_TYPES[kind].is_complex else "f64", dims) * scale
+        drawn = rounded(np.asarray(wide), kind)
+    else:
+        drawn = np.asarray(random_array(rng, kind, dims, int(limit)))
+    special = corner_values(kind)
+    if not corners or not drawn.size or limit:
+        return drawn
+    chosen = special[rng.integers(0, len(special), drawn.shape)]
+    return np.asarray(np.where(rng.random(drawn.shape) < corners, chosen, drawn))
+
+
+def rounded(wide: Array, kind: str) -> Array:
+    """f64 values in another type, by way of f32 for the narrow ones."""
+    dtype = DTYPES[ELEMENT_TYPES[kind]]
+    return (
+        wide.astype(np.float32).astype(dtype) if ELEMENT_TYPES[kind].is_narrow_float else wide.astype(dtype)
+    )
+
+
+_INTEGERS = (0, 1, -1, 2, -2, 3, 5, 7, -7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 100, 127, -127, 128, -128, 255)
+_LIMITS = tuple(
+    sign * (2**bits) + step for bits in (15, 16, 31, 32, 63) for sign in (1, -1) for step in (-1, 0)
+)
+_REALS = (
+    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 3.7, -3.7, 1e-3, 1e3, 100.0, -100.0),
+    *(np.inf, -np.inf, np.nan, 1e30, -1e30, 300.0, 65520.0, 2.0**31, -(2.0**31), 2.0**32, 9.3e18, -9.3e18),
+    *(1.9e19, 0.1, 88.0, -88.0, 89.0, 7.0, 8.0, 9.0, 15.0, 2.0**23 + 1, -(2.0**23) - 1),
+)
+_PARTS = (0.0, -0.0, 1.0, -2.5, 0.75, np.inf, -np.inf, np.nan, 1e30)
+
+
+def corner_values(name: str) -> Array:
+    """Values of a type where mistakes show: zeros, limits, ties, NaN; all values of types up to 8 bits."""
+    kind, dtype = ELEMENT_TYPES[name], DTYPES[ELEMENT_TYPES[name]]
+    if kind is ElementType.PRED:
+        return np.array([False, True])
+    if kind.is_complex:
+        return np.array([complex(a, b) for a in _PARTS for b in _PARTS], dtype)
+    if kind.is_floating:
+        if kind.bits <= 8:
+            return np.arange(1 << kind.bits, dtype=np.uint8).view(dtype)
+        with np.errstate(all="ignore"):
+            return np.array(_REALS).astype(dtype if name == "f64" else np.float32).astype(dtype)
+    low, high = integer_limits(kind)
+    inside = sorted({v for v in (*_INTEGERS, *_LIMITS) if low <= v <= high} | {low, high})
+    return np.array(inside, np.int64 if low < 0 else np.uint64).astype(dtype)
+
+
+def random_array(rng: np.random.Generator, name: str, shape: tuple[int, ...], limit: int = 0) -> Array:
+    """Values of every magnitude that suits the type; integers over their range, or below `limit`."""
+    kind = ELEMENT_TYPES[name]
+    if kind is ElementType.PRED:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if kind.is_integer:
+        low, high = integer_limits(kind)
+        if limit:
+            low, high = max(low, -limit), min(high, limit)
+        return rng.integers(low, high, shape, np.int64 if low < 0 else np.uint64, endpoint=True).astype(
+            DTYPES[kind]
+        )
+    if kind.is_complex:
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(DTYPES[kind])
+    return rng.standard_normal(shape).astype(np.float32).astype(DTYPES[kind])
+
 
 #: The cases that run everywhere: seed 0, numbers below this.
 QUICK = 600

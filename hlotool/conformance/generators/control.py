@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, binary, generates
-from hlotool.conformance.generators.operands import ALL, INTEGERS
+from hlotool.conformance.generators.cases import ALL, INTEGERS, Draft, binary, generates
 from hlotool.ir.attributes import ReplicaGroups
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Instruction

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, generates, scalar_computation
-from hlotool.conformance.generators.operands import ALL, COMPLEX, F8, FLOATS, INTEGERS, NARROW, SIGNED, values
+from hlotool.conformance.generators.cases import (
+    ALL,
+    COMPLEX,
+    F8,
+    FLOATS,
+    INTEGERS,
+    NARROW,
+    SIGNED,
+    Draft,
+    generates,
+    scalar_computation,
+    values,
+)
 from hlotool.ir.builder import array
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, generates
-from hlotool.conformance.generators.operands import ALL
+from hlotool.conformance.generators.cases import ALL, Draft, generates
 from hlotool.conformance.generators.windows import GENERATORS
 from hlotool.ir.module import Instruction
 from hlotool.parse.reader import parse_module

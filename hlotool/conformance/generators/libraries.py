@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, generates
-from hlotool.conformance.generators.operands import values
+from hlotool.conformance.generators.cases import Draft, generates, values
 from hlotool.ir.builder import array
 from hlotool.ir.dtypes import Array
 from hlotool.ir.types import TupleShape

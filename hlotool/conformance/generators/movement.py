@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, generates
-from hlotool.conformance.generators.operands import ALL, INTEGERS, values
+from hlotool.conformance.generators.cases import ALL, INTEGERS, Draft, generates, values
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.builder import array
 from hlotool.ir.types import Layout

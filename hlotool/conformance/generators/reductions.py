@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import Draft, binary, generates, scalar_computation
-from hlotool.conformance.generators.operands import FLOATS, INTEGERS, SIGNED, UNSIGNED
+from hlotool.conformance.generators.cases import (
+    FLOATS,
+    INTEGERS,
+    SIGNED,
+    UNSIGNED,
+    Draft,
+    binary,
+    generates,
+    scalar_computation,
+)
 from hlotool.ir.builder import array
 from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.module import Computation

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.window_slices import output_sizes
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.ir.attributes import WindowDim
 
 Rng: TypeAlias = np.random.Generator

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
-from hlotool.fuzz.programs.limits import objection
-from hlotool.fuzz.programs.taste import Taste
+from hlotool.fuzz.programs.limits import Taste, objection
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.builder import Builder
 from hlotool.ir.dtypes import dtype_of, integer_limits

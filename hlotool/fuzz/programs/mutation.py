@@ -12,8 +12,8 @@ from hlotool.fuzz.programs.draft import Declined, Shared, typed
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.idioms import IDIOMS
+from hlotool.fuzz.programs.limits import MOST_ELEMENTS, Taste
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
-from hlotool.fuzz.programs.taste import MOST_ELEMENTS, Taste
 from hlotool.fuzz.programs.transplant import Transplant
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.edit import with_attributes

@@ -9,7 +9,6 @@ from hlotool.fuzz.programs import (  # noqa: F401 - importing a file registers i
     steps_collective,
     steps_contraction,
     steps_control,
-    steps_dynamic,
     steps_elementwise,
     steps_functions,
     steps_indexing,
@@ -21,8 +20,8 @@ from hlotool.fuzz.programs.draft import Shared
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.fuzz.programs.idioms import emit_one
+from hlotool.fuzz.programs.limits import Taste, long_dims
 from hlotool.fuzz.programs.steps import STEPS, draw_opcode
-from hlotool.fuzz.programs.taste import Taste, long_dims
 from hlotool.ir.module import Module
 
 #: Instructions of a program on large arrays: the reference takes milliseconds for each. Floats are read from

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hlotool.fuzz.programs.drawn import Drawn, words_of
+from hlotool.fuzz.programs.limits import Taste
 from hlotool.fuzz.programs.mutation import holds_floats, mutated
 from hlotool.fuzz.programs.random_graph import idiom_graph, large_graph, random_graph
-from hlotool.fuzz.programs.taste import Taste
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
 

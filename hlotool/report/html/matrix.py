@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlotool.conformance.records import STATUSES, CellRecord
 from hlotool.ir.types import ElementType
 from hlotool.report.conformance import LOOKS
-from hlotool.report.conformance_records import ConformanceRecord
+from hlotool.report.conformance_records import STATUSES, CellRecord, ConformanceRecord
 from hlotool.report.outcomes import outcomes_of
 
 

@@ -10,7 +10,7 @@ from support.fusion_text import Value
 from support.kernels import emulator, needs_compiler, on_numpy
 from support.random_fusions import close
 
-from hlotool.conformance.generators.operands import corner_values
+from hlotool.conformance.generators.cases import corner_values
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.parse.reader import parse_module

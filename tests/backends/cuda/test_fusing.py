@@ -11,7 +11,7 @@ from hlotool.backends.cuda.fusing import fused
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.passes.base import Context
-from hlotool.passes.inline import Defuse
+from hlotool.passes.calls import Defuse
 
 _SUM = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
 

@@ -9,8 +9,7 @@ from support.elementwise import COMPLEX, FLOATS, PRED, SIGNED, UNSIGNED, Operati
 
 from hlotool.conformance.agreement import differing, flushed, is_float
 from hlotool.conformance.freedoms import OPEN
-from hlotool.conformance.generators.cases import Case
-from hlotool.conformance.generators.operands import corner_values
+from hlotool.conformance.generators.cases import Case, corner_values
 from hlotool.conformance.predicates import Difference
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES

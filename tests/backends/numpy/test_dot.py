@@ -11,7 +11,7 @@ from support.differential import Array, check, run, slow
 
 from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.backends.numpy.kernels import convolution as convolution_module
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 
 

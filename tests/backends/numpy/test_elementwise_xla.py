@@ -17,7 +17,7 @@ from support.elementwise import (
 )
 
 from hlotool.conformance.agreement import differing, flushed
-from hlotool.conformance.generators.operands import corner_values, random_array
+from hlotool.conformance.generators.cases import corner_values, random_array
 
 pytestmark = pytest.mark.xla
 

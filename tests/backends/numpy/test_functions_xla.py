@@ -13,7 +13,7 @@ from support.differential import Array, run
 from support.elementwise import Operation, both, by_speed, ulp_distance
 
 from hlotool.conformance.agreement import flushed
-from hlotool.conformance.generators.operands import corner_values
+from hlotool.conformance.generators.cases import corner_values
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 

@@ -9,7 +9,7 @@ import pytest
 from support.differential import Array, check, run, slow
 
 from hlotool.backends.numpy.kernels import indexing
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 
 
 def braces(values: tuple[int, ...]) -> str:

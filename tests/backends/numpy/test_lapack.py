@@ -11,7 +11,7 @@ from support.differential import Array, check, parse, run, slow
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.custom_calls import CUSTOM_CALLS
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 from hlotool.replay.exact import Relation
 from hlotool.replay.exact.task import compare_modules

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.differential import Array, check, run, slow
 
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 
 KINDS = ("f32", "c64", *slow("f64", "c128"))

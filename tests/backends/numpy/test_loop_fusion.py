@@ -22,7 +22,7 @@ from hlotool.backends.numpy.loop_fusion import MAY_RETURN_OPERAND
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Calling
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import BackendCrashed, HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import OPCODES, Class

@@ -10,7 +10,7 @@ import pytest
 from support.differential import Array, check, leaves, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]

@@ -9,7 +9,7 @@ import pytest
 from support.differential import assert_close, check, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 
 RNG = np.random.default_rng(5)

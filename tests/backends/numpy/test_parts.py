@@ -10,7 +10,7 @@ from support.differential import Array, run
 
 from hlotool.backends.numpy import row_blocks
 from hlotool.backends.numpy.kernels import reduce, scatter, select_and_scatter
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 
 
 def in_parts(text: str, arguments: list[Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Array, Array]:

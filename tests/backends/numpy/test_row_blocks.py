@@ -10,7 +10,7 @@ from support.differential import run
 
 from hlotool.backends.numpy import row_blocks
 from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 
 
 @pytest.mark.parametrize("dims", [(5,), (6, 5), (1, 6, 5), (2, 7, 3), (7, 2, 3), (0, 3), (3, 0)])

@@ -10,7 +10,7 @@ from support.differential import Array, check, parse, run, slow
 
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy.comparators import sort_order
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 
 SPECIAL = [1.0, -0.0, np.nan, 0.0, -np.inf, 0.001, -np.nan, np.inf, -1.0, 0.0, -0.0, 1.0]
 

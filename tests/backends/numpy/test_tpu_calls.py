@@ -8,7 +8,7 @@ from support.differential import check, parse, run
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
 
 

@@ -9,7 +9,7 @@ from support.differential import parse, run
 from hlotool.backends.numpy.noise import Member
 from hlotool.backends.numpy.policy import Policy
 from hlotool.backends.numpy.varied import VariedBackend
-from hlotool.conformance.generators.operands import random_array
+from hlotool.conformance.generators.cases import random_array
 from hlotool.ir.dtypes import Array
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.judging import judged_leaf
 
 from hlotool.backends.numpy import departures
-from hlotool.conformance.departures import DEPARTURES
+from hlotool.conformance.agreement import DEPARTURES
 from hlotool.conformance.spec_files import value_of
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.dtypes import Array

@@ -2,7 +2,6 @@
 
 from hlotool.fuzz.programs.idioms import (  # noqa: F401 - importing a file registers its idioms
     arithmetic,
-    bits,
     choices,
     contractions,
     control,
