@@ -20,6 +20,8 @@ from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.rounded import MOST_CONSTANTS, Samples, constants_of
 from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
+#: How many times as far off as any is known to be each constant may be: this accuses.
+_MARGIN: Final = 4
 #: Work that it may be.
 _WORK: Final = 2.0 * UNITS_PER_SECOND
 
@@ -36,7 +38,9 @@ def with_distance(reference: Side, tested: Side, result: ExactResult, options: O
         options: of it.
     """
     accused = {leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness}
-    constants = constants_of(reference.module, tested.module)
+    constants = [
+        replace(one, most=_MARGIN * one.most) for one in constants_of(reference.module, tested.module)
+    ]
     if not accused or len(constants) > MOST_CONSTANTS or Tables(reference.module, tested.module).sizes:
         return result
     deadline = time.monotonic() + options.time_limit
