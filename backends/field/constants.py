@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hlotool.backends.field.pseudo_real import Known
 from hlotool.backends.field.relations import Relations
 from hlotool.backends.field.snapping import Precision, Reading, Rule, dyadic, precisions, reading_of
+from hlotool.backends.field.tables import SMALL, Tables
 from hlotool.backends.field.words import ZERO, Words, negate
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
@@ -25,8 +26,6 @@ from hlotool.numerics.compiler_made import float_values
 
 #: More different values than this are a table: its elements are taken as they are.
 _MANY: Final = 3000
-#: Elements of larger constants explain no others: they are no constants of a formula.
-_SMALL: Final = 64
 #: So many values that follow from constants are looked at.
 _MOST_FOLDED: Final = 5000
 
@@ -41,6 +40,9 @@ class Constants:
 
     Compile the reference first, and both before either is executed: what the reference computes from
     constants explains constants of the other one.
+
+    Attributes:
+        tables: what explains larger ones.
     """
 
     def __init__(self, reference: Module, tested: Module | None = None, zero_below: float = 0.0) -> None:
@@ -58,6 +60,7 @@ class Constants:
         self._readings: dict[float, Reading] = {}
         self._values = {v for module in modules for v in constant_values(module) if np.isfinite(v)}
         self._known: Known | None = None
+        self.tables = Tables(reference, tested)
 
     @property
     def known(self) -> Known:
@@ -162,10 +165,12 @@ class Constants:
         wide: npt.NDArray[np.float64] = np.asarray(values).astype(np.float64)
         if wide.ndim == 0:
             return self.reading(float(wide)).word.copy()
+        if not is_written and (found := self.tables.find(wide)) is not None:
+            return found
         unique, inverse = np.unique(wide.reshape(-1), return_inverse=True)
         if len(unique) > _MANY:
             return dyadic(wide)
-        if is_written and wide.size > _SMALL:
+        if is_written and wide.size > SMALL:
             self._tables.update(v for v in np.abs(unique).tolist() if v not in self._written)
         table = np.array([int(self.reading(v).word) for v in unique.tolist()], np.uint64)
         return table[inverse].reshape(wide.shape)
@@ -252,7 +257,7 @@ def constant_values(module: Module) -> Iterator[float]:
         if instruction.literal is None:
             continue
         for array in float_values(instruction.literal):
-            if array.size <= _SMALL:
+            if array.size <= SMALL:
                 yield from np.unique(_real(array)).tolist()
 
 

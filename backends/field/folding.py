@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.field.marked import is_marked
+from hlotool.backends.field.tables import SMALL
 from hlotool.backends.numpy.lowering import Lowering, literal_value
 from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.errors import HlotoolError
@@ -26,11 +27,10 @@ from hlotool.ir.types import ArrayShape
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-#: Larger arrays are tables: a compiler folds those, too, but their elements are no constants of a formula.
-_SMALL = 64
-
 #: They repeat or regroup elements.
-_MOVES = frozenset({"broadcast", "copy", "reshape"})
+_MOVES = frozenset({"broadcast", "copy", "reshape", "transpose"})
+#: What they make of constants is the same at every point, and exact.
+RATIONAL = _MOVES | frozenset({"add", "convert", "divide", "multiply", "negate", "rsqrt", "sqrt", "subtract"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,12 @@ class Folding:
     Args:
         numbers: executes instructions in their declared types.
         meaning: of what they give.
+        sizes: elements of the tables that are folded, too; larger arrays are not otherwise.
     """
 
-    def __init__(self, numbers: Lowering, meaning: Meaning) -> None:
+    def __init__(self, numbers: Lowering, meaning: Meaning, sizes: frozenset[int]) -> None:
         self._numbers = numbers
+        self._sizes = sizes
         self._meaning = meaning
         self._known: dict[Instruction, Folded] = {}
 
@@ -94,7 +96,7 @@ class Folding:
 
     def value(self, instruction: Instruction) -> Folded | None:
         """What `instruction` always is; None where that is not known."""
-        if not _is_small(instruction):
+        if not self._is_wanted(instruction):
             return None
         if instruction.opcode == "constant":
             if instruction.literal is None or instruction.literal.has_elided:
@@ -113,6 +115,13 @@ class Folding:
 
     def _note(self, instruction: Instruction, value: Array, off: Floats, operands: Sequence[Folded]) -> None:
         self._known[instruction] = Folded(value, off, self._meaning(instruction, value, off, operands))
+
+    def _is_wanted(self, instruction: Instruction) -> bool:
+        shape = instruction.shape
+        if not isinstance(shape, ArrayShape) or shape.element_type.is_complex:
+            return False
+        is_exact = instruction.opcode == "constant" or instruction.opcode in RATIONAL
+        return shape.size <= SMALL or (is_exact and shape.size in self._sizes)
 
     def _folds(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
@@ -145,8 +154,3 @@ def _off(
             result = kernel(*values[:number], moved, *values[number + 1 :])
             off = off + np.abs(np.asarray(result).astype(np.float64) - wide)
     return np.where(np.isfinite(off), off, 0.0)
-
-
-def _is_small(instruction: Instruction) -> bool:
-    shape = instruction.shape
-    return isinstance(shape, ArrayShape) and shape.size <= _SMALL and not shape.element_type.is_complex

@@ -15,10 +15,11 @@ from hlotool.analysis.inequalities import Law
 from hlotool.analysis.signs import Order, Signs
 from hlotool.backends.field.black_boxes import BlackBox
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.folding import Floats, Folded, Folding
+from hlotool.backends.field.folding import RATIONAL, Floats, Folded, Folding
 from hlotool.backends.field.held import held_in, is_complex, is_float, is_inexact, pair
 from hlotool.backends.field.marked import held, is_marked
 from hlotool.backends.field.registry import MEANINGS, plain
+from hlotool.backends.field.tables import SMALL
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.lowering import Lowering, literal_value
@@ -68,7 +69,7 @@ class FieldLowering(Lowering):
         self.boxes: list[BlackBox] = []
         self.laws: set[Law] = set()
         self.signs = signs
-        self._folding = Folding(self.numbers, self._constant)
+        self._folding = Folding(self.numbers, self._constant, self.constants.tables.sizes)
         self._arguments: Mapping[int, Folded] = {}
         self._orders_totally = any(i.attributes.get("type") == "TOTALORDER" for i in module.instructions())
 
@@ -173,8 +174,13 @@ class FieldLowering(Lowering):
             return value
         if instruction.opcode == "constant":
             return self._written(value)
-        if instruction.opcode in _RATIONAL:
+        if instruction.opcode in RATIONAL:
             exact = plain(self.kernel(instruction))(*(operand.held for operand in operands))
+            if value.size > SMALL:
+                exact = np.array(np.broadcast_to(exact, value.shape))
+                if self.is_reference:
+                    self.constants.tables.note(value, off, exact)
+                return exact
             return self.constants.derived(value, exact, self.is_reference, off)
         if self.is_reference:
             self.constants.folded(value, off)
@@ -193,24 +199,6 @@ def _has_signs_of_nothing(constant: Instruction) -> bool:
     signs = np.signbit(wide)
     zeros = signs[wide == 0]
     return bool(np.any(signs & np.isnan(wide)) or (zeros.any() and not zeros.all()))
-
-
-#: What they make of constants is the same at every point, and exact.
-_RATIONAL = frozenset(
-    {
-        "add",
-        "broadcast",
-        "convert",
-        "copy",
-        "divide",
-        "multiply",
-        "negate",
-        "reshape",
-        "rsqrt",
-        "sqrt",
-        "subtract",
-    }
-)
 
 
 class LogicalFieldLowering(AroundRegions, FieldLowering):

@@ -279,3 +279,51 @@ def test_a_product_in_another_order_says_nothing() -> None:
     after = before.replace("multiply(x, y)", "multiply(y, z)").replace("multiply(m, z)", "multiply(x, m)")
     inputs = [_bf16(64, seed=seed) for seed in range(3)]
     assert _leaf(before, after, inputs).verdict in HEALTHY
+
+
+#: Scaled down twice in f16, then squared in f32.
+SCALED = """ENTRY e {
+  x = f32[16,8] parameter(0)
+  y = f32[16,8] parameter(1)
+  h = f16[16,8] convert(x)
+  c = f16[] constant(0.79785)
+  cs = f16[16,8] broadcast(c), dimensions={}
+  d = f16[] constant(0.044708)
+  ds = f16[16,8] broadcast(d), dimensions={}
+  s = f16[16,8] multiply(h, cs)
+  t = f16[16,8] multiply(s, ds)
+  f = f32[16,8] convert(t)
+  q = f32[16,8] multiply(f, f)
+  ROOT r = f32[16,8] add(q, y)
+}"""
+#: Both factors in one, which is rounded: all that follows is 1e-4 off.
+SCALED_ONCE = SCALED.replace("constant(0.79785)", "constant(0.035675)").replace("multiply(s, ds)", "copy(s)")
+
+
+def test_width_is_lost_where_constants_of_a_narrow_type_were_merged() -> None:
+    """A square is rounded to bf16, in a program that rounds to f16 before."""
+    arguments = [_normal(16, 8), F32(1e-3) * _normal(16, 8, seed=1)]
+    assert _leaf(SCALED, SCALED_ONCE, arguments).verdict in HEALTHY
+    rounded = SCALED_ONCE.replace("add(q, y)", "add(p, y)").replace(
+        "  ROOT", "  p = f32[16,8] reduce-precision(q), exponent_bits=8, mantissa_bits=7\n  ROOT"
+    )
+    leaf = _leaf(SCALED, rounded, arguments)
+    assert leaf.verdict is Verdict.WRONG
+    assert "rounds to bf16 at reduce-precision %p" in leaf.reason
+
+
+def test_width_is_lost_within_a_few_ulps_of_what_is_added_to_it() -> None:
+    """A correction is rounded to bf16, in a program of f32: the sum is two ulps off."""
+    arguments = [_normal(16, 8), F32(1e-5) * _normal(16, 8, seed=1)]
+    before = """ENTRY e {
+  x = f32[16,8] parameter(0)
+  y = f32[16,8] parameter(1)
+  q = f32[16,8] multiply(y, y)
+  p = f32[16,8] sqrt(q)
+  ROOT r = f32[16,8] add(x, p)
+}"""
+    after = _through(before, "p", "16,8", "bf16")
+    leaf = _leaf(before, after, arguments)
+    assert np.abs(executed(after, arguments) - executed(before, arguments)).max() < 2**-22
+    assert leaf.verdict is Verdict.WRONG
+    assert "rounds to bf16" in leaf.reason
