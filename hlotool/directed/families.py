@@ -122,7 +122,7 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("numbers near 0", sizes.near_zero, is_hard=True),
         _Family("numbers close together", sizes.close_together, is_hard=True),
-        _Family("exponents", sizes.exponents, is_hard=True),
+        _Family("numbers alike", lambda rng: corners.coincident(rng, constants)),
         _Family("ties", lambda rng: corners.ties(rng, constants)),
     ]
 
@@ -134,6 +134,7 @@ _SOON = (
     _Family("NaN among numbers", lambda rng: corners.special(rng, np.nan), ("NaN",)),
     _Family("infinity among numbers", lambda rng: corners.special(rng, np.inf), ("infinity",)),
     _Family("both zeros", sizes.both_zeros, ("negative zeros",)),
+    _Family("exponents", sizes.exponents, is_hard=True),
 )
 
 

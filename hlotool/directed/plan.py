@@ -72,10 +72,10 @@ def directed_sets(
     known: list[InputSet] = []
     for one in chain(
         quick_sets(module, plain, seed, within),
-        counts(module, plain),
-        islice(of_tested, _OF_TESTED),
         early_sets(module, plain, seed, within),
+        counts(module, plain),
         islice(cheap, _BEFORE_SOLVED),
+        islice(of_tested, _OF_TESTED),
         _in_turn(cheap, chain(of_tested, own), odd),
     ):
         known += [] if one.odd else [one]

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.directed.corners import Rng, allows, any_integers, cast
+from hlotool.analysis.interval import Interval
+from hlotool.directed.corners import Rng, allows, any_integers, cast, kept
 from hlotool.directed.leaves import Chooser, Leaf
 from hlotool.ir.dtypes import Array
 from hlotool.values.demands import InRange
@@ -29,11 +30,11 @@ def outside(rng: Rng, above: bool) -> Chooser:
     """
 
     def choose(leaf: Leaf) -> Array | None:
-        if not leaf.is_index or not leaf.element_type.is_integer:
-            return None
         wanted = InRange(leaf.constraint.intervals).narrowest
-        if not wanted.is_bounded:
+        if not leaf.is_index or not wanted.is_bounded:
             return None
+        if leaf.element_type.is_floating:
+            return _coordinates(leaf, wanted, rng, above)
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
         near = rng.random(leaf.plain.shape)
@@ -60,6 +61,14 @@ def outside(rng: Rng, above: bool) -> Chooser:
         return cast(leaf, beyond)
 
     return choose
+
+
+def _coordinates(leaf: Leaf, wanted: Interval, rng: Rng, above: bool) -> Array | None:
+    """Floats that positions are made of: some in range, most beyond one end of it, with fractions."""
+    span = wanted.high - wanted.low + 1
+    inside = rng.uniform(wanted.low, wanted.high, leaf.plain.shape)
+    shift = rng.uniform(0, span, leaf.plain.shape)
+    return kept(leaf.as_required, inside + shift if above else inside - shift)
 
 
 def far_outside(above: bool, wraps: bool = False) -> Chooser:
