@@ -64,11 +64,31 @@ def outside(rng: Rng, above: bool) -> Chooser:
 
 
 def _coordinates(leaf: Leaf, wanted: Interval, rng: Rng, above: bool) -> Array | None:
-    """Floats that positions are made of: some in range, most beyond one end of it, with fractions."""
-    span = wanted.high - wanted.low + 1
-    inside = rng.uniform(wanted.low, wanted.high, leaf.plain.shape)
-    shift = rng.uniform(0, span, leaf.plain.shape)
-    return kept(leaf.as_required, inside + shift if above else inside - shift)
+    """Floats that positions are made of, with fractions: some in range, most beyond one end of it."""
+    shape, span = leaf.plain.shape, wanted.high - wanted.low + 1
+    # Within one of the end, where rounding down is not rounding to 0, and anywhere from the range on.
+    steps = np.where(rng.random(shape) < 0.5, rng.uniform(0, 1, shape), rng.uniform(-span, span, shape))
+    return kept(leaf.as_required, wanted.high + steps if above else wanted.low - steps)
+
+
+def lengths_away(rng: Rng, above: bool) -> Chooser:
+    """Positions more than a length beyond the end, or before the start, and less than two.
+
+    They are out of range still where a program has added the length to what is negative, as frameworks do,
+    and in range where one takes the remainder by the length, or the sign away.
+    """
+
+    def choose(leaf: Leaf) -> Array | None:
+        wanted = leaf.bounds
+        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer or not wanted.is_bounded:
+            return None
+        length = int(wanted.high - wanted.low) + 1
+        steps = length + rng.integers(1, max(1, length - 1), leaf.plain.shape, endpoint=True)
+        required = InRange(leaf.required.intervals).narrowest
+        beyond = wanted.high + steps if above else wanted.low - steps
+        return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in np.ravel(beyond)) else None
+
+    return choose
 
 
 def far_outside(above: bool, wraps: bool = False) -> Chooser:
