@@ -2,8 +2,8 @@
 
 Past copy insertion an operation that works in place writes where its operand lies: a dynamic-update-slice or
 a scatter, a fusion that ends with one of its parameter, a loop, for what its body changes of its state, and a
-custom call, for what it says that it aliases. Whoever reads the operand later reads what was written. An interpreter computes values
-and never sees it.
+custom call, for what it says that it aliases. Whoever reads the operand later reads what was written. An
+interpreter computes values and never sees it.
 
 XLA: hlo_dataflow_analysis.cc (GetInPlaceInputOutputPairs), copy_insertion.cc.
 """
