@@ -6,13 +6,12 @@ And one that stops where it meets its limit, instead of beyond it, ends as long 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from hlotool.analysis.interval import Interval
+from hlotool.analysis.interval import ANY
 from hlotool.analysis.work import of_lowering
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
@@ -32,6 +31,10 @@ _LONGEST: Final = 4 * UNITS_PER_SECOND
 _LEAST_BITS: Final = 32
 #: Limits of loops, those first that are least work: none, and a bit more than counters of 7 and 8 bits hold.
 _COUNTS: Final = (-1, 0, 1, -3, 128, 130, 256, 260)
+#: Of those that are not positive the one for what a loop works on until it is done, and may for ever.
+_NEGATIVE: Final = -3
+#: Another for what a loop works on: f32 does not hold it.
+_BEYOND_F32: Final = (1 << 24) + 5
 #: Constants of the program up to this are counted up to, and beyond by one.
 _LARGEST_CONSTANT: Final = 300
 
@@ -50,10 +53,12 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
         return
     constants = {int(c) for c in scalar_constants(module) if c == int(c) and 1 < c <= _LARGEST_CONSTANT}
     beside = sorted({c + step for c in constants for step in (-1, 0, 1)} - set(_COUNTS))
-    for number in (*_COUNTS, *beside):
+    for number in (*_COUNTS, *beside, _BEYOND_F32):
         for leaf in counting:
-            # A loop that looks for a number, or counts by the argument, may never end where that is negative.
-            if not allows(leaf, number, Interval(low=-math.inf if leaf.bounds.low <= 0 else 1)):
+            # Of what a loop works on, or counts by, wishes say that it is positive.
+            is_limit = leaf.bounds.low <= 0
+            suits = number != _BEYOND_F32 if is_limit else number > 0 or number == _NEGATIVE
+            if not suits or not allows(leaf, number, ANY):
                 continue
             value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
 
