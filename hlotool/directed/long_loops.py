@@ -33,15 +33,16 @@ _LEAST_BITS: Final = 32
 _COUNTS: Final = (-1, 0, 1, -3, 128, 130, 256, 260)
 #: Of those that are not positive the one for what a loop works on until it is done, and may for ever.
 _NEGATIVE: Final = -3
-#: Another for what a loop works on: f32 does not hold it.
+#: And what a loop works on is a multiple of a number in one more set: f32 does not hold them.
 _BEYOND_F32: Final = (1 << 24) + 5
+_FACTORS: Final = (7, -3, 5)
 #: Constants of the program up to this are counted up to, and beyond by one.
 _LARGEST_CONSTANT: Final = 300
 
 
 def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
     """Sets in which an argument that says how often a loop runs is negative, 0, 1, larger than what a byte
-    holds, or beside a constant of the program.
+    holds, or beside a constant of the program; last one with large numbers for what loops work on.
 
     Args:
         module: a program for one device.
@@ -53,11 +54,10 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
         return
     constants = {int(c) for c in scalar_constants(module) if c == int(c) and 1 < c <= _LARGEST_CONSTANT}
     beside = sorted({c + step for c in constants for step in (-1, 0, 1)} - set(_COUNTS))
-    for number in (*_COUNTS, *beside, _BEYOND_F32):
+    for number in (*_COUNTS, *beside):
         for leaf in counting:
             # Of what a loop works on, or counts by, wishes say that it is positive.
-            is_limit = leaf.bounds.low <= 0
-            suits = number != _BEYOND_F32 if is_limit else number > 0 or number == _NEGATIVE
+            suits = number > 0 or number == _NEGATIVE or leaf.bounds.low <= 0
             if not suits or not allows(leaf, number, ANY):
                 continue
             value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
@@ -70,6 +70,9 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
                 odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
                 name = f"{number} in {leaf.name}"
                 yield InputSet(name, values, odd, is_hard=True)
+
+    if any(leaf.bounds.low != 0 for leaf in counting):
+        yield from _large(module, plain, leaves)
 
 
 def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
@@ -91,6 +94,22 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
         if changed and _is_moderate(module, values):
             odd = (OUT_OF_RANGE,) if leaf.is_index else ()
             yield InputSet(f"long loop by {leaf.name}", values, odd, is_hard=True)
+
+
+def _large(module: Module, plain: Sequence[Value], leaves: Sequence[Leaf]) -> Iterator[InputSet]:
+    """One set in which all integers are large, share a factor, and take turns in sign."""
+    factors = iter(_FACTORS)
+
+    def choose(leaf: Leaf) -> Array | None:
+        is_limit = _counts(leaf) and leaf.bounds.low == 0
+        if leaf.is_index or leaf.needs_order or is_limit or not leaf.element_type.is_integer:
+            return None
+        number = next(factors, 1) * _BEYOND_F32
+        return np.full(leaf.plain.shape, number, leaf.plain.dtype) if allows(leaf, number, ANY) else None
+
+    values, changed = with_chosen(module, plain, leaves, choose)
+    if changed:
+        yield InputSet("large numbers in loops", values, is_hard=True)
 
 
 def _counts(leaf: Leaf) -> bool:

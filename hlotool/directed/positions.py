@@ -21,6 +21,8 @@ from hlotool.values.demands import InRange
 _JUST_BEYOND: Final = 0.4
 #: And of those that are several lengths away.
 _FAR: Final = 0.25
+#: Decades of floats that no integer of 32 bits holds.
+_BEYOND_S32: Final = (9.5, 12.0)
 
 
 def outside(rng: Rng, above: bool) -> Chooser:
@@ -80,8 +82,11 @@ def lengths_away(rng: Rng, above: bool) -> Chooser:
 
     def choose(leaf: Leaf) -> Array | None:
         wanted = leaf.bounds
-        if not leaf.is_index or leaf.needs_order or not leaf.element_type.is_integer or not wanted.is_bounded:
+        if not leaf.is_index or leaf.needs_order or not wanted.is_bounded:
             return None
+        if leaf.element_type.is_floating:
+            sizes = 10 ** rng.uniform(*_BEYOND_S32, leaf.plain.shape)
+            return kept(leaf.as_required, sizes if above else -sizes)
         length = int(wanted.high - wanted.low) + 1
         steps = length + rng.integers(1, max(1, length - 1), leaf.plain.shape, endpoint=True)
         required = InRange(leaf.required.intervals).narrowest

@@ -42,7 +42,7 @@ from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.
-_TO_THE_END: Final = 4
+_TO_THE_END: Final = 8
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did, and
 #: whether all that may be said of it is wanted, or the verdict on its values alone.
