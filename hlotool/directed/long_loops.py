@@ -27,10 +27,12 @@ from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, wor
 
 #: Work of one run at most, in units: 65,536 iterations of some twenty small instructions.
 _LONGEST: Final = 4 * UNITS_PER_SECOND
+#: And of one that may never end: some hundred iterations.
+_SHORT: Final = UNITS_PER_SECOND // 100
 #: Narrower counters cannot count so far.
 _LEAST_BITS: Final = 32
 #: Limits of loops, those first that are least work: none, and a bit more than counters of 7 and 8 bits hold.
-_COUNTS: Final = (-1, 0, 1, -3, 128, 130, 256, 260)
+_COUNTS: Final = (-1, 0, 1, -3, 130, 260)
 #: Of those that are not positive the one for what a loop works on until it is done, and may for ever.
 _NEGATIVE: Final = -3
 #: And what a loop works on is a multiple of a number in one more set: f32 does not hold them.
@@ -66,6 +68,9 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
                 return value if other is leaf else None
 
             values, changed = with_chosen(module, plain, leaves, choose)
+            may_not_end = number <= 0 < leaf.bounds.low
+            if may_not_end and not _is_moderate(module, values, _SHORT):
+                continue
             if changed and not np.array_equal(value, leaf.plain):
                 odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
                 name = f"{number} in {leaf.name}"
@@ -91,7 +96,7 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
             return _beyond_half(leaf) if other is leaf else None
 
         values, changed = with_chosen(module, plain, leaves, choose)
-        if changed and _is_moderate(module, values):
+        if changed and _is_moderate(module, values, _LONGEST):
             odd = (OUT_OF_RANGE,) if leaf.is_index else ()
             yield InputSet(f"long loop by {leaf.name}", values, odd, is_hard=True)
 
@@ -108,7 +113,7 @@ def _large(module: Module, plain: Sequence[Value], leaves: Sequence[Leaf]) -> It
         return np.full(leaf.plain.shape, number, leaf.plain.dtype) if allows(leaf, number, ANY) else None
 
     values, changed = with_chosen(module, plain, leaves, choose)
-    if changed:
+    if changed and _is_moderate(module, values, _SHORT):
         yield InputSet("large numbers in loops", values, is_hard=True)
 
 
@@ -125,11 +130,11 @@ def _beyond_half(leaf: Leaf) -> Array | None:
     return np.full(leaf.plain.shape, int(high) + (1 << 16), dtype_of(leaf.element_type))
 
 
-def _is_moderate(module: Module, values: Sequence[Value]) -> bool:
-    """Whether a run of the program is as much work as it may be, or less; loops in loops seldom are."""
+def _is_moderate(module: Module, values: Sequence[Value], most: float) -> bool:
+    """Whether a run of the program is no more work than it may be; loops in loops seldom are."""
     spend(of_lowering(module))
     try:
-        with work_limit(_LONGEST):
+        with work_limit(most):
             NumpyBackend().compile(module).run(values)
     except TooMuchWork:
         spend(0)  # raises again where somebody else's limit is reached
