@@ -1,9 +1,9 @@
 """Scheduled programs in which something is overwritten that is still needed.
 
 Past copy insertion an operation that works in place writes where its operand lies: a dynamic-update-slice or
-a scatter outside of fusions, a loop, for what its body changes of its state, and a custom call, for what it
-says that it aliases. Whoever reads the operand later reads what was written. An interpreter computes values
-and never sees it.
+a scatter, a fusion that ends with one of its parameter, a loop, for what its body changes of its state, and a
+custom call, for what it says that it aliases. Whoever reads the operand later reads what was written. An
+interpreter computes values and never sees it.
 
 XLA: hlo_dataflow_analysis.cc (GetInPlaceInputOutputPairs), copy_insertion.cc.
 """
@@ -137,12 +137,30 @@ def _written(instruction: Instruction) -> dict[ShapeIndex, _Place]:
     """By leaf of the result what an operation overwrites."""
     if instruction.opcode in _UPDATES and isinstance(instruction.shape, ArrayShape):
         return {(): (instruction.operands[0], ())}
+    if instruction.opcode == "fusion":
+        return dict(_written_by_fusion(instruction))
     if instruction.opcode == "while":
         return {index: (instruction.operands[0], index) for index in _changed_state(instruction)}
     if instruction.opcode == "custom-call":
         aliases = instruction.listed("output_to_operand_aliasing", OperandAlias, ())
         return {a.output_index: (instruction.operands[a.operand], a.operand_index) for a in aliases}
     return {}
+
+
+def _written_by_fusion(fusion: Instruction) -> Iterator[tuple[ShapeIndex, _Place]]:
+    """The results that are updates of a parameter, and the operand that they overwrite.
+
+    XLA: hlo_dataflow_analysis.cc (GetFusionInstructionInPlaceInputOutputPairs).
+    """
+    root = next(fusion.called).root
+    results = enumerate(root.operands) if root.opcode == "tuple" else [(None, root)]
+    for number, result in results:
+        if result.opcode in _UPDATES and isinstance(result.shape, ArrayShape):
+            source = result.operands[0]
+            source = source.operands[0] if source.opcode == "bitcast" else source
+            if source.opcode == "parameter" and isinstance(source.shape, ArrayShape):
+                operand = fusion.operands[source.parameter_number or 0]
+                yield (() if number is None else (number,)), (operand, ())
 
 
 def _changed_state(loop: Instruction) -> Iterator[ShapeIndex]:

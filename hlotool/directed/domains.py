@@ -21,12 +21,12 @@ from hlotool.values.demands import InRange
 
 #: Distances from the end of a domain, and from its one forbidden point.
 _BEYOND: Final = (0.25, 1.0, 30.0)
-#: Share of the elements that are outside: where all are, sums have nothing but NaN.
+#: Share of the floats that are outside: where all are, sums have nothing but NaN.
 _SHARE: Final = 0.5
 
 
 def outside_of_domains(rng: Rng) -> Chooser:
-    """Half of the elements outside of what functions are made for, or on the edge of it."""
+    """Half of the floats, and all integers, outside of what functions are made for, or on the edge of it."""
 
     def choose(leaf: Leaf) -> Array | None:
         domain = InRange(leaf.required.intervals).narrowest
@@ -35,7 +35,8 @@ def outside_of_domains(rng: Rng) -> Chooser:
         numbers = [n for n in dict.fromkeys(_outside(domain)) if allows(leaf, n, ANY)]
         if not numbers:
             return None
-        hit = np.asarray(rng.random(leaf.plain.shape) < _SHARE).reshape(-1)
+        share = 1.0 if leaf.element_type.is_integer else _SHARE
+        hit = np.asarray(rng.random(leaf.plain.shape) < share).reshape(-1)
         hit[int(rng.integers(hit.size))] = True
         # One of each, in an array that has room for them.
         drawn = np.resize(rng.permutation(len(numbers)), leaf.plain.size)

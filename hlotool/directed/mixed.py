@@ -135,6 +135,8 @@ class _Mixture:
                 (OUT_OF_RANGE, positions.far_outside(above, wraps)),
                 (OUT_OF_RANGE, positions.anywhere(rng)),
             )
+        if leaf.element_type.is_integer:
+            return (("extreme numbers", corners.extreme(rng)),)
         return (
             ("NaN", corners.special(rng, np.nan)),
             ("NaN", corners.special(rng, np.nan)),

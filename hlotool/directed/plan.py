@@ -40,8 +40,8 @@ def directed_sets(
 ) -> Iterator[InputSet]:
     """Every set but the plain one, made when it is asked for; equal seeds give equal sets.
 
-    After the few that show most, the limits of loops and what is solved for decisions that the tested program
-    alone has, sets of mixed values, odd and ordinary ones, take turns with those of one kind of value; once
+    After the few that show most, the limits of loops, a few of the next sort and what is solved for decisions
+    that the tested program alone has, sets of mixed values, odd and ordinary ones, take turns with those of one kind of value; once
     several of each were made, those that inverse arithmetic makes for a decision take their turn, too, for
     they take longer: first those that start from the plain arguments, then ties that start from small whole
     numbers, then ties alone that start from the plain arguments. Then come those that a random search
@@ -73,9 +73,9 @@ def directed_sets(
     for one in chain(
         quick_sets(module, plain, seed, within),
         counts(module, plain),
-        islice(of_tested, _OF_TESTED),
         early_sets(module, plain, seed, within),
         islice(cheap, _BEFORE_SOLVED),
+        islice(of_tested, _OF_TESTED),
         _in_turn(cheap, chain(of_tested, own), odd),
     ):
         known += [] if one.odd else [one]

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.directed.corners import Rng, allows, any_integers, cast
+from hlotool.analysis.interval import Interval
+from hlotool.directed.corners import Rng, allows, any_integers, cast, kept
 from hlotool.directed.leaves import Chooser, Leaf
 from hlotool.ir.dtypes import Array
 from hlotool.values.demands import InRange
@@ -20,6 +21,8 @@ from hlotool.values.demands import InRange
 _JUST_BEYOND: Final = 0.4
 #: And of those that are several lengths away.
 _FAR: Final = 0.25
+#: Decades of floats that no integer of 32 bits holds.
+_BEYOND_S32: Final = (9.5, 12.0)
 
 
 def outside(rng: Rng, above: bool) -> Chooser:
@@ -29,11 +32,11 @@ def outside(rng: Rng, above: bool) -> Chooser:
     """
 
     def choose(leaf: Leaf) -> Array | None:
-        if not leaf.is_index or not leaf.element_type.is_integer:
-            return None
         wanted = InRange(leaf.constraint.intervals).narrowest
-        if not wanted.is_bounded:
+        if not leaf.is_index or not wanted.is_bounded:
             return None
+        if leaf.element_type.is_floating:
+            return _coordinates(leaf, wanted, rng, above)
         span = int(wanted.high - wanted.low) + 2
         steps = rng.integers(1, span, leaf.plain.shape, endpoint=True)
         near = rng.random(leaf.plain.shape)
@@ -58,6 +61,37 @@ def outside(rng: Rng, above: bool) -> Chooser:
         ):
             return None
         return cast(leaf, beyond)
+
+    return choose
+
+
+def _coordinates(leaf: Leaf, wanted: Interval, rng: Rng, above: bool) -> Array | None:
+    """Floats that positions are made of, with fractions: some in range, most beyond one end of it."""
+    shape, span = leaf.plain.shape, wanted.high - wanted.low + 1
+    # Within one of the end, where rounding down is not rounding to 0, and anywhere from the range on.
+    steps = np.where(rng.random(shape) < 0.5, rng.uniform(0, 1, shape), rng.uniform(-span, span, shape))
+    return kept(leaf.as_required, wanted.high + steps if above else wanted.low - steps)
+
+
+def lengths_away(rng: Rng, above: bool) -> Chooser:
+    """Positions more than a length beyond the end, or before the start, and less than two.
+
+    They are out of range still where a program has added the length to what is negative, as frameworks do,
+    and in range where one takes the remainder by the length, or the sign away.
+    """
+
+    def choose(leaf: Leaf) -> Array | None:
+        wanted = leaf.bounds
+        if not leaf.is_index or leaf.needs_order or not wanted.is_bounded:
+            return None
+        if leaf.element_type.is_floating:
+            sizes = 10 ** rng.uniform(*_BEYOND_S32, leaf.plain.shape)
+            return kept(leaf.as_required, sizes if above else -sizes)
+        length = int(wanted.high - wanted.low) + 1
+        steps = length + rng.integers(1, max(1, length - 1), leaf.plain.shape, endpoint=True)
+        required = InRange(leaf.required.intervals).narrowest
+        beyond = wanted.high + steps if above else wanted.low - steps
+        return cast(leaf, beyond) if all(allows(leaf, int(v), required) for v in np.ravel(beyond)) else None
 
     return choose
 

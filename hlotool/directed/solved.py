@@ -31,6 +31,8 @@ from hlotool.ir.types import ShapeIndex
 
 #: Elements of an operand that are solved for: the fault may be at any, and each costs time.
 _ELEMENTS: Final = 12
+#: Elements of an operand without a way back after which no others are tried: most fail for one reason.
+_HOPELESS: Final = 3
 #: Wishes that one set serves at most, so that one does not undo another on the way.
 _TOGETHER: Final = 6
 #: Wishes that are granted before the sets for them are made: whoever wants the first few pays for no more.
@@ -142,14 +144,15 @@ def _solutions(
 ) -> Iterator[tuple[Wish, list[Assignment]]]:
     """Wishes that can be granted, those of the lowest rank first; none beyond the rank `last`."""
     ranks = {i: rank(i) for i in backwards.calls.in_order_of_execution() if is_wished(i)}
+    hopeless: set[Instruction] = set()
     for instruction in sorted(ranks, key=lambda i: ranks[i]):
         if ranks[instruction] > last:
             return
         operands = [backwards.value_of(o) for o in instruction.operands]
         for wish in wishes(instruction, operands):
-            if is_tie and not wish.is_tie:
-                continue
             operand = instruction.operands[wish.operand]
+            if (is_tie and not wish.is_tie) or operand in hopeless:
+                continue
             size = wish.wanted.size
             flat = wish.wanted.reshape(-1)
             # In any order: where one number is to serve all elements, the first of them gets it. Zeros are
@@ -157,11 +160,15 @@ def _solutions(
             order = rng.permutation(size)
             chosen = order[np.argsort(flat[order] == 0, kind="stable")][:_ELEMENTS]
             taken: dict[tuple[_Place, int], Assignment] = {}
-            for element in chosen:
+            for tried, element in enumerate(chosen, 1):
                 for one in backwards.solve(operand, int(element), float(flat[element])):
                     taken.setdefault(((one.number, one.index), one.element), one)
+                if not taken and tried >= _HOPELESS:
+                    break
             if taken:
                 yield wish, list(taken.values())
+            else:
+                hopeless.add(operand)
 
 
 def _is_allowed(leaf: Leaf | None, one: Assignment, wish: Wish) -> bool:

@@ -82,6 +82,11 @@ class Freedoms:
         return self.target == "tpu"
 
     @property
+    def algorithm_unit(self) -> float:
+        """One ulp at 1 of what an `algorithm` that only the compiler names may round operands to."""
+        return ON_GPU.unit if self.target == "gpu" else self.product.unit
+
+    @property
     def f64_unit(self) -> float:
         """What an operation on f64 may be off by, relative to its result: a TPU makes f64 of pairs of f32.
 

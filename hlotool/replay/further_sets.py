@@ -28,6 +28,7 @@ from hlotool.replay.devices.sets import further_sets
 from hlotool.replay.ending import OF_SETS, ends_like, most_work
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
+from hlotool.replay.promises import broken_on, depends_on_values
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.rows import failed_comparison
 from hlotool.replay.saved_inputs import save_inputs
@@ -41,7 +42,7 @@ from hlotool.workers.work_limit import TooMuchWork, work_done
 from hlotool.workers.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.
-_TO_THE_END: Final = 4
+_TO_THE_END: Final = 8
 
 #: Judges the outcome of a tested program: the trial, what the reference returned, what the program did, and
 #: whether all that may be said of it is wanted, or the verdict on its values alone.
@@ -226,6 +227,7 @@ def _tried(
     module = (whole or reference).module
     is_plain = isinstance(reference.runner, OneDevice) and isinstance(program.runner, OneDevice)
     tested = program.module if is_plain and program.module is not module else None
+    promises = is_plain and compared.is_here and _has_promises(compared)
     sets = further_sets(module, compared.trial.arguments, options.seed, options.input_range, copies, tested)
     while not limits.are_reached():
         try:
@@ -249,7 +251,11 @@ def _tried(
             outcome = _outcome(compared, one, expected, work, limits)
             outcome = _without(search.wrong, reference, expected, outcome)
             row = None
-            if outcome.faults or not same_bits(reference.runner.result, expected, outcome.value):
+            is_same = same_bits(reference.runner.result, expected, outcome.value) and not outcome.faults
+            if is_same and promises and not one.odd:
+                with limits.hold(is_run=True):
+                    is_same = not broken_on(reference.module, program.module, one.values)
+            if not is_same:
                 is_free = (is_news and not search.wrong) or not compared.is_here
                 before = work_done()
                 with nullcontext() if is_free else limits.hold():
@@ -276,6 +282,13 @@ def _tried(
                 yield one, Verdict.TIMEOUT, None
             continue
         yield one, Verdict.IDENTICAL if row is None else row.verdict, None if row is None else (row, other)
+
+
+def _has_promises(compared: Compared) -> bool:
+    """Whether the tested program promises what only values tell, and no constant of it was made up."""
+    reference, program = compared.reference, compared.program
+    is_given = program.path != reference.path and not (reference.module.generated or program.module.generated)
+    return is_given and depends_on_values(reference.module, program.module)
 
 
 def _outcome(compared: Compared, one: InputSet, expected: Value, work: int, limits: Limits) -> Outcome:

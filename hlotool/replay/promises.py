@@ -2,8 +2,8 @@
 
 Some attributes change no value that an interpreter computes, and yet a backend relies on them: a trip count
 that stands in a loop's `backend_config`, `unique_indices` and `indices_are_sorted` of scatters and gathers, a
-sort that need not be stable, an operation in place. A pass may state what it has found out, and it must be
-true.
+sort that need not be stable, an operation in place, a product that need not be exact. A pass may state what
+it has found out, and it must be true.
 
 What a program states about itself is checked without running it where that is possible, and on the values
 that occur in a run otherwise. What the program as it was given promises itself is its author's affair.
@@ -11,6 +11,7 @@ that occur in a run otherwise. What the program as it was given promises itself 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hlotool.analysis.missing_copies import missing_copies
@@ -19,44 +20,71 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import ElementType
+from hlotool.numerics.contributions import rounding_epsilon
+from hlotool.numerics.ulp import epsilon
 from hlotool.replay.promised_values import PromiseWatch, is_unstable
 
 #: Of each kind so many are named.
 _NAMED = 3
 
 
-def broken_promises(reference: Module, tested: Module, arguments: Sequence[Value] | None) -> list[str]:
+def broken_promises(
+    reference: Module, tested: Module, arguments: Sequence[Value] | None, unit: float = 0.0
+) -> list[str]:
     """What `tested` promises and does not keep, a line each; nothing that `reference` breaks, too.
 
     Args:
         reference: the program as it was given.
         tested: the same after some passes.
         arguments: of a run; None: only what holds of all runs is looked at.
+        unit: one ulp at 1 of what the target may round operands of products to (`Freedoms.algorithm_unit`).
     """
-    found = [*_false_trip_counts(reference, tested), *_missing_copies(reference, tested)]
+    found = [
+        *_false_trip_counts(reference, tested),
+        *_missing_copies(reference, tested),
+        *_lowered_products(reference, tested, unit),
+    ]
     if arguments is not None and not found:
-        found = _on_values(reference, tested, arguments)
+        found = broken_on(reference, tested, arguments)
     return found[:_NAMED]
+
+
+def depends_on_values(reference: Module, tested: Module) -> bool:
+    """Whether `tested` promises what only values tell."""
+    return bool(PromiseWatch(tested, _has_stable_sort(reference)).readers)
 
 
 def weaker_promises(reference: Module, tested: Module) -> list[str]:
     """What `reference` asks for and `tested` no longer does, a line each: whether that shows is open."""
-    lines = []
-    asked = {_origin(i): i for i in reference.instructions() if _is_product(i) and _asks_for_precision(i)}
-    for one in tested.instructions():
-        before = asked.get(_origin(one)) if _is_product(one) else None
-        if before is not None and _origin(one) and not _asks_for_precision(one):
-            lines.append(
-                f"{one.opcode} %{one.name} no longer asks for {_precision(before)}, as %{before.name} does:"
-                " a backend may compute it with less"
-            )
-    if _has_stable_sort(reference):
-        lines += [
-            f"sort %{one.name} need no longer be stable: a backend may leave equal keys in any order"
-            for one in tested.instructions()
-            if is_unstable(one)
-        ]
-    return lines[:_NAMED]
+    if not _has_stable_sort(reference):
+        return []
+    return [
+        f"sort %{one.name} need no longer be stable: a backend may leave equal keys in any order"
+        for one in tested.instructions()
+        if is_unstable(one)
+    ][:_NAMED]
+
+
+def _lowered_products(reference: Module, tested: Module, unit: float) -> Iterator[str]:
+    """Products that are told to be less exact than the program as it was given wants them.
+
+    A product that asks for its precision keeps it, unless it is taken apart, or its operands have another
+    type. Of others the target decides: no `algorithm` may round more than it does.
+    """
+    before = [one for one in reference.instructions() if _is_product(one)]
+    after = [one for one in tested.instructions() if _is_product(one)]
+    coarsest = max([unit, *map(_rounds_operands_to, before)])
+    asked = {_origin(one): one for one in before if _asks_for_precision(one)}
+    parts = Counter(map(_origin, after))
+    for one in after:
+        wanted = asked.get(_origin(one)) if _origin(one)[0] and parts[_origin(one)] == 1 else None
+        limit = coarsest if wanted is None else _rounds_operands_to(wanted)
+        name = f"{one.opcode} %{one.name}"
+        if _rounds_operands_to(one) > max(limit, *map(epsilon, _given(one))):
+            yield f"{name} says algorithm={one.attributes['algorithm']}: it is to round more than it may"
+        elif wanted is not None and not _asks_for_precision(one) and _given(one) == _given(wanted):
+            yield f"{name} no longer asks for {_precision(wanted)}: a backend may compute it with less"
 
 
 def _false_trip_counts(reference: Module, tested: Module) -> Iterator[str]:
@@ -71,7 +99,8 @@ def _missing_copies(reference: Module, tested: Module) -> Iterator[str]:
         yield from map(str, missing_copies(tested))
 
 
-def _on_values(reference: Module, tested: Module, arguments: Sequence[Value]) -> list[str]:
+def broken_on(reference: Module, tested: Module, arguments: Sequence[Value]) -> list[str]:
+    """What `tested` promises and values of a run break, a line each; nothing that `reference` breaks, too."""
     stable = _has_stable_sort(reference)
     watch = PromiseWatch(tested, stable)
     if not watch.readers:
@@ -96,7 +125,18 @@ def _has_stable_sort(module: Module) -> bool:
 
 
 def _is_product(instruction: Instruction) -> bool:
-    return instruction.opcode in ("dot", "convolution", "ragged-dot")
+    return instruction.opcode in ("dot", "convolution", "ragged-dot") and instruction.element_type.is_inexact
+
+
+def _given(product: Instruction) -> list[ElementType]:
+    return [operand.element_type for operand in product.operands[:2]]
+
+
+def _rounds_operands_to(product: Instruction) -> float:
+    """One ulp at 1 of what its `algorithm` rounds operands to; 0 where it names none, or none that rounds."""
+    if product.opcode == "convolution" or product.attributes.get("algorithm") is None:
+        return 0.0
+    return rounding_epsilon(product, product.element_type)
 
 
 def _precision(instruction: Instruction) -> str:

@@ -144,11 +144,11 @@ def compare_row(
         ],
     )
     row = _with_faults(row, actual) if actual.outcome.faults else row
-    return _with_promises(row, reference, trial, actual.program)
+    return _with_promises(row, reference, trial, actual.program, allowed.algorithm_unit)
 
 
 def _with_promises(
-    row: ModuleRecord, reference: Program, trial: Trial, program: Program | None
+    row: ModuleRecord, reference: Program, trial: Trial, program: Program | None, unit: float
 ) -> ModuleRecord:
     """The row of a program that agrees, unless it promises to a backend what is not so."""
     if program is None or program.path == reference.path or row.verdict.answer is Answer.BAD:
@@ -158,7 +158,8 @@ def _with_promises(
     programs = (reference, program)
     # What is made up here may break promises that the true constants keep.
     runs = all(isinstance(p.runner, OneDevice) and not p.module.generated for p in programs)
-    broken = broken_promises(reference.module, program.module, trial.arguments if runs else None)
+    arguments = trial.arguments if runs else None
+    broken = broken_promises(reference.module, program.module, arguments, unit)
     weaker = weaker_promises(reference.module, program.module)
     if not broken:
         return msgspec.structs.replace(row, weaker=weaker) if weaker else row

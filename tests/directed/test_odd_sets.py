@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,46 @@ def test_positions_far_off_are_in_range_once_half_their_bits_are_lost() -> None:
     anywhere = positions.anywhere(np.random.default_rng(0))(leaf)
     assert anywhere is not None
     assert np.abs(anywhere.astype(np.int64)).max() > 6
+
+
+def test_positions_lengths_away_are_out_of_range_still_once_they_have_wrapped() -> None:
+    module, plain = _program(ORDERED.replace(", indices_are_sorted=true", ""))
+    (leaf,) = (leaf for leaf in leaves_of(module, plain) if leaf.name == "%i")
+    for seed in range(10):
+        before, beyond = (
+            positions.lengths_away(np.random.default_rng(seed), above)(leaf) for above in (False, True)
+        )
+        assert before is not None
+        assert beyond is not None
+        assert ((before + 6 < 0) & (np.abs(before + 6) < 6)).all()
+        assert ((beyond >= 6) & (beyond % 6 < 6)).all()
+
+
+def test_coordinates_have_fractions_on_both_sides_of_the_range() -> None:
+    """Rounding down and rounding to 0 differ below 0, and no integer holds what is lengths away."""
+    module, plain = _program(
+        "HloModule m\nENTRY e { v = f32[5] parameter(0) x = f32[20] parameter(1) f = f32[20] floor(x) "
+        "i = s32[20] convert(f) ROOT r = f32[20] gather(v, i), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1} }"
+    )
+    sets = {one.name: np.asarray(one.values[1]) for one in islice(directed_sets(module, plain, 0), 12)}
+    below = sets["positions before the start"]
+    assert (below < -1).any()
+    assert ((below > -1) & (below < 0)).any()
+    assert (sets["positions beyond the end"] > 5).any()
+    assert (sets["positions lengths before"] < -(2**31)).all()
+    assert (sets["positions lengths beyond"] >= 2**31).all()
+
+
+def test_all_amounts_of_a_shift_are_out_of_its_domain() -> None:
+    module, plain = _program(
+        "HloModule m\nENTRY e { x = s32[4] parameter(0) y = s32[4] parameter(1) "
+        "ROOT s = s32[4] shift-right-logical(x, y) }"
+    )
+    (one,) = [one for one in directed_sets(module, plain, 0) if one.name == "numbers out of domains"]
+    amounts = np.asarray(one.values[1])
+    assert ((amounts < 0) | (amounts > 31)).all()
+    assert 32 in amounts
 
 
 def test_positions_of_any_size_are_out_of_range() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from support.programs import write_module
@@ -218,6 +219,25 @@ def test_a_loop_that_ends_on_one_side_only(tmp_path: Path) -> None:
     assert row.inputs is not None
     values = load_inputs(row.inputs.file, parse_module(LOOP))
     assert int(values[0]) < 0
+
+
+SORT = """HloModule jit_f
+less { a = s32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  ROOT l = pred[] compare(a, b), direction=LT }
+ENTRY main {
+  k = s32[3] parameter(0)
+  v = f32[3] parameter(1)
+  ROOT s = (s32[3], f32[3]) sort(k, v), dimensions={0}, is_stable=true, to_apply=less
+}"""
+
+
+def test_a_promise_that_only_a_further_set_breaks(tmp_path: Path) -> None:
+    """The plain keys are all different, and two sorts that need not agree on ties do."""
+    row = pair(tmp_path / "dump", SORT, SORT.replace(" is_stable=true,", ""))
+    assert row.verdict is Verdict.WRONG
+    assert "sort %s was stable and is not" in row.reason
+    assert row.inputs is not None
+    assert len(set(np.asarray(load_inputs(row.inputs.file, parse_module(SORT))[0]).tolist())) < 3
 
 
 def test_a_run_that_takes_too_long_is_one_set_of_many(tmp_path: Path) -> None:

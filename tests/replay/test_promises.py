@@ -10,6 +10,7 @@ import pytest
 from hlotool.check.catalogue import all_rules
 from hlotool.check.task import findings_of
 from hlotool.parse.reader import parse_module
+from hlotool.replay.freedoms import ON_GPU, ON_TPU
 from hlotool.replay.promises import broken_promises, weaker_promises
 
 SCATTER = """HloModule m
@@ -118,17 +119,53 @@ ENTRY e { x = f32[4,4] parameter(0)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "count"),
+    ("before", "after", "said"),
     [
-        (", operand_precision={highest,highest}", "", 1),
-        (", algorithm=dot_f32_f32_f32", "", 1),
-        (", operand_precision={highest,highest}", ", operand_precision={highest,highest}", 0),
-        ("", ", operand_precision={highest,highest}", 0),
+        (
+            ", operand_precision={highest,highest}",
+            "",
+            "no longer asks for operand_precision={highest,highest}",
+        ),
+        (", algorithm=dot_f32_f32_f32", "", "no longer asks for algorithm=dot_f32_f32_f32"),
+        ("", ", algorithm=dot_bf16_bf16_f32", "says algorithm=dot_bf16_bf16_f32"),
+        (", algorithm=dot_tf32_tf32_f32", ", algorithm=dot_bf16_bf16_f32", "it is to round more than it may"),
     ],
 )
-def test_a_product_that_asks_for_less(before: str, after: str, count: int) -> None:
+def test_a_product_that_is_to_be_less_exact(before: str, after: str, said: str) -> None:
+    one, other = (DOT.replace("PRECISION", precision) for precision in (before, after))
+    [line] = broken(one, other, None)
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit"),
+    [
+        (", operand_precision={highest,highest}", ", operand_precision={highest,highest}", 0.0),
+        ("", ", operand_precision={highest,highest}", 0.0),
+        (", algorithm=dot_bf16_bf16_f32", ", algorithm=dot_tf32_tf32_f32", 0.0),
+        ("", ", algorithm=dot_f32_f32_f32", 0.0),
+        pytest.param("", ", algorithm=dot_bf16_bf16_f32", ON_TPU.unit, id="as a TPU multiplies anyway"),
+        pytest.param("", ", algorithm=dot_tf32_tf32_f32", ON_GPU.unit, id="as a GPU may multiply anyway"),
+    ],
+)
+def test_a_product_that_is_as_exact_as_it_must_be(before: str, after: str, unit: float) -> None:
     one, other = (parse_module(DOT.replace("PRECISION", precision)) for precision in (before, after))
-    assert len(weaker_promises(one, other)) == count
+    assert broken_promises(one, other, None, unit) == []
+
+
+IN_PLACE = """HloModule m, is_scheduled=true
+f { p = f32[5] parameter(0) u = f32[1] parameter(1) i = s32[] parameter(2)
+  ROOT d = f32[5] dynamic-update-slice(p, u, i) }
+ENTRY e { x = f32[5] parameter(0) u = f32[1] parameter(1) i = s32[] parameter(2)
+  c = f32[5] COPY(x)
+  ROOT r = f32[5] fusion(c, u, i), kind=kLoop, calls=f }"""
+
+
+def test_a_fusion_that_overwrites_an_argument() -> None:
+    before = IN_PLACE.replace("COPY", "copy")
+    [line] = broken(before, IN_PLACE.replace("COPY", "bitcast"), None)
+    assert line == "fusion %r overwrites %x, an argument that is not donated: a copy is missing"
+    assert broken(before, before, None) == []
 
 
 def test_check_knows_what_needs_no_run() -> None:
