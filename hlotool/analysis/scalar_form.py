@@ -16,7 +16,7 @@ import numpy as np
 
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
 

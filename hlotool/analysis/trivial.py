@@ -10,7 +10,8 @@ from typing import Final
 
 from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.traits import Class
 from hlotool.ir.walk import reachable
 
 #: Not counted: they give values another place, form or name, or make them of nothing.

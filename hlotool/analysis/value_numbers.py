@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED, Part, handed_on
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape
 
 #: Their value is that of their operand, as a real number.

@@ -1,186 +1,21 @@
 """THE opcode table: one row per HLO opcode, read by parser, printer, shape inference, verifier and backends.
 
-To add an opcode: one row here, one shape rule in `shape_inference`, one kernel per backend, one spec file.
+Which opcodes a fact is true of says `opcodes_with`, which facts are true of one `instruction.row.traits`.
 XLA: hlo_opcode.h (names, arity), hlo_parser.cc (attributes), operation_semantics.md (meaning).
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
+
+from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, SPECIAL_KINDS, Kind
+from hlotool.ir.traits import ARITHMETIC, Class, Identity, Trait
 
 #: Whatever is known of opcodes elsewhere: a shape rule, what writes a kernel, a cost.
 _Rule = TypeVar("_Rule")
-
-
-class Kind(enum.Enum):
-    """How an attribute's value is written; see `attributes.py` for what it becomes."""
-
-    BOOL = "bool"
-    BOOLS = "bools"
-    INT = "int"
-    FLOAT = "float"
-    STRING = "string"
-    ENUM = "enum"
-    ENUMS = "enums"
-    INTS = "ints"
-    INT_LISTS = "int lists"
-    COMPUTATION = "computation"
-    COMPUTATIONS = "computations"
-    WINDOW = "window"
-    DIM_LABELS = "dim labels"
-    PADDING = "padding"
-    SLICE = "slice"
-    REPLICA_GROUPS = "replica groups"
-    SHARDING = "sharding"
-    ALIASES = "operand aliases"
-    SHAPE = "shape"
-    SHAPES = "shapes"
-    LITERAL = "literal"
-    ACCURACY = "result accuracy"
-    METADATA = "metadata"
-    FRONTEND = "frontend attributes"
-    BACKEND_CONFIG = "backend config"
-    STATISTICS = "statistics"
-    INSTRUCTIONS = "instruction names"
-    RAW = "raw text"
-
-
-class Class(enum.Enum):
-    """What an opcode does to its operands."""
-
-    ELEMENTWISE = "elementwise"
-    DATA_MOVEMENT = "data movement"
-    INDEXING = "indexing"
-    REDUCTION = "reduction"
-    CONTRACTION = "contraction"
-    CONTROL = "control flow"
-    TUPLE = "tuple"
-    COLLECTIVE = "collective"
-    HOST = "host transfer"
-    RANDOM = "random"
-    LIBRARY = "library"
-    SOURCE = "source"
-    DYNAMIC = "dynamic shape"
-    ANNOTATION = "annotation"
-
-
-#: Attributes that every instruction may carry.
-COMMON_ATTRIBUTES: dict[str, Kind] = {
-    "sharding": Kind.SHARDING,
-    "frontend_attributes": Kind.FRONTEND,
-    "backend_config": Kind.BACKEND_CONFIG,
-    "metadata": Kind.METADATA,
-    "control-predecessors": Kind.INSTRUCTIONS,
-    "origin": Kind.RAW,
-    "statistics": Kind.STATISTICS,
-}
-
-#: How each opcode-specific attribute is written. The kind depends on the attribute's name alone except for
-#: the entries of SPECIAL_KINDS.
-ATTRIBUTE_KINDS: dict[str, Kind] = {
-    "algorithm": Kind.ENUM,
-    "api_version": Kind.ENUM,
-    "async_execution_thread": Kind.STRING,
-    "batch_group_count": Kind.INT,
-    "block_scaling_config": Kind.RAW,
-    "body": Kind.COMPUTATION,
-    "branch_computations": Kind.COMPUTATIONS,
-    "called_computations": Kind.COMPUTATIONS,
-    "calls": Kind.COMPUTATION,
-    "channel_id": Kind.INT,
-    "collapsed_slice_dims": Kind.INTS,
-    "condition": Kind.COMPUTATION,
-    "constrain_layout": Kind.BOOL,
-    "convolution_kind": Kind.ENUM,
-    "cross_program_prefetch_index": Kind.INT,
-    "custom_call_has_side_effect": Kind.BOOL,
-    "custom_call_target": Kind.STRING,
-    "delta": Kind.INT,
-    "dim_labels": Kind.DIM_LABELS,
-    "dimensions": Kind.INTS,
-    "direction": Kind.ENUM,
-    "distribution": Kind.ENUM,
-    "domain": Kind.RAW,
-    "dynamic_slice_sizes": Kind.INTS,
-    "epsilon": Kind.FLOAT,
-    "exponent_bits": Kind.INT,
-    "false_computation": Kind.COMPUTATION,
-    "feature_group_count": Kind.INT,
-    "feature_index": Kind.INT,
-    "fft_length": Kind.INTS,
-    "fft_type": Kind.ENUM,
-    "has_dynamic_root": Kind.BOOL,
-    "index": Kind.INT,
-    "index_vector_dim": Kind.INT,
-    "indices_are_sorted": Kind.BOOL,
-    "infeed_config": Kind.STRING,
-    "inferred_dimension": Kind.INT,
-    "input_batching_dims": Kind.INTS,
-    "inserted_window_dims": Kind.INTS,
-    "iota_dimension": Kind.INT,
-    "is_associative": Kind.BOOL,
-    "is_composite": Kind.BOOL,
-    "is_host_transfer": Kind.BOOL,
-    "is_reverse": Kind.BOOL,
-    "is_stable": Kind.BOOL,
-    "k": Kind.INT,
-    "kind": Kind.ENUM,
-    "largest": Kind.BOOL,
-    "left_side": Kind.BOOL,
-    "lhs_batch_dims": Kind.INTS,
-    "lhs_contracting_dims": Kind.INTS,
-    "lhs_ragged_dims": Kind.INTS,
-    "literal": Kind.LITERAL,
-    "lower": Kind.BOOL,
-    "mantissa_bits": Kind.INT,
-    "mode": Kind.ENUM,
-    "num_carries": Kind.INT,
-    "offset_dims": Kind.INTS,
-    "operand_batching_dims": Kind.INTS,
-    "operand_layout_constraints": Kind.SHAPES,
-    "operand_precision": Kind.ENUMS,
-    "order": Kind.ENUM,
-    "outfeed_config": Kind.STRING,
-    "outfeed_shape": Kind.SHAPE,
-    "output_to_operand_aliasing": Kind.ALIASES,
-    "padding": Kind.PADDING,
-    "padding_type": Kind.ENUM,
-    "parameter_replication": Kind.BOOLS,
-    "replica_groups": Kind.REPLICA_GROUPS,
-    "result_accuracy": Kind.ACCURACY,
-    "rhs_batch_dims": Kind.INTS,
-    "rhs_contracting_dims": Kind.INTS,
-    "rhs_group_dims": Kind.INTS,
-    "scatter": Kind.COMPUTATION,
-    "scatter_dims_to_operand_dims": Kind.INTS,
-    "scatter_indices_batching_dims": Kind.INTS,
-    "schedule": Kind.ENUM,
-    "select": Kind.COMPUTATION,
-    "slice": Kind.SLICE,
-    "slice_sizes": Kind.INTS,
-    "source_target_pairs": Kind.INT_LISTS,
-    "sparsity_config": Kind.RAW,
-    "start_index_map": Kind.INTS,
-    "start_indices_batching_dims": Kind.INTS,
-    "to_apply": Kind.COMPUTATION,
-    "transpose_a": Kind.ENUM,
-    "true_computation": Kind.COMPUTATION,
-    "type": Kind.ENUM,
-    "unique_indices": Kind.BOOL,
-    "unit_diagonal": Kind.BOOL,
-    "update_window_dims": Kind.INTS,
-    "use_global_device_ids": Kind.BOOL,
-    "window": Kind.WINDOW,
-}
-
-#: (opcode, attribute) whose value is written unlike the attribute elsewhere.
-SPECIAL_KINDS: dict[tuple[str, str], Kind] = {
-    ("collective-permute", "slice_sizes"): Kind.INT_LISTS,
-    ("collective-permute-start", "slice_sizes"): Kind.INT_LISTS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,23 +27,59 @@ class OpcodeRow:
         min_operands: fewest operands.
         max_operands: most operands, None for any number.
         opcode_class: what it does.
+        traits: the facts that are true of it.
         required: attributes that must be there.
         optional: attributes that may be there, besides the common ones.
         anchor: section of XLA's operation_semantics.md, or the header that defines it.
+        identity: the neutral element of what is associative.
+        carries: first and end of the operands whose elements are elements of the result, at most rounded.
+
+    Raises:
+        ValueError: nothing is stated of it, or not what its class or another trait asks for.
     """
 
     name: str
     min_operands: int
     max_operands: int | None
     opcode_class: Class
+    traits: frozenset[Trait]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     anchor: str = ""
+    identity: Identity | None = None
+    carries: tuple[int | None, int | None] = (0, 0)
+
+    def __post_init__(self) -> None:
+        if not self.traits:
+            raise ValueError(f"{self.name}: no trait is stated in the opcode table")
+        if self.opcode_class is Class.ELEMENTWISE and len(self.traits & ARITHMETIC) != 1:
+            words = ", ".join(sorted(trait.value for trait in ARITHMETIC))
+            raise ValueError(f"{self.name}: an elementwise opcode has one of the traits {words}")
+        if (Trait.ASSOCIATIVE in self.traits) is (self.identity is None):
+            raise ValueError(f"{self.name}: what is associative has a neutral element, and nothing else")
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """All attributes of its own."""
         return self.required + self.optional
+
+    def carried(self, count: int) -> range:
+        """Which of `count` operands have elements that are elements of the result, at most rounded."""
+        return range(count)[slice(*self.carries)]
+
+
+@cache
+def opcodes_with(*facts: Trait | Class) -> frozenset[str]:
+    """The opcodes that have one of `facts`."""
+    return frozenset(
+        name for name, row in OPCODES.items() if row.opcode_class in facts or not row.traits.isdisjoint(facts)
+    )
+
+
+@cache
+def opcodes_taking(attribute: str) -> frozenset[str]:
+    """The opcodes that may have an attribute of that name."""
+    return frozenset(name for name, row in OPCODES.items() if attribute in row.attributes)
 
 
 def by_name(rules: dict[str, _Rule], names: Iterable[str]) -> Callable[[_Rule], _Rule]:
@@ -242,302 +113,229 @@ def attribute_kind(opcode: str, attribute: str) -> Kind | None:
     return SPECIAL_KINDS.get((opcode, attribute), ATTRIBUTE_KINDS[attribute])
 
 
-def _row(
-    name: str,
-    operands: int | tuple[int, int | None],
-    opcode_class: Class,
-    required: str = "",
-    optional: str = "",
-    anchor: str = "",
-) -> OpcodeRow:
-    low, high = (operands, operands) if isinstance(operands, int) else operands
-    return OpcodeRow(name, low, high, opcode_class, tuple(required.split()), tuple(optional.split()), anchor)
+#: Under the class: name, number of operands, anchor | traits | required attributes | optional ones.
+_TABLE = """
+[elementwise]
+abs                      1   abs                    | exact
+ceil                     1   ceil                   | exact to-integer jumps
+convert                  1   convertelementtype     | rounds converts states-shape carries=:1
+count-leading-zeros      1   clz                    | integer
+floor                    1   floor                  | exact to-integer jumps
+imag                     1   imag                   | exact
+is-finite                1   isfinite               | exact
+negate                   1   neg                    | exact
+not                      1   not                    | exact bitwise
+popcnt                   1   populationcount        | integer
+real                     1   real                   | exact
+round-nearest-afz        1   round                  | exact to-integer jumps
+round-nearest-even       1   roundnearesteven       | exact to-integer jumps
+sign                     1   sign                   | exact jumps
+acos                     1   acos                   | transcendental real expanded |  | result_accuracy
+acosh                    1   acosh                  | transcendental real expanded |  | result_accuracy
+asin                     1   asin                   | transcendental real expanded |  | result_accuracy
+asinh                    1   asinh                  | transcendental real expanded |  | result_accuracy
+atanh                    1   atanh                  | transcendental singular real expanded |  | \
+    result_accuracy
+cbrt                     1   cbrt                   | transcendental real |  | result_accuracy
+cosh                     1   cosh                   | transcendental exponential real expanded |  | \
+    result_accuracy
+cosine                   1   cos                    | transcendental bounded |  | result_accuracy
+erf                      1   erf                    | transcendental bounded saturates real |  | \
+    result_accuracy
+exponential              1   exp                    | transcendental exponential |  | result_accuracy
+exponential-minus-one    1   expm1                  | transcendental exponential |  | result_accuracy
+log                      1   log                    | transcendental singular |  | result_accuracy
+log-plus-one             1   log1p                  | transcendental singular |  | result_accuracy
+logistic                 1   logistic               | transcendental saturates exponential |  | \
+    result_accuracy
+rsqrt                    1   rsqrt                  | transcendental singular root |  | result_accuracy
+sine                     1   sin                    | transcendental bounded |  | result_accuracy
+sinh                     1   sinh                   | transcendental exponential real expanded |  | \
+    result_accuracy
+sqrt                     1   sqrt                   | transcendental root |  | result_accuracy
+tan                      1   tan                    | transcendental singular jumps |  | result_accuracy
+tanh                     1   tanh                   | transcendental bounded saturates exponential |  | \
+    result_accuracy
+reduce-precision         1   reduceprecision        | rounds converts states-shape carries=:1 | \
+    exponent_bits mantissa_bits
+add                      2   add                    | rounds commutative associative identity=zero
+and                      2   and                    | exact commutative associative bitwise idempotent \
+    identity=all-bits
+atan2                    2   atan2                  | transcendental jumps
+complex                  2   complex                | exact
+divide                   2   div                    | rounds singular
+maximum                  2   max                    | exact commutative associative extremum compares \
+    idempotent identity=lowest
+minimum                  2   min                    | exact commutative associative extremum compares \
+    idempotent identity=highest
+mulhi                    2   hlo_opcode.h           | integer commutative
+multiply                 2   mul                    | rounds commutative associative identity=one
+or                       2   or                     | exact commutative associative bitwise idempotent \
+    identity=zero
+power                    2   pow                    | transcendental exponential
+remainder                2   rem                    | rounds singular jumps
+shift-left               2   shiftleft              | integer shifts
+shift-right-arithmetic   2   shiftrightarithmetic   | integer shifts
+shift-right-logical      2   shiftrightlogical      | integer shifts
+stochastic-convert       2   hlo_opcode.h           | rounds jumps states-shape
+subtract                 2   sub                    | rounds
+xor                      2   xor                    | exact commutative associative bitwise identity=zero
+compare                  2   compare                | exact compares | direction | type order
+clamp                    3   clamp                  | exact compares carries=1:2
+select                   3   select                 | exact compares carries=1:3
+map                      any map                    | applies | to_apply | dimensions
+[data movement]
+bitcast                  1   bitcast                | moves regroups same-order states-shape carries=:1
+bitcast-convert          1   bitcastconverttype     | places states-shape
+broadcast                1   broadcastindim         | moves regroups carries=:1 |  | dimensions
+concatenate              1+  concatenate            | moves carries=: | dimensions
+copy                     1   hlo_opcode.h           | moves regroups same-order carries=:1
+copy-done                1   hlo_opcode.h           | places finishes states-shape
+copy-start               1   hlo_opcode.h           | places starts states-shape |  | \
+    cross_program_prefetch_index
+pad                      2   pad                    | moves carries=:2 | padding
+reshape                  1   reshape                | moves regroups same-order states-shape carries=:1 | \
+    | inferred_dimension
+reverse                  1   rev                    | moves carries=:1 | dimensions
+slice                    1   slice                  | moves states-shape carries=:1 | slice
+transpose                1   transpose              | moves regroups carries=:1 | dimensions
+[indexing]
+dynamic-slice            1+  dynamicslice           | places states-shape carries=:1 | dynamic_slice_sizes
+dynamic-update-slice     2+  dynamicupdateslice     | places states-shape carries=:2
+gather                   2   gather                 | places carries=:1 | offset_dims collapsed_slice_dims \
+    start_index_map index_vector_dim slice_sizes | indices_are_sorted operand_batching_dims \
+    start_indices_batching_dims
+scatter                  3+  scatter                | applies places combines | update_window_dims \
+    inserted_window_dims scatter_dims_to_operand_dims index_vector_dim to_apply | indices_are_sorted \
+    unique_indices input_batching_dims scatter_indices_batching_dims
+[reduction]
+reduce                   2+  reduce                 | applies combines | to_apply dimensions
+reduce-window            2+  reducewindow           | applies combines | to_apply | window
+scan                     any scan                   | applies combines | to_apply dimensions num_carries | \
+    is_reverse is_associative
+select-and-scatter       3   selectandscatter       | applies jumps combines | select scatter | window
+sort                     1+  sort                   | applies places jumps | dimensions to_apply | is_stable
+topk                     1   topk                   | places jumps | k | largest is_stable
+[contraction]
+convolution              2   convwithgeneralpadding | rounds | dim_labels | window feature_group_count \
+    batch_group_count operand_precision algorithm convolution_kind sparsity_config block_scaling_config
+dot                      2-4 dotgeneral             | rounds |  | lhs_batch_dims lhs_contracting_dims \
+    rhs_batch_dims rhs_contracting_dims operand_precision algorithm sparsity_config block_scaling_config
+ragged-dot               3   raggeddot              | rounds |  | lhs_batch_dims lhs_contracting_dims \
+    rhs_batch_dims rhs_contracting_dims operand_precision lhs_ragged_dims rhs_group_dims
+scaled-dot               4   scaleddot              | rounds |  | lhs_batch_dims lhs_contracting_dims \
+    rhs_batch_dims rhs_contracting_dims operand_precision algorithm
+[control flow]
+async-done               1   async_ops.md           | async finishes states-shape |  | \
+    async_execution_thread calls
+async-start              any async_ops.md           | async starts states-shape | calls | \
+    async_execution_thread output_to_operand_aliasing
+async-update             1   async_ops.md           | forwards async states-shape |  | \
+    async_execution_thread calls output_to_operand_aliasing
+call                     any call                   | inlined control-flow | to_apply | is_composite
+conditional              1+  conditional            | control-flow |  | branch_computations \
+    true_computation false_computation
+fusion                   any fusion                 | inlined states-shape | calls kind | \
+    output_to_operand_aliasing
+while                    1   while                  | control-flow | condition body
+[annotation]
+add-dependency           2   hlo_opcode.h           | forwards orders
+after-all                any afterall               | orders
+domain                   1   hlo_opcode.h           | forwards | domain
+opt-barrier              1   optimizationbarrier    | forwards
+[source]
+constant                 0   constant               | structure states-shape
+iota                     0   iota                   | makes states-shape | iota_dimension
+parameter                0   parameter              | structure states-shape |  | parameter_replication
+partition-id             0   partitionid            | makes undetermined
+replica-id               0   replicaid              | makes undetermined
+[tuple]
+get-tuple-element        1   gettupleelement        | structure | index
+tuple                    any tuple                  | structure
+[dynamic shape]
+dynamic-reshape          1+  dynamicreshape         | places sizes states-shape
+get-dimension-size       1   getdimensionsize       | sizes | dimensions
+set-dimension-size       2   setdimensionsize       | sizes carries=:1 | dimensions
+[collective]
+all-gather               any allgather              | places states-shape | dimensions | channel_id \
+    replica_groups constrain_layout use_global_device_ids
+all-gather-done          1   allgather              | places finishes side-effect states-shape
+all-gather-start         any allgather              | places starts side-effect states-shape | dimensions | \
+    channel_id replica_groups constrain_layout use_global_device_ids
+all-reduce               any allreduce              | applies combines states-shape | to_apply | channel_id \
+    replica_groups constrain_layout mode use_global_device_ids
+all-reduce-done          1   allreduce              | places finishes side-effect states-shape
+all-reduce-start         any allreduce              | applies combines starts side-effect states-shape | \
+    to_apply | channel_id replica_groups constrain_layout mode use_global_device_ids
+all-to-all               any alltoall               | places states-shape |  | dimensions channel_id \
+    replica_groups constrain_layout
+collective-broadcast     any collectivebroadcast    | places side-effect states-shape |  | channel_id \
+    replica_groups has_dynamic_root
+collective-permute       any collectivepermute      | places states-shape | source_target_pairs | \
+    channel_id slice_sizes
+collective-permute-done  1   collectivepermute      | places finishes side-effect states-shape
+collective-permute-start any collectivepermute      | places starts side-effect states-shape | \
+    source_target_pairs | channel_id slice_sizes
+ragged-all-to-all        any raggedalltoall         | places states-shape |  | dimensions channel_id \
+    replica_groups
+reduce-scatter           any reducescatter          | applies combines states-shape | to_apply dimensions | \
+    channel_id replica_groups constrain_layout mode use_global_device_ids
+[host transfer]
+infeed                   1   infeed                 | places side-effect undetermined states-shape |  | \
+    infeed_config
+outfeed                  2   outfeed                | places side-effect states-shape |  | outfeed_config \
+    outfeed_shape
+recv                     1   recv                   | places side-effect undetermined states-shape |  | \
+    channel_id is_host_transfer
+recv-done                1   recv                   | places side-effect states-shape |  | channel_id \
+    is_host_transfer
+send                     2   send                   | places side-effect states-shape |  | channel_id \
+    is_host_transfer
+send-done                1   send                   | places side-effect states-shape |  | channel_id \
+    is_host_transfer
+[random]
+rng                      any rngnormal              | makes side-effect undetermined states-shape | \
+    distribution
+rng-bit-generator        1   rngbitgenerator        | makes states-shape | algorithm
+rng-get-and-update-state 0   hlo_opcode.h           | makes side-effect undetermined states-shape | delta
+[library]
+batch-norm-grad          5   batchnormgrad          | rounds root batch-norm | epsilon feature_index
+batch-norm-inference     5   batchnorminference     | rounds root batch-norm | epsilon feature_index
+batch-norm-training      3   batchnormtraining      | rounds root batch-norm | epsilon feature_index
+cholesky                 1   cholesky               | rounds root |  | lower
+custom-call              any customcall             | jumps undetermined states-shape | custom_call_target \
+    | api_version called_computations custom_call_has_side_effect literal operand_layout_constraints \
+    output_to_operand_aliasing padding_type schedule to_apply window dim_labels feature_group_count \
+    batch_group_count operand_precision
+fft                      1   fft                    | rounds | fft_type fft_length
+triangular-solve         2   triangularsolve        | rounds |  | left_side lower transpose_a unit_diagonal
+"""
 
 
-_E, _D, _C = Class.ELEMENTWISE, Class.DATA_MOVEMENT, Class.COLLECTIVE
-_ANY, _SOME = (0, None), (1, None)
-_CHANNEL = "channel_id replica_groups"
-_DOT_DIMS = "lhs_batch_dims lhs_contracting_dims rhs_batch_dims rhs_contracting_dims operand_precision"
-_STRUCTURE = "sparsity_config block_scaling_config"
-_CONV = "window dim_labels feature_group_count batch_group_count operand_precision"
-
-_ROWS = (
-    # elementwise, one operand
-    *(
-        _row(name, 1, _E, anchor=anchor)
-        for name, anchor in (
-            ("abs", "abs"),
-            ("ceil", "ceil"),
-            ("convert", "convertelementtype"),
-            ("count-leading-zeros", "clz"),
-            ("floor", "floor"),
-            ("imag", "imag"),
-            ("is-finite", "isfinite"),
-            ("negate", "neg"),
-            ("not", "not"),
-            ("popcnt", "populationcount"),
-            ("real", "real"),
-            ("round-nearest-afz", "round"),
-            ("round-nearest-even", "roundnearesteven"),
-            ("sign", "sign"),
+def _rows(table: str) -> Iterator[OpcodeRow]:
+    opcode_class = Class.ELEMENTWISE
+    for line in table.strip().splitlines():
+        if line.startswith("["):
+            opcode_class = Class(line.strip("[]"))
+            continue
+        head, facts, required, optional = (part.split() for part in f"{line} | |".split("|")[:4])
+        name, operands, anchor = head
+        low, _, high = operands.replace("any", "0+").replace("+", "-").partition("-")
+        most = int(high) if high else None if operands[-1] in "+y" else int(low)
+        stated = dict(word.split("=") for word in facts if "=" in word)
+        first, _, end = stated.get("carries", "0:0").partition(":")
+        yield OpcodeRow(
+            name,
+            int(low),
+            most,
+            opcode_class,
+            frozenset(Trait(word) for word in facts if "=" not in word),
+            tuple(required),
+            tuple(optional),
+            anchor,
+            Identity[stated["identity"].upper().replace("-", "_")] if "identity" in stated else None,
+            (int(first) if first else None, int(end) if end else None),
         )
-    ),
-    *(
-        _row(name, 1, _E, optional="result_accuracy", anchor=anchor)
-        for name, anchor in (
-            ("acos", "acos"),
-            ("acosh", "acosh"),
-            ("asin", "asin"),
-            ("asinh", "asinh"),
-            ("atanh", "atanh"),
-            ("cbrt", "cbrt"),
-            ("cosh", "cosh"),
-            ("cosine", "cos"),
-            ("erf", "erf"),
-            ("exponential", "exp"),
-            ("exponential-minus-one", "expm1"),
-            ("log", "log"),
-            ("log-plus-one", "log1p"),
-            ("logistic", "logistic"),
-            ("rsqrt", "rsqrt"),
-            ("sine", "sin"),
-            ("sinh", "sinh"),
-            ("sqrt", "sqrt"),
-            ("tan", "tan"),
-            ("tanh", "tanh"),
-        )
-    ),
-    _row("reduce-precision", 1, _E, "exponent_bits mantissa_bits", anchor="reduceprecision"),
-    # elementwise, two and three operands
-    *(
-        _row(name, 2, _E, anchor=anchor)
-        for name, anchor in (
-            ("add", "add"),
-            ("and", "and"),
-            ("atan2", "atan2"),
-            ("complex", "complex"),
-            ("divide", "div"),
-            ("maximum", "max"),
-            ("minimum", "min"),
-            ("mulhi", "hlo_opcode.h"),
-            ("multiply", "mul"),
-            ("or", "or"),
-            ("power", "pow"),
-            ("remainder", "rem"),
-            ("shift-left", "shiftleft"),
-            ("shift-right-arithmetic", "shiftrightarithmetic"),
-            ("shift-right-logical", "shiftrightlogical"),
-            ("stochastic-convert", "hlo_opcode.h"),
-            ("subtract", "sub"),
-            ("xor", "xor"),
-        )
-    ),
-    _row("compare", 2, _E, "direction", "type order", "compare"),
-    _row("clamp", 3, _E, anchor="clamp"),
-    _row("select", 3, _E, anchor="select"),
-    _row("map", _ANY, _E, "to_apply", "dimensions", "map"),
-    # data movement
-    _row("bitcast", 1, _D, anchor="bitcast"),
-    _row("bitcast-convert", 1, _D, anchor="bitcastconverttype"),
-    _row("broadcast", 1, _D, optional="dimensions", anchor="broadcastindim"),
-    _row("concatenate", _SOME, _D, "dimensions", anchor="concatenate"),
-    _row("copy", 1, _D, anchor="hlo_opcode.h"),
-    _row("copy-done", 1, _D, anchor="hlo_opcode.h"),
-    _row("copy-start", 1, _D, optional="cross_program_prefetch_index", anchor="hlo_opcode.h"),
-    _row("pad", 2, _D, "padding", anchor="pad"),
-    _row("reshape", 1, _D, optional="inferred_dimension", anchor="reshape"),
-    _row("reverse", 1, _D, "dimensions", anchor="rev"),
-    _row("slice", 1, _D, "slice", anchor="slice"),
-    _row("transpose", 1, _D, "dimensions", anchor="transpose"),
-    # indexing
-    _row("dynamic-slice", _SOME, Class.INDEXING, "dynamic_slice_sizes", anchor="dynamicslice"),
-    _row("dynamic-update-slice", (2, None), Class.INDEXING, anchor="dynamicupdateslice"),
-    _row(
-        "gather",
-        2,
-        Class.INDEXING,
-        "offset_dims collapsed_slice_dims start_index_map index_vector_dim slice_sizes",
-        "indices_are_sorted operand_batching_dims start_indices_batching_dims",
-        "gather",
-    ),
-    _row(
-        "scatter",
-        (3, None),
-        Class.INDEXING,
-        "update_window_dims inserted_window_dims scatter_dims_to_operand_dims index_vector_dim to_apply",
-        "indices_are_sorted unique_indices input_batching_dims scatter_indices_batching_dims",
-        "scatter",
-    ),
-    # reductions
-    _row("reduce", (2, None), Class.REDUCTION, "to_apply dimensions", anchor="reduce"),
-    _row("reduce-window", (2, None), Class.REDUCTION, "to_apply", "window", "reducewindow"),
-    _row(
-        "scan", _ANY, Class.REDUCTION, "to_apply dimensions num_carries", "is_reverse is_associative", "scan"
-    ),
-    _row("select-and-scatter", 3, Class.REDUCTION, "select scatter", "window", "selectandscatter"),
-    _row("sort", _SOME, Class.REDUCTION, "dimensions to_apply", "is_stable", "sort"),
-    _row("topk", 1, Class.REDUCTION, "k", "largest is_stable", "topk"),
-    # contractions
-    _row(
-        "convolution",
-        2,
-        Class.CONTRACTION,
-        "dim_labels",
-        "window feature_group_count batch_group_count operand_precision algorithm convolution_kind "
-        f"{_STRUCTURE}",
-        "convwithgeneralpadding",
-    ),
-    _row(
-        "dot", (2, 4), Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm {_STRUCTURE}", anchor="dotgeneral"
-    ),
-    _row(
-        "ragged-dot",
-        3,
-        Class.CONTRACTION,
-        optional=f"{_DOT_DIMS} lhs_ragged_dims rhs_group_dims",
-        anchor="raggeddot",
-    ),
-    _row("scaled-dot", 4, Class.CONTRACTION, optional=f"{_DOT_DIMS} algorithm", anchor="scaleddot"),
-    # control flow and calls
-    _row("async-done", 1, Class.CONTROL, optional="async_execution_thread calls", anchor="async_ops.md"),
-    _row(
-        "async-start",
-        _ANY,
-        Class.CONTROL,
-        "calls",
-        "async_execution_thread output_to_operand_aliasing",
-        "async_ops.md",
-    ),
-    _row(
-        "async-update",
-        1,
-        Class.CONTROL,
-        optional="async_execution_thread calls output_to_operand_aliasing",
-        anchor="async_ops.md",
-    ),
-    _row("call", _ANY, Class.CONTROL, "to_apply", "is_composite", "call"),
-    _row(
-        "conditional",
-        _SOME,
-        Class.CONTROL,
-        optional="branch_computations true_computation false_computation",
-        anchor="conditional",
-    ),
-    _row("fusion", _ANY, Class.CONTROL, "calls kind", "output_to_operand_aliasing", "fusion"),
-    _row("while", 1, Class.CONTROL, "condition body", anchor="while"),
-    # sources, tuples, annotations
-    _row("add-dependency", 2, Class.ANNOTATION, anchor="hlo_opcode.h"),
-    _row("after-all", _ANY, Class.ANNOTATION, anchor="afterall"),
-    _row("constant", 0, Class.SOURCE, anchor="constant"),
-    _row("domain", 1, Class.ANNOTATION, "domain", anchor="hlo_opcode.h"),
-    _row("get-tuple-element", 1, Class.TUPLE, "index", anchor="gettupleelement"),
-    _row("iota", 0, Class.SOURCE, "iota_dimension", anchor="iota"),
-    _row("opt-barrier", 1, Class.ANNOTATION, anchor="optimizationbarrier"),
-    _row("parameter", 0, Class.SOURCE, optional="parameter_replication", anchor="parameter"),
-    _row("partition-id", 0, Class.SOURCE, anchor="partitionid"),
-    _row("replica-id", 0, Class.SOURCE, anchor="replicaid"),
-    _row("tuple", _ANY, Class.TUPLE, anchor="tuple"),
-    # dynamic shapes
-    _row("dynamic-reshape", _SOME, Class.DYNAMIC, anchor="dynamicreshape"),
-    _row("get-dimension-size", 1, Class.DYNAMIC, "dimensions", anchor="getdimensionsize"),
-    _row("set-dimension-size", 2, Class.DYNAMIC, "dimensions", anchor="setdimensionsize"),
-    # collectives
-    _row(
-        "all-gather",
-        _ANY,
-        _C,
-        "dimensions",
-        f"{_CHANNEL} constrain_layout use_global_device_ids",
-        "allgather",
-    ),
-    _row("all-gather-done", 1, _C, anchor="allgather"),
-    _row(
-        "all-gather-start",
-        _ANY,
-        _C,
-        "dimensions",
-        f"{_CHANNEL} constrain_layout use_global_device_ids",
-        "allgather",
-    ),
-    _row(
-        "all-reduce",
-        _ANY,
-        _C,
-        "to_apply",
-        f"{_CHANNEL} constrain_layout mode use_global_device_ids",
-        "allreduce",
-    ),
-    _row("all-reduce-done", 1, _C, anchor="allreduce"),
-    _row(
-        "all-reduce-start",
-        _ANY,
-        _C,
-        "to_apply",
-        f"{_CHANNEL} constrain_layout mode use_global_device_ids",
-        "allreduce",
-    ),
-    _row("all-to-all", _ANY, _C, optional=f"dimensions {_CHANNEL} constrain_layout", anchor="alltoall"),
-    _row(
-        "collective-broadcast",
-        _ANY,
-        _C,
-        optional=f"{_CHANNEL} has_dynamic_root",
-        anchor="collectivebroadcast",
-    ),
-    _row(
-        "collective-permute", _ANY, _C, "source_target_pairs", "channel_id slice_sizes", "collectivepermute"
-    ),
-    _row("collective-permute-done", 1, _C, anchor="collectivepermute"),
-    _row(
-        "collective-permute-start",
-        _ANY,
-        _C,
-        "source_target_pairs",
-        "channel_id slice_sizes",
-        "collectivepermute",
-    ),
-    _row("ragged-all-to-all", _ANY, _C, optional=f"dimensions {_CHANNEL}", anchor="raggedalltoall"),
-    _row(
-        "reduce-scatter",
-        _ANY,
-        _C,
-        "to_apply dimensions",
-        f"{_CHANNEL} constrain_layout mode use_global_device_ids",
-        "reducescatter",
-    ),
-    # host transfers
-    _row("infeed", 1, Class.HOST, optional="infeed_config", anchor="infeed"),
-    _row("outfeed", 2, Class.HOST, optional="outfeed_config outfeed_shape", anchor="outfeed"),
-    _row("recv", 1, Class.HOST, optional="channel_id is_host_transfer", anchor="recv"),
-    _row("recv-done", 1, Class.HOST, optional="channel_id is_host_transfer", anchor="recv"),
-    _row("send", 2, Class.HOST, optional="channel_id is_host_transfer", anchor="send"),
-    _row("send-done", 1, Class.HOST, optional="channel_id is_host_transfer", anchor="send"),
-    # random numbers
-    _row("rng", _ANY, Class.RANDOM, "distribution", anchor="rngnormal"),
-    _row("rng-bit-generator", 1, Class.RANDOM, "algorithm", anchor="rngbitgenerator"),
-    _row("rng-get-and-update-state", 0, Class.RANDOM, "delta", anchor="hlo_opcode.h"),
-    # libraries
-    _row("batch-norm-grad", 5, Class.LIBRARY, "epsilon feature_index", anchor="batchnormgrad"),
-    _row("batch-norm-inference", 5, Class.LIBRARY, "epsilon feature_index", anchor="batchnorminference"),
-    _row("batch-norm-training", 3, Class.LIBRARY, "epsilon feature_index", anchor="batchnormtraining"),
-    _row("cholesky", 1, Class.LIBRARY, optional="lower", anchor="cholesky"),
-    _row(
-        "custom-call",
-        _ANY,
-        Class.LIBRARY,
-        "custom_call_target",
-        "api_version called_computations custom_call_has_side_effect literal operand_layout_constraints "
-        f"output_to_operand_aliasing padding_type schedule to_apply {_CONV}",
-        "customcall",
-    ),
-    _row("fft", 1, Class.LIBRARY, "fft_type fft_length", anchor="fft"),
-    _row(
-        "triangular-solve",
-        2,
-        Class.LIBRARY,
-        optional="left_side lower transpose_a unit_diagonal",
-        anchor="triangularsolve",
-    ),
-)
 
-OPCODES: dict[str, OpcodeRow] = {row.name: row for row in _ROWS}
+
+OPCODES: dict[str, OpcodeRow] = {row.name: row for row in _rows(_TABLE)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hlotool.analysis.constants import uniform
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape, TupleShape
 
 _NEVER = frozenset(

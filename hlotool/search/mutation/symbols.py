@@ -21,9 +21,10 @@ from hlotool.analysis.machine_range import MachineRange, of_type
 from hlotool.analysis.machine_rules import range_of, ranges_of_parts
 from hlotool.analysis.trip_counts import most_trips
 from hlotool.errors import Unsupported
+from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import COMMON_ATTRIBUTES, Class
+from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
