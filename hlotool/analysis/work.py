@@ -14,7 +14,8 @@ from typing import Final
 from hlotool.analysis.contractions import CONTRACTIONS
 from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Class, Trait
 from hlotool.ir.types import array_shapes
 from hlotool.ir.walk import branches, reachable
 
@@ -52,7 +53,7 @@ _FREE: Final = frozenset({"constant", "parameter"})
 #: Whose computations are counted when they are executed.
 _COUNTED_LATER: Final = frozenset({"conditional", "while"})
 #: Whose computation is executed once.
-_ONCE: Final = frozenset({"async-start", "call", "fusion"})
+_ONCE: Final = opcodes_with(Trait.INLINED) | {"async-start"}
 
 
 class Prices:

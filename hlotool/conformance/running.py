@@ -11,6 +11,8 @@ from hlotool.conformance.merging import merge
 from hlotool.conformance.records import Status, TrialRecord
 from hlotool.conformance.trials import Trial, working_type
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
 from hlotool.values.flatten import flatten
@@ -19,7 +21,7 @@ from hlotool.values.flatten import flatten
 BATCH = 40
 
 #: Nothing is computed by them.
-_WITHOUT_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+_WITHOUT_WORK = opcodes_with(Trait.STRUCTURE)
 
 
 def tried(trials: Sequence[Trial], backend: Backend) -> Iterator[TrialRecord]:

@@ -6,6 +6,8 @@ from hlotool.faults.edit import Edit
 from hlotool.faults.fits import array_of, both, is_float, is_opcode, is_value
 from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
 _CONFUSED = {
@@ -149,5 +151,5 @@ def _is_defined(place: Place) -> bool:
     shape = place.array
     if shape is None:
         return False
-    bitwise = place.instruction.opcode in ("and", "or", "xor")
+    bitwise = place.instruction.opcode in opcodes_with(Trait.BITWISE)
     return shape.element_type.is_integer if bitwise else True

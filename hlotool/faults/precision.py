@@ -6,27 +6,12 @@ from hlotool.faults.edit import Edit
 from hlotool.faults.fits import array_of, both, is_float, is_opcode
 from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ElementType
 
-_TRANSCENDENTAL = (
-    "exponential",
-    "log",
-    "log-plus-one",
-    "exponential-minus-one",
-    "tanh",
-    "logistic",
-    "sine",
-    "cosine",
-    "power",
-    "sqrt",
-    "rsqrt",
-    "divide",
-    "atan2",
-    "erf",
-    "cbrt",
-    "tan",
-)
-_ROUNDINGS = ("round-nearest-even", "round-nearest-afz", "floor", "ceil")
+_TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL) - opcodes_with(Trait.EXPANDED) | {"divide"}
+_ROUNDINGS = sorted(opcodes_with(Trait.TO_INTEGER), reverse=True)
 
 
 def _rounded(edit: Edit, value: Instruction) -> Instruction:

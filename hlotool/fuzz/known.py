@@ -29,14 +29,11 @@ from hlotool.errors import UsageError
 from hlotool.findings.files import read_toml
 from hlotool.fuzz.oracle import FAILURES
 from hlotool.fuzz.records import FaultRecord
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 
 #: They move values about or make them, and are in the smallest program of almost any fault.
-PLUMBING = frozenset(
-    {
-        "bitcast", "broadcast", "constant", "copy", "get-tuple-element", "iota", "parameter", "reshape",
-        "tuple",
-    }
-)  # fmt: skip
+PLUMBING = opcodes_with(Trait.STRUCTURE, Trait.REGROUPS) - {"transpose"} | {"iota"}
 
 
 class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

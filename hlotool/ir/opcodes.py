@@ -116,31 +116,31 @@ def attribute_kind(opcode: str, attribute: str) -> Kind | None:
 #: Under the class: name, number of operands, anchor | traits | required attributes | optional ones.
 _TABLE = """
 [elementwise]
-abs                      1   abs                    | exact
+abs                      1   abs                    | exact even
 ceil                     1   ceil                   | exact to-integer jumps
 convert                  1   convertelementtype     | rounds converts states-shape carries=:1
 count-leading-zeros      1   clz                    | integer
 floor                    1   floor                  | exact to-integer jumps
 imag                     1   imag                   | exact
 is-finite                1   isfinite               | exact
-negate                   1   neg                    | exact
+negate                   1   neg                    | exact odd
 not                      1   not                    | exact bitwise
 popcnt                   1   populationcount        | integer
 real                     1   real                   | exact
 round-nearest-afz        1   round                  | exact to-integer jumps
 round-nearest-even       1   roundnearesteven       | exact to-integer jumps
-sign                     1   sign                   | exact jumps
+sign                     1   sign                   | exact jumps odd
 acos                     1   acos                   | transcendental real expanded |  | result_accuracy
 acosh                    1   acosh                  | transcendental real expanded |  | result_accuracy
-asin                     1   asin                   | transcendental real expanded |  | result_accuracy
-asinh                    1   asinh                  | transcendental real expanded |  | result_accuracy
-atanh                    1   atanh                  | transcendental singular real expanded |  | \
+asin                     1   asin                   | transcendental real expanded odd |  | result_accuracy
+asinh                    1   asinh                  | transcendental real expanded odd |  | result_accuracy
+atanh                    1   atanh                  | transcendental singular real expanded odd |  | \
     result_accuracy
-cbrt                     1   cbrt                   | transcendental real |  | result_accuracy
-cosh                     1   cosh                   | transcendental exponential real expanded |  | \
+cbrt                     1   cbrt                   | transcendental real odd |  | result_accuracy
+cosh                     1   cosh                   | transcendental exponential real expanded even |  | \
     result_accuracy
-cosine                   1   cos                    | transcendental bounded |  | result_accuracy
-erf                      1   erf                    | transcendental bounded saturates real |  | \
+cosine                   1   cos                    | transcendental bounded even |  | result_accuracy
+erf                      1   erf                    | transcendental bounded saturates real odd |  | \
     result_accuracy
 exponential              1   exp                    | transcendental exponential |  | result_accuracy
 exponential-minus-one    1   expm1                  | transcendental exponential |  | result_accuracy
@@ -149,12 +149,12 @@ log-plus-one             1   log1p                  | transcendental singular | 
 logistic                 1   logistic               | transcendental saturates exponential |  | \
     result_accuracy
 rsqrt                    1   rsqrt                  | transcendental singular root |  | result_accuracy
-sine                     1   sin                    | transcendental bounded |  | result_accuracy
-sinh                     1   sinh                   | transcendental exponential real expanded |  | \
+sine                     1   sin                    | transcendental bounded odd |  | result_accuracy
+sinh                     1   sinh                   | transcendental exponential real expanded odd |  | \
     result_accuracy
 sqrt                     1   sqrt                   | transcendental root |  | result_accuracy
-tan                      1   tan                    | transcendental singular jumps |  | result_accuracy
-tanh                     1   tanh                   | transcendental bounded saturates exponential |  | \
+tan                      1   tan                    | transcendental singular jumps odd |  | result_accuracy
+tanh                     1   tanh                   | transcendental bounded saturates exponential odd |  | \
     result_accuracy
 reduce-precision         1   reduceprecision        | rounds converts states-shape carries=:1 | \
     exponent_bits mantissa_bits

@@ -80,6 +80,9 @@ class Trait(enum.Enum):
     TO_INTEGER = "to-integer"
     #: The number of the operand, at most rounded.
     CONVERTS = "converts"
+    #: f(-x) is -f(x), or f(x).
+    ODD = "odd"
+    EVEN = "even"
     #: Infinite at zero, at one or at other isolated points.
     SINGULAR = "singular"
     #: As a function of real numbers, continuous nowhere or not everywhere.

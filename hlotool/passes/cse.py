@@ -10,17 +10,14 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import editing
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import BufferShape, leaves
 from hlotool.ir.walk import call_order
 from hlotool.passes.base import Context
 
 #: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
-_UNIQUE = frozenset(
-    {
-        "add-dependency", "after-all", "async-done", "async-start", "async-update", "copy-done",
-        "copy-start", "domain", "opt-barrier", "parameter",
-    }
-)  # fmt: skip
+_UNIQUE = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.ASYNC) | {"copy-done", "copy-start", "parameter"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from typing import ClassVar
 from hlotool.ir.edit import Editor, with_attributes
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.walk import async_start
 from hlotool.passes.base import Context, each_caller
 
@@ -41,13 +43,8 @@ class DropControlDependencies:
 
 
 #: The operation that a start and its done are together.
-_TOGETHER = {
-    "copy-done": "copy",
-    "all-reduce-done": "all-reduce",
-    "all-gather-done": "all-gather",
-    "collective-permute-done": "collective-permute",
-}
-_STARTS = frozenset(done.replace("-done", "-start") for done in _TOGETHER)
+_TOGETHER = {done: done.removesuffix("-done") for done in opcodes_with(Trait.FINISHES) - {"async-done"}}
+_STARTS = opcodes_with(Trait.STARTS) - {"async-start"}
 #: Attributes that only the start of an operation has.
 _OF_STARTS = {"cross_program_prefetch_index": None}
 

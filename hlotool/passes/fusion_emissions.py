@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.passes.fusion_facts import is_elementwise
 from hlotool.passes.fusion_legality import Part
 
@@ -18,7 +20,7 @@ from hlotool.passes.fusion_legality import Part
 MOST_EMISSIONS: Final = 15
 
 #: Reads a transposed index, which is as good as the same.
-_SAME_INDEX = frozenset({"bitcast", "copy", "reshape", "transpose"})
+_SAME_INDEX = opcodes_with(Trait.REGROUPS) - {"broadcast"}
 
 
 class Emissions:

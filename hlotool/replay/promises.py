@@ -19,6 +19,8 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Class
 from hlotool.replay.promised_values import PromiseWatch, is_unstable
 
 #: Of each kind so many are named.
@@ -96,7 +98,7 @@ def _has_stable_sort(module: Module) -> bool:
 
 
 def _is_product(instruction: Instruction) -> bool:
-    return instruction.opcode in ("dot", "convolution", "ragged-dot")
+    return instruction.opcode in opcodes_with(Class.CONTRACTION) - {"scaled-dot"}
 
 
 def _precision(instruction: Instruction) -> str:

@@ -16,6 +16,8 @@ from hlotool.analysis.ranges import ForwardRanges
 from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
 from hlotool.values.monoids import identities
@@ -136,7 +138,7 @@ def _compare(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
 
 
 def _is_iota(instruction: Instruction) -> bool:
-    while instruction.opcode in ("broadcast", "reshape", "convert", "copy", "transpose"):
+    while instruction.opcode in opcodes_with(Trait.REGROUPS) | {"convert"}:
         instruction = instruction.operands[0]
     return instruction.opcode == "iota"
 

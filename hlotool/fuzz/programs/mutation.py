@@ -19,6 +19,8 @@ from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.edit import with_attributes
 from hlotool.ir.edit_extract import cone
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 
@@ -182,7 +184,7 @@ class Mutator:
 
     def _repeated(self, x: Instruction) -> Instruction:
         """The same operation on its own result."""
-        if not x.operands or x.operands[0].shape != x.shape or x.opcode in ("while", "conditional", "call"):
+        if not x.operands or x.operands[0].shape != x.shape or x.opcode in opcodes_with(Trait.CONTROL_FLOW):
             raise Declined("takes something else than it gives")
         operands = (x, *x.operands[1:])
         return self._graph.with_attributes(x.opcode, operands, x.attributes, x.shape)

@@ -8,6 +8,8 @@ from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.attributes import AttributeValue, ReplicaGroups
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
 
@@ -35,7 +37,7 @@ def _exchanged(graph: Graph, x: Instruction) -> Instruction:
 
 
 def _reducers(kind: ElementType) -> str:
-    allowed = {"add", "multiply", "maximum", "minimum"}
+    allowed = opcodes_with(Trait.ASSOCIATIVE) - opcodes_with(Trait.BITWISE)
     if kind.family is TypeClass.PRED:
         allowed = {"and", "or"}
     return " ".join(word for word in reducers_of(kind).split() if word in allowed)

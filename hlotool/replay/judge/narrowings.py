@@ -17,6 +17,8 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ElementType, array_shapes
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import rounding_epsilon
@@ -33,6 +35,8 @@ _NEAR, _BY_CHANCE = 2.0**-20, 0.05
 #: Shares of a sample that a value must have to be the same one, and to be a part of it: a compiler may round
 #: an array of which the program rounds a slice.
 _WHOLE, _PART = 0.9, 0.1
+#: What is in them is looked at where it is computed.
+_GATHERING = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED) | {"tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def narrowings(module: Module) -> list[Narrowing]:
 
 def _units(instruction: Instruction) -> Iterator[float]:
     """What the arrays of a result are rounded to, where an instruction rounds to less than f32."""
-    if instruction.opcode in ("constant", "parameter", "fusion", "while", "call", "conditional", "tuple"):
+    if instruction.opcode in _GATHERING | {"constant", "parameter"}:
         return
     for part in array_shapes(instruction.shape):
         kind = part.element_type
@@ -157,7 +161,7 @@ class Searcher:
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at one value."""
         visits = self._visits[instruction] = self._visits.get(instruction, 0) + 1
-        if visits > _VISITS or instruction.opcode in ("fusion", "call", "while", "conditional", "tuple"):
+        if visits > _VISITS or instruction.opcode in _GATHERING:
             return
         for number, array in enumerate(_float_parts(value)):
             if array.size > self._left:

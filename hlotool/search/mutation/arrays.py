@@ -11,6 +11,8 @@ import numpy as np
 from hlotool.analysis.machine_range import of_integers
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation.hashing import Symbols, along, bag, combined, key_of, numbered, of_values, whole
@@ -18,9 +20,7 @@ from hlotool.search.mutation.scatters import scattered_to_places
 from hlotool.search.mutation.terms import Gathered, Term
 
 #: What puts elements at other places.
-MOVEMENT: Final = frozenset(
-    {"broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "concatenate", "pad", "copy"}
-)
+MOVEMENT: Final = opcodes_with(Trait.MOVES)
 
 
 class Arrays:

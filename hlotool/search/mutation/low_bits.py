@@ -15,11 +15,13 @@ import numpy as np
 
 from hlotool.analysis.machine_range import of_integers, of_type
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, unordered
 from hlotool.search.mutation.terms import Term, Word, constant
 
-_COMMUTATIVE: Final = frozenset({"add", "multiply", "and", "or", "xor"})
+_COMMUTATIVE: Final = opcodes_with(Trait.ASSOCIATIVE) - opcodes_with(Trait.EXTREMUM)
 _MADE_OF_LOW_BITS: Final = _COMMUTATIVE | {"convert", "negate", "not", "select", "subtract"}
 #: Operations within operations that are looked through.
 _DEEPEST: Final = 24

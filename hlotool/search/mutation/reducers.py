@@ -14,7 +14,11 @@ from hlotool.analysis.monoids import is_choice, monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
+from hlotool.ir.types import ElementType
 from hlotool.search.mutation.terms import Term, Terms
+from hlotool.values.monoids import neutral
 
 #: Of the arrays of a tuple, in order.
 Bounds: TypeAlias = tuple[MachineRange, ...]
@@ -22,8 +26,6 @@ Bounds: TypeAlias = tuple[MachineRange, ...]
 #: Steps that are looked at: what still grows then is known to be nothing but its type.
 _ROUNDS: Final = 4
 _ANYTHING: Final = MachineRange()
-#: Of reductions of preds: the initial value that changes nothing.
-_NEUTRAL: Final = {"and": 1, "minimum": 1, "or": 0, "maximum": 0}
 
 
 def invariant(start: Sequence[MachineRange], step: Callable[[Bounds], Bounds]) -> Bounds | None:
@@ -76,7 +78,8 @@ def takes_one_each(instruction: Instruction, terms: Sequence[Term]) -> bool:
     opcode = combining_opcode(instruction)
     lengths = [instruction.operands[0].dims[axis] for axis in instruction.integers("dimensions")]
     init = terms[1].bounds
-    is_neutral = opcode in _NEUTRAL and init.is_point and init.low == _NEUTRAL[opcode]
+    is_idempotent = opcode is not None and opcode in opcodes_with(Trait.IDEMPOTENT)
+    is_neutral = is_idempotent and init.is_point and init.low == neutral(opcode, ElementType.PRED)
     return is_neutral and all(length == 1 for length in lengths)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from hlotool.analysis.machine_range import MachineRange, rounded
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.search.mutation import reducers
 from hlotool.search.mutation.hashing import Symbols, along, combined, key_of, set_along
 from hlotool.search.mutation.terms import Term
@@ -40,7 +42,7 @@ class Reductions:
         # The largest of several numbers is the same, however often each is there, and in which order;
         # so are the bits that all or some of them have.
         opcode = reducers.combining_opcode(instruction)
-        together = set_along if opcode in ("maximum", "minimum", "and", "or") else along
+        together = set_along if opcode in opcodes_with(Trait.IDEMPOTENT) else along
         axes = instruction.integers("dimensions")
         found = combined(key, together(operands[0].symbols, axes), operands[1].symbols)
         if opcode == "maximum":

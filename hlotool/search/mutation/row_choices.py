@@ -19,6 +19,8 @@ import numpy.typing as npt
 from hlotool.analysis.monoids import is_choice
 from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Trait
 from hlotool.ir.types import ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, set_along
 from hlotool.search.mutation.predicates import COMPARED
@@ -37,7 +39,7 @@ _BY_ORDER: Final[Mapping[str, Callable[..., Any]]] = {
     "xor": np.logical_xor,
 }
 
-_LOGIC: Final = frozenset({"and", "not", "or", "xor"})
+_LOGIC: Final = opcodes_with(Trait.BITWISE)
 
 #: Numbers in columns, row by row.
 _Rows: TypeAlias = npt.NDArray[np.float64]

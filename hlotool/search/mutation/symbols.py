@@ -24,7 +24,8 @@ from hlotool.errors import Unsupported
 from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import opcodes_with
+from hlotool.ir.traits import Class, Trait
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference
@@ -58,8 +59,8 @@ _MOST_ELEMENTS: Final = 16_000_000
 _MOST_NUMBERS: Final = 16
 
 #: What never depends on constants alone, whatever its operands.
-_NOT_COMPUTED = frozenset({"rng", "custom-call", "infeed", "recv", "partition-id", "replica-id"})
-_HANDED_ON = frozenset({"opt-barrier", "domain", "add-dependency", "copy"})
+_NOT_COMPUTED = opcodes_with(Trait.UNDETERMINED)
+_HANDED_ON = opcodes_with(Trait.FORWARDS) | {"copy"}
 
 
 class Reader:
