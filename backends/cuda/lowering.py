@@ -20,8 +20,7 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 
 #: What only runs other computations, or orders and regroups values.

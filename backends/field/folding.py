@@ -21,7 +21,7 @@ from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 
 Floats: TypeAlias = npt.NDArray[np.float64]

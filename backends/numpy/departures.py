@@ -25,8 +25,7 @@ from hlotool.backends.numpy.written_out import has_groups, has_holes, without_gr
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.monoids import identities, neutral_value
 

@@ -18,8 +18,7 @@ from hlotool.backends.numpy.blocks import Blocks, BlockStep, Output
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 
 #: Arrays of fewer elements are evaluated at once.

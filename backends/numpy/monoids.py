@@ -13,8 +13,7 @@ from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
 from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
 from hlotool.ir.dtypes import Array
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Identity
+from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
 
 #: opcode → (ufunc on numbers, ufunc on pred). XLA: on pred, add is `or` and multiply is `and`.

@@ -54,7 +54,7 @@ from hlotool.backends.numpy.sum_terms import PerturbTerms, summed_axes
 from hlotool.backends.numpy.sums_in_turn import is_long_sum, sum_in_turn
 from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import does_arithmetic, sum_length

@@ -14,8 +14,7 @@ from math import log2, sqrt
 import numpy as np
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.contributions import rounding_epsilon, sum_length
 from hlotool.numerics.ulp import digits_of, epsilon

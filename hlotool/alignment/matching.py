@@ -19,8 +19,7 @@ from hlotool.alignment import points
 from hlotool.alignment.graph import Use, View
 from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So
 #: twenty thousand instructions of three kinds still take seconds, as a test demands.

@@ -13,8 +13,7 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import Part, handed_on
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves, subshape
 
 #: Their results are not determined by their operands, or nobody here knows how.

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import async_start, branches
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from hlotool.analysis.constants import uniform
 from hlotool.analysis.value_numbers import ValueNumbers, reducing_opcode
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 
 #: They put elements at other places.

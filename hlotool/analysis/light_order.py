@@ -17,8 +17,7 @@ from hlotool.ir.edit import copied
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.walk import Context, context_of_callees, reachable, users
 
 #: Opcodes whose result is the memory of their operands, for the choice of what comes next.

@@ -18,7 +18,7 @@ from hlotool.analysis.sizes import Sizes
 from hlotool.analysis.views import handed_on
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 
 #: Opcodes that are associative and commutative, but for rounding.

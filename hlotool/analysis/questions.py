@@ -10,8 +10,7 @@ import numpy as np
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.workers.work_limit import spend
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import OPCODES, opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import OPCODES, Class, Trait, opcodes_with
 from hlotool.ir.walk import reachable
 
 #: Not counted: they give values another place, form or name, or make them of nothing.

@@ -12,8 +12,7 @@ from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.analysis.machine_rules import possible_orders, unwrapped
 from hlotool.analysis.trip_counts import most_trips, static_trip_count
 from hlotool.ir.dtypes import integer_limits
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 
 #: Names the impossible among the outcomes of a decision, given the ranges of all operands.

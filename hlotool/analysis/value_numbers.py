@@ -12,8 +12,7 @@ from collections.abc import Hashable
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED, Part, handed_on
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 
 #: Their value is that of their operand, as a real number.

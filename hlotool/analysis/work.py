@@ -14,8 +14,7 @@ from typing import Final
 from hlotool.analysis.contractions import CONTRACTIONS
 from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.ir.walk import branches, reachable
 

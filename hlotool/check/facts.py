@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from hlotool.findings.records import Record
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 
 #: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.

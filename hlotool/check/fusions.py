@@ -19,8 +19,7 @@ from hlotool.check.subject import Subject
 from hlotool.errors import UsageError
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.walk import post_order, users
 from hlotool.names import did_you_mean

@@ -11,8 +11,7 @@ from hlotool.conformance.merging import merge
 from hlotool.conformance.records import Status, TrialRecord
 from hlotool.conformance.trials import Trial, working_type
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
 from hlotool.values.flatten import flatten

@@ -21,8 +21,7 @@ from hlotool.analysis.work import of_drawing, of_following
 from hlotool.directed.inverses import inverted
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
 from hlotool.locate.evaluation import OnReference
 from hlotool.workers.work_limit import spend

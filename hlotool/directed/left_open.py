@@ -7,7 +7,7 @@ from typing import Final
 from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.directed.sets import OUT_OF_DOMAIN
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 
 #: Odd values that operations may spread.
 _NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers", OUT_OF_DOMAIN})

@@ -6,8 +6,7 @@ from hlotool.faults.edit import Edit
 from hlotool.faults.fits import array_of, both, is_float, is_opcode, is_value
 from hlotool.faults.kind import FaultKind, Place
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
 _CONFUSED = {

@@ -29,8 +29,7 @@ from hlotool.errors import UsageError
 from hlotool.findings.files import read_toml
 from hlotool.fuzz.oracle import FAILURES
 from hlotool.fuzz.records import FaultRecord
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: They move values about or make them, and are in the smallest program of almost any fault.
 PLUMBING = opcodes_with(Trait.STRUCTURE, Trait.REGROUPS) - {"transpose"} | {"iota"}

@@ -36,8 +36,7 @@ from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.extremes import overflow_decides
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.numerics.dataflow import is_exact
 from hlotool.parse.reader import parse_module

@@ -18,8 +18,7 @@ from hlotool.analysis.contractions import CONTRACTIONS
 from hlotool.analysis.sizes import Sizes, table_bytes
 from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import by_opcode, opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, by_opcode, opcodes_with
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.ir.walk import branches
 

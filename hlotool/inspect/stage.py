@@ -25,8 +25,7 @@ from hlotool.inspect.records import (
 )
 from hlotool.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
 

@@ -10,7 +10,7 @@ from hlotool.check.lints.repeatability import leaves_device
 from hlotool.check.offload.annotations import on_host
 from hlotool.inspect.records import TrafficInfo
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, array_shapes, leaves
 from hlotool.ir.walk import Users, users
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: Opcodes that act on something outside the computation, or draw from a hidden state.
 _SIDE_EFFECTS = opcodes_with(Trait.SIDE_EFFECT)

@@ -13,7 +13,7 @@ from hlotool.errors import InputError
 from hlotool.ir.attributes import Sharding
 from hlotool.ir.devices import DeviceGrid, GroupMode, expand_groups, group_mode, source_target_ids
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 
 
 def inferred_grid(module: Module) -> DeviceGrid:

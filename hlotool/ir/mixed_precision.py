@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import reduce
 
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class
 from hlotool.ir.shapes.compatibility import higher_precision
-from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape, ElementType
 
 _CLASSES = frozenset((Class.DATA_MOVEMENT, Class.ELEMENTWISE, Class.INDEXING))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hlotool.ir.attributes import Sharding
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import TupleShape
 
 #: Custom calls through which values enter a manual region, and leave it. The partitioner removes them.

@@ -12,8 +12,7 @@ from hlotool.backends.base import Executable, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.frames import Compile, Node, Parts, operand_nodes, value_in

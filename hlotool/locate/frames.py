@@ -17,8 +17,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import async_start, branches
 from hlotool.locate.store import Sample, Store

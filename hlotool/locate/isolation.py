@@ -25,8 +25,7 @@ from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.execution import Execution, execute, on_one_device
 from hlotool.locate.frames import Frame, Node, resolve, value_in

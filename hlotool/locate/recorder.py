@@ -18,8 +18,7 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend, NumpyExecutable
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import Context, call_sites, contexts
 from hlotool.locate.frames import Frame, Kept, Spread, Trace
 from hlotool.locate.store import Budget, OutOfTime, Sample, Store

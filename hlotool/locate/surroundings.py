@@ -15,8 +15,7 @@ from hlotool.ir.edit import Names
 from hlotool.ir.edit_calls import operands_first
 from hlotool.ir.edit_extract import Extraction, extract
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.cut import Spot
 from hlotool.locate.frames import Node, calls_around, made, value_in

@@ -18,8 +18,7 @@ from hlotool.analysis.flow import INLINED
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, array_shapes, strip_layouts
 from hlotool.numerics import thresholds
 from hlotool.numerics.ulp import ulp_distance

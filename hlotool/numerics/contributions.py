@@ -17,8 +17,7 @@ from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
 from hlotool.numerics.facts import Facts, Origin, Rounding, Sum, origin_of
 from hlotool.numerics.ulp import epsilon

@@ -21,7 +21,7 @@ from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import (
     ELEMENT_TYPES,
     ArrayShape,

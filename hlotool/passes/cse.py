@@ -10,8 +10,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import editing
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import BufferShape, leaves
 from hlotool.ir.walk import call_order
 from hlotool.passes.base import Context

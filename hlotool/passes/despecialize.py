@@ -11,8 +11,7 @@ from typing import ClassVar
 from hlotool.ir.edit import Editor, with_attributes
 from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import async_start
 from hlotool.passes.base import Context, each_caller
 

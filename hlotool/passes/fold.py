@@ -14,7 +14,7 @@ from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 from hlotool.passes.base import Context, Evaluator
 

@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.passes.fusion_facts import is_elementwise
 from hlotool.passes.fusion_legality import Part
 

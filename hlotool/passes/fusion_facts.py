@@ -8,8 +8,7 @@ from __future__ import annotations
 from hlotool.analysis.constants import uniform
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 
 _NEVER = opcodes_with(Trait.ASYNC, Trait.CONTROL_FLOW) | {"domain", "parameter"}

@@ -19,8 +19,7 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.replay.promised_values import PromiseWatch, is_unstable
 
 #: Of each kind so many are named.

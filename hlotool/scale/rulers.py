@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.scale.places import Places
 from hlotool.scale.spread import SAME
 from hlotool.scale.starts import Start, elements, is_computed, starts, whole_number

@@ -15,8 +15,7 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.constants import uniform
 from hlotool.analysis.flow import computed_by
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: What each device has, by its number: replicas of the first partition are apart by the number of partitions.

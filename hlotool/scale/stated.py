@@ -14,8 +14,7 @@ from typing import Final
 from hlotool.analysis.machine_range import of_integers
 from hlotool.analysis.machine_rules import outcome
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
 from hlotool.scale.rulers import Ruler, Rulers

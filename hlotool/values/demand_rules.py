@@ -16,8 +16,7 @@ from hlotool.analysis.ranges import ForwardRanges
 from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
 from hlotool.values.monoids import identities

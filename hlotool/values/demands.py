@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.analysis.interval import Interval
-from hlotool.ir.traits import Identity
+from hlotool.ir.opcodes import Identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import Final
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import Part, computed_by, handed_on
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: On the way from a predicate to the comparisons that it is made of.
 _LOGIC: Final = opcodes_with(Trait.BITWISE, Trait.REGROUPS) | {"slice"}

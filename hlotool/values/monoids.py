@@ -12,8 +12,7 @@ from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Identity
+from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
 
 

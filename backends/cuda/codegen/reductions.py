@@ -26,7 +26,7 @@ from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
-from hlotool.ir.traits import Identity
+from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType
 
 #: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,

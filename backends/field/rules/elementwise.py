@@ -19,8 +19,7 @@ from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: From the words of the operands to those of the result.
 _Real: TypeAlias = Callable[..., Words]

@@ -22,7 +22,7 @@ from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.ir.walk import post_order
 

@@ -11,8 +11,7 @@ from hlotool.check.findings import Finding, Severity
 from hlotool.check.rules import Problem, dump_rule, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import post_order
 
 _REMEDIES = {

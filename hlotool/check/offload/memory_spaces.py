@@ -11,7 +11,7 @@ from hlotool.check.rules import Problem
 from hlotool.check.subject import Subject
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape, leaves, subshape
 from hlotool.ir.walk import Context, contexts
 

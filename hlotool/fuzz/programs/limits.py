@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from hlotool.ir.attributes import PaddingDim, SliceDim, Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, array_shapes
 
 _FLOATS = "f16 bf16 f32 f64"

@@ -19,8 +19,7 @@ from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.edit import with_attributes
 from hlotool.ir.edit_extract import cone
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 

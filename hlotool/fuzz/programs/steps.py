@@ -7,8 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES, by_opcode
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import OPCODES, Class, by_opcode
 
 #: Adds one operation of the opcode, on a value that is there, or raises Declined.
 Step: TypeAlias = Callable[[Graph, str, Instruction], object]

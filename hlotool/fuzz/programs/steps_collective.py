@@ -8,8 +8,7 @@ from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.attributes import AttributeValue, ReplicaGroups
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
 

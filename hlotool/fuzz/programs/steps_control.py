@@ -8,8 +8,7 @@ from hlotool.fuzz.programs.steps import STEPS, draw_opcode, step
 from hlotool.fuzz.programs.steps_elementwise import BINARY, UNARY
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 
 #: Computations call others so deep.

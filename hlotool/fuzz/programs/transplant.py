@@ -20,9 +20,8 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, computations_in
-from hlotool.ir.opcodes import OPCODES, opcodes_with
+from hlotool.ir.opcodes import OPCODES, Class, opcodes_with
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
-from hlotool.ir.traits import Class
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes, strip_layouts
 
 #: What speaks of the place where an instruction stood, not of what it computes.

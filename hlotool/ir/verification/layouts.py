@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from hlotool.ir.attributes import EntryLayout, OperandAlias, ParameterAlias
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Layout, Shape, TupleShape, subshape
 from hlotool.ir.verification.findings import Findings
 from hlotool.ir.walk import branches

@@ -19,9 +19,8 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_taking, opcodes_with
+from hlotool.ir.opcodes import Trait, opcodes_taking, opcodes_with
 from hlotool.ir.printing.attributes import printed_attributes
-from hlotool.ir.traits import Trait
 from hlotool.ir.walk import Context, async_start, call_order, contexts
 from hlotool.parse.proto.instruction_attributes import callees, write_attribute
 from hlotool.parse.proto.literals import write_literal

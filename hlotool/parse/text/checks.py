@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES, opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import OPCODES, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import async_start
 

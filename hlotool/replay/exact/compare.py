@@ -17,8 +17,7 @@ from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner

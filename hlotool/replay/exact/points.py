@@ -9,8 +9,7 @@ from typing import Final
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind, decisions
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.walk import Context, context_of_callees, reachable
 from hlotool.numerics import thresholds

@@ -18,8 +18,7 @@ from hlotool.analysis.decisions import Decision, Kind, decisions
 from hlotool.coverage.outcomes import Tests, outcome_tests, some
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.walk import Context, contexts
 

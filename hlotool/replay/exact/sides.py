@@ -36,8 +36,7 @@ from hlotool.findings.provenance import source_of
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.replay.exact.questions import Question, questions
 

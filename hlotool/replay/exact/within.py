@@ -10,8 +10,7 @@ from typing import Any
 from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.exact.arguments import Options, Side

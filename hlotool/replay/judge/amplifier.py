@@ -15,7 +15,7 @@ import numpy as np
 from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ElementType, array_shapes
 from hlotool.numerics.patterns import typical_magnitude
 from hlotool.numerics.ulp import epsilon

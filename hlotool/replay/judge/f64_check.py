@@ -17,8 +17,7 @@ import numpy as np
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.numerics import thresholds
 from hlotool.numerics.compiler_made import uncertain_values

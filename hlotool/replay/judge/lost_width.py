@@ -24,7 +24,7 @@ from hlotool.backends.numpy.rounding_errors import has_default_precision
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape
 from hlotool.numerics import thresholds
 from hlotool.numerics.facts import origin_of

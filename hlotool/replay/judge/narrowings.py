@@ -17,8 +17,7 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType, array_shapes
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import rounding_epsilon

@@ -13,8 +13,7 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED
 from hlotool.backends.base import Value
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.numerics.contributions import does_arithmetic
 
 #: Infinite at zero or at one.

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.walk import users
 from hlotool.numerics.contributions import EXACT
 

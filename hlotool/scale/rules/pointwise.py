@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.rules.base import Relations, Restated, place, relates
 from hlotool.scale.terms import Dims

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from hlotool.findings.provenance import producers
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import reachable
 from hlotool.search.bisection.records import Level

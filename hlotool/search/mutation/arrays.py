@@ -11,8 +11,7 @@ import numpy as np
 from hlotool.analysis.machine_range import of_integers
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 from hlotool.locate.evaluation import OnReference
 from hlotool.search.mutation.hashing import Symbols, along, bag, combined, key_of, numbered, of_values, whole

@@ -18,7 +18,7 @@ from hlotool.analysis.machine_range import MachineRange, of_integers, of_type
 from hlotool.analysis.machine_rules import range_of
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation import predicates
 from hlotool.search.mutation.both_cases import anywhere, of_both

@@ -15,8 +15,7 @@ import numpy as np
 
 from hlotool.analysis.machine_range import of_integers, of_type
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, unordered
 from hlotool.search.mutation.terms import Term, Word, constant

@@ -14,8 +14,7 @@ from hlotool.analysis.monoids import is_choice, monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 from hlotool.search.mutation.terms import Term, Terms
 from hlotool.values.monoids import neutral

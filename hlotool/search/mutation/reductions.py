@@ -11,8 +11,7 @@ import numpy as np
 from hlotool.analysis.machine_range import MachineRange, rounded
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.search.mutation import reducers
 from hlotool.search.mutation.hashing import Symbols, along, combined, key_of, set_along
 from hlotool.search.mutation.terms import Term

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from hlotool.analysis.monoids import is_choice
 from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, set_along
 from hlotool.search.mutation.predicates import COMPARED

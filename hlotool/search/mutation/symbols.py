@@ -24,8 +24,7 @@ from hlotool.errors import Unsupported
 from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Class, Trait
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import branches
 from hlotool.locate.evaluation import OnReference

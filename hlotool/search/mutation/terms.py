@@ -11,8 +11,7 @@ import numpy as np
 from hlotool.analysis.machine_range import MachineRange, of_integers, of_value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 from hlotool.search.mutation import predicates
 from hlotool.search.mutation.hashing import Symbols, combined, key_of, of_values, unordered

@@ -13,8 +13,7 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.edit_dead import remove_dead_code
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import opcodes_with
-from hlotool.ir.traits import Trait
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.ir.walk import reachable
 from hlotool.search.ddmin import minimize_tree

@@ -25,8 +25,7 @@ from hlotool.backends.numpy.registry import RULES, Calling
 from hlotool.conformance.generators.operands import random_array
 from hlotool.errors import BackendCrashed, HlotoolError, Unsupported
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.values.generate import generate_inputs
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus"

@@ -18,8 +18,7 @@ from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import UsageError
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.traits import Class
+from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.numerics.contributions import EXACT
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
