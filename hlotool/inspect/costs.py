@@ -69,9 +69,7 @@ _RULES: dict[str, Rule] = {}
 
 _TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL)
 #: What moves nothing.
-_FREE = frozenset(
-    {"add-dependency", "after-all", "bitcast", "constant", "domain", "get-tuple-element", "parameter"}
-)
+_FREE = opcodes_with(Trait.ORDERS, Trait.STRUCTURE) - {"tuple"} | {"bitcast", "domain"}
 
 
 class CostAnalysis:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, SPECIAL_KINDS, Kind
 from hlotool.ir.opcode_table import TABLE
+from hlotool.ir.types import TypeClass
 
 #: Whatever is known of opcodes elsewhere: a shape rule, what writes a kernel, a cost.
 _Rule = TypeVar("_Rule")
@@ -122,7 +123,12 @@ class Trait(enum.Enum):
     FINISHES = "finishes"
     BATCH_NORM = "batch-norm"
 
+    #: Beside what is transcendental: an element takes a function of a library or a walk through indices.
+    COSTLY = "costly"
+
     # What is outside of the program.
+    #: Made by passes: StableHLO has no word for it.
+    LATE = "late"
     #: Acts on something outside, or draws from a hidden state.
     SIDE_EFFECT = "side-effect"
     #: The operands do not determine the result, or it is not known how.
@@ -160,6 +166,7 @@ class OpcodeRow:
         anchor: section of XLA's operation_semantics.md, or the header that defines it.
         identity: the neutral element of what is associative.
         carries: first and end of the operands whose elements are elements of the result, at most rounded.
+        families: of the types that the first operand of an elementwise opcode may have; empty means any.
 
     Raises:
         ValueError: nothing is stated of it, or not what its class or another trait asks for.
@@ -175,6 +182,7 @@ class OpcodeRow:
     anchor: str = ""
     identity: Identity | None = None
     carries: tuple[int | None, int | None] = (0, 0)
+    families: frozenset[TypeClass] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.traits:
@@ -240,6 +248,9 @@ def attribute_kind(opcode: str, attribute: str) -> Kind | None:
     return SPECIAL_KINDS.get((opcode, attribute), ATTRIBUTE_KINDS[attribute])
 
 
+_FAMILIES = {family.value[0]: family for family in TypeClass}
+
+
 def _rows(table: str) -> Iterator[OpcodeRow]:
     opcode_class = Class.ELEMENTWISE
     for line in table.strip().splitlines():
@@ -263,6 +274,7 @@ def _rows(table: str) -> Iterator[OpcodeRow]:
             anchor,
             Identity[stated["identity"].upper().replace("-", "_")] if "identity" in stated else None,
             (int(first) if first else None, int(end) if end else None),
+            frozenset(_FAMILIES[letter] for letter in stated.get("on", "")),
         )
 
 

@@ -9,60 +9,22 @@ from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 
 #: Their kernels do not depend on element types.
 _UNTYPED = (
-    "add-dependency",
-    "after-all",
-    "all-gather-done",
-    "all-reduce-done",
-    "async-done",
-    "async-update",
-    "collective-permute-done",
-    "conditional",
-    "copy",
-    "copy-done",
-    "domain",
-    "get-dimension-size",
-    "get-tuple-element",
-    "infeed",
-    "map",
-    "opt-barrier",
-    "outfeed",
-    "send",
-    "send-done",
-    "set-dimension-size",
-    "tuple",
-    "while",
-)
+    opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.FINISHES, Trait.SIZES, Class.TUPLE, Class.HOST)
+    | {"conditional", "copy", "map", "while"}
+) - {"dynamic-reshape", "recv", "recv-done"}
 
 #: Their kernels allocate, or count bytes: they are told what holds the values.
-_HELD = (
-    "all-gather",
-    "all-gather-start",
-    "all-to-all",
-    "async-start",
-    "broadcast",
-    "collective-broadcast",
-    "collective-permute",
-    "collective-permute-start",
-    "concatenate",
-    "copy-start",
-    "dynamic-reshape",
-    "dynamic-slice",
-    "dynamic-update-slice",
-    "gather",
-    "pad",
-    "ragged-all-to-all",
-    "recv",
-    "recv-done",
-    "reshape",
-    "reverse",
-    "scan",
-    "select",
-    "slice",
-    "transpose",
-)
+_HELD = opcodes_with(Trait.MOVES, Trait.PLACES) - {
+    "bitcast",
+    "bitcast-convert",
+    "scatter",
+    "sort",
+    "topk",
+} - _UNTYPED | {"async-start", "scan", "select"}
 
 
 @means(*_UNTYPED)

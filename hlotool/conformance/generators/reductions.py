@@ -8,13 +8,14 @@ from hlotool.conformance.generators.cases import Draft, binary, generates, scala
 from hlotool.conformance.generators.operands import FLOATS, INTEGERS, SIGNED, UNSIGNED
 from hlotool.ir.builder import array
 from hlotool.ir.module import Computation
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ELEMENT_TYPES, TupleShape
 from hlotool.values.monoids import neutral
 
 #: Reducers by family.
-FLOAT_REDUCERS = ("add", "multiply", "maximum", "minimum")
-INTEGER_REDUCERS = (*FLOAT_REDUCERS, "and", "or", "xor")
-PRED_REDUCERS = ("and", "or", "xor")
+INTEGER_REDUCERS = sorted(opcodes_with(Trait.ASSOCIATIVE))
+PRED_REDUCERS = sorted(opcodes_with(Trait.ASSOCIATIVE) & opcodes_with(Trait.BITWISE))
+FLOAT_REDUCERS = sorted(set(INTEGER_REDUCERS) - set(PRED_REDUCERS))
 
 ARGMAX = """argmax {
   v = f32[] parameter(0)

@@ -46,10 +46,7 @@ _NOT_COMPILED = "XLA's CPU compiler has no code for it"
 
 #: Opcodes that no program is drawn with, and why.
 LEFT_OUT: Mapping[str, str] = {
-    **dict.fromkeys(
-        opcodes_with(Trait.ASYNC, Trait.STARTS, Trait.FINISHES) | {"fusion", "bitcast", "domain"},
-        _BY_PASSES,
-    ),
+    **dict.fromkeys(opcodes_with(Trait.LATE), _BY_PASSES),
     **dict.fromkeys(opcodes_with(Class.HOST), _HOST),
     **dict.fromkeys(("ragged-dot", "collective-broadcast", "ragged-all-to-all"), _NOT_COMPILED),
     **dict.fromkeys(("mulhi", "scaled-dot"), "XLA cannot write it as StableHLO, which jaxlib compiles"),
