@@ -14,16 +14,14 @@ from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.passes.base import Context, Evaluator
 
 #: Not worth a constant: they say the same in less space.
 _COMPACT = frozenset({"broadcast", "iota", "constant"})
 #: Never folded: their results have no literal, or mean something beyond their value.
-_NEVER = frozenset(
-    {"after-all", "add-dependency", "domain", "opt-barrier", "parameter", "partition-id", "replica-id"}
-)
+_NEVER = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Class.SOURCE) - {"constant", "iota"}
 _OPAQUE_CLASSES = frozenset({Class.COLLECTIVE, Class.HOST, Class.RANDOM})
 
 

@@ -11,31 +11,25 @@ from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 
-#: Their kernels do not depend on element types.
-_UNTYPED = (
-    opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.FINISHES, Trait.SIZES, Class.TUPLE, Class.HOST)
-    | {"conditional", "copy", "map", "while"}
-) - {"dynamic-reshape", "recv", "recv-done"}
 
-#: Their kernels allocate, or count bytes: they are told what holds the values.
-_HELD = opcodes_with(Trait.MOVES, Trait.PLACES) - {
-    "bitcast",
-    "bitcast-convert",
-    "scatter",
-    "sort",
-    "topk",
-} - _UNTYPED | {"async-start", "scan", "select"}
-
-
-@means(*_UNTYPED)
+@means(
+    *opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.FINISHES, Class.TUPLE),
+    *("conditional", "copy", "get-dimension-size", "infeed", "map", "outfeed", "send", "send-done"),
+    *("set-dimension-size", "while"),
+)
 def untyped(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The numpy backend's kernel; computations that it calls are lowered to the field."""
+    """The numpy backend's kernel, which does not depend on types; what it calls is lowered to the field."""
     return RULES[instruction.opcode](instruction, lowering)
 
 
-@means(*_HELD)
+@means(
+    *opcodes_with(Trait.MOVES, Class.INDEXING, Class.COLLECTIVE)
+    - opcodes_with(Trait.APPLIES, Trait.FINISHES)
+    - {"bitcast", "copy"},
+    *("async-start", "copy-start", "dynamic-reshape", "recv", "recv-done", "scan", "select"),
+)
 def held(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The numpy backend's kernel for arrays of what holds the values."""
+    """The numpy backend's kernel for arrays of what holds the values: it allocates, or counts bytes."""
     return RULES[instruction.opcode](held_instruction(instruction), lowering)
 
 

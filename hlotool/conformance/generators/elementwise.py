@@ -76,8 +76,8 @@ DOMAINS = {
     for name, row in OPCODES.items()
     if row.families
     and not row.required
-    and Trait.EXPANDED not in row.traits
-    and name not in ("complex", "mulhi", "stochastic-convert")
+    and not row.traits & {Trait.EXPANDED, Trait.STATES_SHAPE}
+    and name not in ("complex", "mulhi")
 }
 UNARY = tuple(o for o in DOMAINS if OPCODES[o].min_operands == 1)
 BINARY = tuple(o for o in DOMAINS if OPCODES[o].min_operands == 2)

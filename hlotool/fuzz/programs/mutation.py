@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hlotool.analysis.trip_counts import trip_count
-from hlotool.fuzz.programs.draft import Declined, Shared, typed
+from hlotool.fuzz.programs.draft import GIVEN, Declined, Shared, typed
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.idioms import IDIOMS
@@ -62,7 +62,7 @@ def mutated(
         mutator.keeps_numbers = True
     transplant = Transplant(graph, _sizes(rng, instructions), mutator.change)
     transplant.carry_all(instructions)
-    if not any(v.opcode not in ("parameter", "constant", "iota") for v in graph.values):
+    if not any(v.opcode not in GIVEN for v in graph.values):
         return None
     module = finished(graph)
     if verify(module) or not all(_ends(i) and batches_fit(i) for i in module.instructions()):

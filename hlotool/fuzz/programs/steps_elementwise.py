@@ -67,7 +67,7 @@ def binary(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     share = limit**0.5 if opcode == "multiply" else limit / 2
     x, y = graph.tamed(x, share), graph.tamed(y, share)
     a, b = graph.reach_of(x), graph.reach_of(y)
-    reach = {"multiply": a * b, "add": a + b, "subtract": a + b}.get(opcode, max(a, b))
+    reach = a * b if opcode == "multiply" else a + b if opcode in ("add", "subtract") else max(a, b)
     return graph.op(opcode, x, y, reach=reach)
 
 
