@@ -251,7 +251,8 @@ def attribute_kind(opcode: str, attribute: str) -> Kind | None:
 _FAMILIES = {family.value[0]: family for family in TypeClass}
 
 
-def _rows(table: str) -> Iterator[OpcodeRow]:
+def rows(table: str) -> Iterator[OpcodeRow]:
+    """The rows of a text like `TABLE`; ValueError or KeyError for a word that is none."""
     opcode_class = Class.ELEMENTWISE
     for line in table.strip().splitlines():
         if line.startswith("["):
@@ -278,4 +279,4 @@ def _rows(table: str) -> Iterator[OpcodeRow]:
         )
 
 
-OPCODES: dict[str, OpcodeRow] = {row.name: row for row in _rows(TABLE)}
+OPCODES: dict[str, OpcodeRow] = {row.name: row for row in rows(TABLE)}
