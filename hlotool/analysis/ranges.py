@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.functions import ABOVE_ZERO, FUNCTIONS, RealFunction
 from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 
-#: Stands for the open end of a range that never reaches 0, such as that of exp.
-ABOVE_ZERO: Final = 1e-30
 #: The values of larger constants are not looked at.
 _LARGEST_CONSTANT = 1 << 20
 
@@ -140,20 +139,8 @@ def _dot(_: Instruction, operands: _Operands) -> Interval:
     return NONNEGATIVE if product.low >= 0 else Interval(high=0) if product.high <= 0 else ANY
 
 
-def _monotone(function: Callable[[float], float]) -> _Rule:
-    def rule(_: Instruction, operands: _Operands) -> Interval:
-        low, high = (function(end) for end in (operands[0].low, operands[0].high))
-        return Interval(low, high)
-
-    return rule
-
-
-def _fixed(low: float, high: float) -> _Rule:
-    return lambda _, __: Interval(low, high)
-
-
-def _exponential(value: float) -> float:
-    return max(ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
+def _function(function: RealFunction) -> _Rule:
+    return lambda _, operands: function.range_on(operands[0])
 
 
 def logarithm(value: float) -> float:
@@ -162,6 +149,7 @@ def logarithm(value: float) -> float:
 
 
 _RULES: dict[str, _Rule] = {
+    **{name: _function(function) for name, function in FUNCTIONS.items()},
     "constant": _constant,
     "iota": _iota,
     "add": lambda _, operands: add(*operands),
@@ -171,13 +159,6 @@ _RULES: dict[str, _Rule] = {
     "divide": lambda _, operands: multiply(operands[0], reciprocal(operands[1])),
     "negate": lambda _, operands: negate(operands[0]),
     "abs": lambda _, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
-    "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
-    "rsqrt": _fixed(ABOVE_ZERO, math.inf),
-    "exponential": _monotone(_exponential),
-    "log": _monotone(logarithm),
-    "logistic": _fixed(ABOVE_ZERO, 1),
-    **dict.fromkeys(("tanh", "erf", "sine", "cosine"), _fixed(-1, 1)),
-    "cosh": _fixed(1, math.inf),
     "power": _power,
     "maximum": lambda _, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
     "minimum": lambda _, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
