@@ -234,7 +234,7 @@ def by_opcode(rules: dict[str, _Rule], opcodes: Iterable[str]) -> Callable[[_Rul
     """`by_name` for rules of opcodes; ValueError for one that is not in the table."""
     opcodes = tuple(opcodes)
     if unknown := [opcode for opcode in opcodes if opcode not in OPCODES]:
-        raise ValueError(f"{unknown[0]!r} is not in the opcode table")
+        raise ValueError(f"{unknown[0]!r} is not in the opcode table (hlotool/ir/opcode_table.py)")
     return by_name(rules, opcodes)
 
 
