@@ -58,9 +58,11 @@ class Monoid:
     element_type: ElementType
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> Identity:
         """Its neutral element, but for the sign of a zero."""
-        return OPCODES[self.opcode].identity
+        identity = OPCODES[self.opcode].identity
+        assert identity is not None
+        return identity
 
     @property
     def ufunc(self) -> np.ufunc:

@@ -77,8 +77,9 @@ def takes_one_each(instruction: Instruction, terms: Sequence[Term]) -> bool:
     opcode = combining_opcode(instruction)
     lengths = [instruction.operands[0].dims[axis] for axis in instruction.integers("dimensions")]
     init = terms[1].bounds
-    is_idempotent = opcode is not None and opcode in opcodes_with(Trait.IDEMPOTENT)
-    is_neutral = is_idempotent and init.is_point and init.low == neutral(opcode, ElementType.PRED)
+    if opcode is None or opcode not in opcodes_with(Trait.IDEMPOTENT):
+        return False
+    is_neutral = init.is_point and init.low == neutral(opcode, ElementType.PRED)
     return is_neutral and all(length == 1 for length in lengths)
 
 
