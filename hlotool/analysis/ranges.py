@@ -16,6 +16,7 @@ import numpy as np
 from hlotool.analysis.functions import ABOVE_ZERO, FUNCTIONS, RealFunction
 from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 
 #: The values of larger constants are not looked at.
@@ -96,8 +97,8 @@ def _iota(instruction: Instruction, _: _Operands) -> Interval:
     return Interval(0, max(0, size - 1))
 
 
-def _same(_: Instruction, operands: _Operands) -> Interval:
-    return operands[0]
+def _carried(instruction: Instruction, operands: _Operands) -> Interval:
+    return reduce(Interval.union, [operands[n] for n in instruction.row.carried(len(operands))])
 
 
 def _clamp(_: Instruction, operands: _Operands) -> Interval:
@@ -163,12 +164,7 @@ _RULES: dict[str, _Rule] = {
     "maximum": lambda _, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
     "minimum": lambda _, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
     "clamp": _clamp,
-    "select": lambda _, operands: operands[1].union(operands[2]),
     "reduce": _reduce,
-    **dict.fromkeys(("concatenate", "pad"), lambda _, operands: reduce(Interval.union, operands)),
-    "dynamic-update-slice": lambda _, operands: operands[0].union(operands[1]),
-    **dict.fromkeys(
-        ("broadcast", "dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"), _same
-    ),
-    **dict.fromkeys(("convert", "copy", "reduce-precision"), _same),
+    **dict.fromkeys(opcodes_with(Trait.MOVES, Class.INDEXING) - {"bitcast", "scatter"}, _carried),
+    **dict.fromkeys(("convert", "reduce-precision", "select"), _carried),
 }

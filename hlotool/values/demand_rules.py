@@ -138,7 +138,7 @@ def _compare(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
 
 
 def _is_iota(instruction: Instruction) -> bool:
-    while instruction.opcode in opcodes_with(Trait.REGROUPS) | {"convert"}:
+    while instruction.opcode in opcodes_with(Trait.REGROUPS, Trait.CONVERTS) - {"bitcast"}:
         instruction = instruction.operands[0]
     return instruction.opcode == "iota"
 
