@@ -28,35 +28,32 @@ real                     1   real                   | exact on=fc
 round-nearest-afz        1   round                  | exact to-integer jumps on=f
 round-nearest-even       1   roundnearesteven       | exact to-integer jumps on=f
 sign                     1   sign                   | exact jumps odd on=sfc
-acos                     1   acos                   | transcendental real expanded on=f |  | result_accuracy
-acosh                    1   acosh                  | transcendental real expanded on=f |  | result_accuracy
-asin                     1   asin                   | transcendental real expanded odd on=f |  | \
+acos                     1   acos                   | transcendental expanded on=f | | result_accuracy
+acosh                    1   acosh                  | transcendental expanded on=f | | result_accuracy
+asin                     1   asin                   | transcendental expanded odd on=f | | result_accuracy
+asinh                    1   asinh                  | transcendental expanded odd on=f | | result_accuracy
+atanh                    1   atanh                  | transcendental singular expanded odd on=f | | \
     result_accuracy
-asinh                    1   asinh                  | transcendental real expanded odd on=f |  | \
+cbrt                     1   cbrt                   | transcendental odd on=f | | result_accuracy
+cosh                     1   cosh                   | transcendental exponential expanded even on=f | | \
     result_accuracy
-atanh                    1   atanh                  | transcendental singular real expanded odd on=f |  | \
+cosine                   1   cos                    | transcendental even on=fc | | result_accuracy
+erf                      1   erf                    | transcendental saturates odd on=f | | result_accuracy
+exponential              1   exp                    | transcendental exponential on=fc | | result_accuracy
+exponential-minus-one    1   expm1                  | transcendental exponential on=fc | | result_accuracy
+log                      1   log                    | transcendental singular on=fc | | result_accuracy
+log-plus-one             1   log1p                  | transcendental singular on=fc | | result_accuracy
+logistic                 1   logistic               | transcendental saturates exponential on=fc | | \
     result_accuracy
-cbrt                     1   cbrt                   | transcendental real odd on=f |  | result_accuracy
-cosh                     1   cosh                   | transcendental exponential real expanded even on=f | \
-    | result_accuracy
-cosine                   1   cos                    | transcendental bounded even on=fc |  | result_accuracy
-erf                      1   erf                    | transcendental bounded saturates real odd on=f |  | \
+rsqrt                    1   rsqrt                  | transcendental singular root on=fc | | result_accuracy
+sine                     1   sin                    | transcendental odd on=fc | | result_accuracy
+sinh                     1   sinh                   | transcendental exponential expanded odd on=f | | \
     result_accuracy
-exponential              1   exp                    | transcendental exponential on=fc |  | result_accuracy
-exponential-minus-one    1   expm1                  | transcendental exponential on=fc |  | result_accuracy
-log                      1   log                    | transcendental singular on=fc |  | result_accuracy
-log-plus-one             1   log1p                  | transcendental singular on=fc |  | result_accuracy
-logistic                 1   logistic               | transcendental saturates exponential on=fc |  | \
+sqrt                     1   sqrt                   | transcendental root on=fc | | result_accuracy
+tan                      1   tan                    | transcendental singular jumps odd on=fc | | \
     result_accuracy
-rsqrt                    1   rsqrt                  | transcendental singular root on=fc |  | result_accuracy
-sine                     1   sin                    | transcendental bounded odd on=fc |  | result_accuracy
-sinh                     1   sinh                   | transcendental exponential real expanded odd on=f |  | \
+tanh                     1   tanh                   | transcendental saturates exponential odd on=fc | | \
     result_accuracy
-sqrt                     1   sqrt                   | transcendental root on=fc |  | result_accuracy
-tan                      1   tan                    | transcendental singular jumps odd on=fc |  | \
-    result_accuracy
-tanh                     1   tanh                   | transcendental bounded saturates exponential odd on=fc \
-    |  | result_accuracy
 reduce-precision         1   reduceprecision        | rounds converts states-shape carries=:1 on=f | \
     exponent_bits mantissa_bits
 add                      2   add                    | rounds commutative associative identity=zero on=psufc
@@ -89,11 +86,11 @@ map                      any map                    | applies | to_apply | dimen
 [data movement]
 bitcast                  1   bitcast                | moves regroups same-order states-shape late carries=:1
 bitcast-convert          1   bitcastconverttype     | places states-shape
-broadcast                1   broadcastindim         | moves regroups carries=:1 |  | dimensions
+broadcast                1   broadcastindim         | moves regroups carries=:1 | | dimensions
 concatenate              1+  concatenate            | moves carries=: | dimensions
 copy                     1   hlo_opcode.h           | moves regroups same-order carries=:1
 copy-done                1   hlo_opcode.h           | places finishes states-shape late
-copy-start               1   hlo_opcode.h           | places starts states-shape late |  | \
+copy-start               1   hlo_opcode.h           | places starts states-shape late | | \
     cross_program_prefetch_index
 pad                      2   pad                    | moves carries=:2 | padding
 reshape                  1   reshape                | moves regroups same-order states-shape carries=:1 | | \
@@ -121,21 +118,21 @@ topk                     1   topk                   | places jumps | k | largest
 [contraction]
 convolution              2   convwithgeneralpadding | rounds | dim_labels | window feature_group_count \
     batch_group_count operand_precision algorithm convolution_kind sparsity_config block_scaling_config
-dot                      2-4 dotgeneral             | rounds |  | lhs_batch_dims lhs_contracting_dims \
+dot                      2-4 dotgeneral             | rounds | | lhs_batch_dims lhs_contracting_dims \
     rhs_batch_dims rhs_contracting_dims operand_precision algorithm sparsity_config block_scaling_config
-ragged-dot               3   raggeddot              | rounds |  | lhs_batch_dims lhs_contracting_dims \
+ragged-dot               3   raggeddot              | rounds | | lhs_batch_dims lhs_contracting_dims \
     rhs_batch_dims rhs_contracting_dims operand_precision lhs_ragged_dims rhs_group_dims
-scaled-dot               4   scaleddot              | rounds |  | lhs_batch_dims lhs_contracting_dims \
+scaled-dot               4   scaleddot              | rounds | | lhs_batch_dims lhs_contracting_dims \
     rhs_batch_dims rhs_contracting_dims operand_precision algorithm
 [control flow]
-async-done               1   async_ops.md           | async finishes states-shape late |  | \
+async-done               1   async_ops.md           | async finishes states-shape late | | \
     async_execution_thread calls
 async-start              any async_ops.md           | async starts states-shape late | calls | \
     async_execution_thread output_to_operand_aliasing
-async-update             1   async_ops.md           | forwards async states-shape late |  | \
+async-update             1   async_ops.md           | forwards async states-shape late | | \
     async_execution_thread calls output_to_operand_aliasing
 call                     any call                   | inlined control-flow | to_apply | is_composite
-conditional              1+  conditional            | control-flow |  | branch_computations true_computation \
+conditional              1+  conditional            | control-flow | | branch_computations true_computation \
     false_computation
 fusion                   any fusion                 | inlined states-shape late | calls kind | \
     output_to_operand_aliasing
@@ -148,7 +145,7 @@ opt-barrier              1   optimizationbarrier    | forwards
 [source]
 constant                 0   constant               | structure states-shape
 iota                     0   iota                   | makes states-shape | iota_dimension
-parameter                0   parameter              | structure states-shape |  | parameter_replication
+parameter                0   parameter              | structure states-shape | | parameter_replication
 partition-id             0   partitionid            | makes undetermined
 replica-id               0   replicaid              | makes undetermined
 [tuple]
@@ -169,31 +166,31 @@ all-reduce               any allreduce              | applies combines states-sh
 all-reduce-done          1   allreduce              | places finishes side-effect states-shape late
 all-reduce-start         any allreduce              | applies combines starts side-effect states-shape late \
     | to_apply | channel_id replica_groups constrain_layout mode use_global_device_ids
-all-to-all               any alltoall               | places states-shape |  | dimensions channel_id \
+all-to-all               any alltoall               | places states-shape | | dimensions channel_id \
     replica_groups constrain_layout
-collective-broadcast     any collectivebroadcast    | places side-effect states-shape |  | channel_id \
+collective-broadcast     any collectivebroadcast    | places side-effect states-shape | | channel_id \
     replica_groups has_dynamic_root
 collective-permute       any collectivepermute      | places states-shape | source_target_pairs | channel_id \
     slice_sizes
 collective-permute-done  1   collectivepermute      | places finishes side-effect states-shape late
 collective-permute-start any collectivepermute      | places starts side-effect states-shape late | \
     source_target_pairs | channel_id slice_sizes
-ragged-all-to-all        any raggedalltoall         | places states-shape |  | dimensions channel_id \
+ragged-all-to-all        any raggedalltoall         | places states-shape | | dimensions channel_id \
     replica_groups
 reduce-scatter           any reducescatter          | applies combines states-shape | to_apply dimensions | \
     channel_id replica_groups constrain_layout mode use_global_device_ids
 [host transfer]
-infeed                   1   infeed                 | places side-effect undetermined states-shape |  | \
+infeed                   1   infeed                 | places side-effect undetermined states-shape | | \
     infeed_config
-outfeed                  2   outfeed                | places side-effect states-shape |  | outfeed_config \
+outfeed                  2   outfeed                | places side-effect states-shape | | outfeed_config \
     outfeed_shape
-recv                     1   recv                   | places side-effect undetermined states-shape |  | \
+recv                     1   recv                   | places side-effect undetermined states-shape | | \
     channel_id is_host_transfer
-recv-done                1   recv                   | places side-effect states-shape |  | channel_id \
+recv-done                1   recv                   | places side-effect states-shape | | channel_id \
     is_host_transfer
-send                     2   send                   | places side-effect states-shape |  | channel_id \
+send                     2   send                   | places side-effect states-shape | | channel_id \
     is_host_transfer
-send-done                1   send                   | places side-effect states-shape |  | channel_id \
+send-done                1   send                   | places side-effect states-shape | | channel_id \
     is_host_transfer
 [random]
 rng                      any rngnormal              | makes side-effect undetermined states-shape costly | \
@@ -201,14 +198,14 @@ rng                      any rngnormal              | makes side-effect undeterm
 rng-bit-generator        1   rngbitgenerator        | makes states-shape costly | algorithm
 rng-get-and-update-state 0   hlo_opcode.h           | makes side-effect undetermined states-shape | delta
 [library]
-batch-norm-grad          5   batchnormgrad          | rounds root batch-norm | epsilon feature_index
-batch-norm-inference     5   batchnorminference     | rounds root batch-norm | epsilon feature_index
-batch-norm-training      3   batchnormtraining      | rounds root batch-norm | epsilon feature_index
-cholesky                 1   cholesky               | rounds root |  | lower
+batch-norm-grad          5   batchnormgrad          | rounds root | epsilon feature_index
+batch-norm-inference     5   batchnorminference     | rounds root | epsilon feature_index
+batch-norm-training      3   batchnormtraining      | rounds root | epsilon feature_index
+cholesky                 1   cholesky               | rounds root | | lower
 custom-call              any customcall             | jumps undetermined states-shape | custom_call_target | \
     api_version called_computations custom_call_has_side_effect literal operand_layout_constraints \
     output_to_operand_aliasing padding_type schedule to_apply window dim_labels feature_group_count \
     batch_group_count operand_precision
 fft                      1   fft                    | rounds | fft_type fft_length
-triangular-solve         2   triangularsolve        | rounds |  | left_side lower transpose_a unit_diagonal
+triangular-solve         2   triangularsolve        | rounds | | left_side lower transpose_a unit_diagonal
 """

@@ -97,16 +97,12 @@ class Trait(enum.Enum):
     SINGULAR = "singular"
     #: As a function of real numbers, continuous nowhere or not everywhere.
     JUMPS = "jumps"
-    #: The result lies within [-1, 1].
-    BOUNDED = "bounded"
     #: Comes as close to ±1 as its type can tell, and never gets there.
     SATURATES = "saturates"
     #: Made of exponentials.
     EXPONENTIAL = "exponential"
     #: Takes roots.
     ROOT = "root"
-    #: No complex operands.
-    REAL = "real"
     #: Made of several operations by XLA's expanders, for any type.
     EXPANDED = "expanded"
 
@@ -121,7 +117,6 @@ class Trait(enum.Enum):
     #: The first half of a pair, and the second.
     STARTS = "starts"
     FINISHES = "finishes"
-    BATCH_NORM = "batch-norm"
 
     #: Beside what is transcendental: an element takes a function of a library or a walk through indices.
     COSTLY = "costly"
@@ -137,8 +132,12 @@ class Trait(enum.Enum):
     STATES_SHAPE = "states-shape"
 
 
-#: How the numbers of an elementwise result come about: one of these.
+#: How the numbers of an elementwise result come about: one of these; and how any result does: one at least.
 ARITHMETIC = frozenset({Trait.EXACT, Trait.INTEGER, Trait.ROUNDS, Trait.TRANSCENDENTAL, Trait.APPLIES})
+_ORIGINS = ARITHMETIC | {
+    *(Trait.MOVES, Trait.PLACES, Trait.MAKES, Trait.FORWARDS, Trait.STRUCTURE, Trait.ORDERS, Trait.SIZES),
+    *(Trait.INLINED, Trait.CONTROL_FLOW, Trait.ASYNC, Trait.UNDETERMINED),
+}
 
 
 class Identity(enum.Enum):
@@ -185,8 +184,8 @@ class OpcodeRow:
     families: frozenset[TypeClass] = frozenset()
 
     def __post_init__(self) -> None:
-        if not self.traits:
-            raise ValueError(f"{self.name}: no trait is stated in the opcode table")
+        if not self.traits & _ORIGINS:
+            raise ValueError(f"{self.name}: no trait in the opcode table says how its result comes about")
         if self.opcode_class is Class.ELEMENTWISE and len(self.traits & ARITHMETIC) != 1:
             words = ", ".join(sorted(trait.value for trait in ARITHMETIC))
             raise ValueError(f"{self.name}: an elementwise opcode has one of the traits {words}")

@@ -10,6 +10,7 @@ from hlotool.analysis.constants import is_zero
 from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: What tells -0 from 0, by the operands in which it does so; None for all of them.
@@ -26,7 +27,7 @@ _READS: Final[Mapping[str, tuple[int, ...] | None]] = {
 }
 
 #: What is the same of both zeros.
-_FORGETS: Final = frozenset({"abs", "cosine", "exponential", "log", "logistic"})
+_FORGETS: Final = opcodes_with(Trait.EVEN) | {"exponential", "log", "logistic"}
 
 
 def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool]) -> bool:
