@@ -20,18 +20,17 @@ from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 
 #: What only runs other computations, or orders and regroups values.
-_CONTROL = frozenset(
-    {
-        "add-dependency", "after-all", "async-done", "async-start", "async-update", "call", "conditional",
-        "copy-done", "copy-start", "domain", "get-tuple-element", "opt-barrier", "tuple", "while",
-    }
-)  # fmt: skip
+_CONTROL = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.ASYNC, Trait.CONTROL_FLOW, Class.TUPLE) | {
+    "copy-done",
+    "copy-start",
+}
 
 #: What gives the same data another shape.
-_SAME_DATA = frozenset({"bitcast", "copy", "reshape"})
+_SAME_DATA = opcodes_with(Trait.SAME_ORDER)
 
 
 class KernelLowering(Lowering):

@@ -25,6 +25,7 @@ from hlotool.backends.numpy.written_out import has_groups, has_holes, without_gr
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.monoids import identities, neutral_value
 
@@ -222,7 +223,7 @@ def _positive_zeros(_: Instruction, kernel: _Function, __: Lowering) -> _Functio
 
 
 #: They hand a mask on, at most in another shape.
-_MASK_MOVED = frozenset({"broadcast", "reshape", "bitcast", "transpose", "copy", "convert"})
+_MASK_MOVED = opcodes_with(Trait.REGROUPS) | {"convert"}
 
 
 def _mask_number(instruction: Instruction) -> int | None:

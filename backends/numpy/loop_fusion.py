@@ -18,7 +18,7 @@ from hlotool.backends.numpy.blocks import Blocks, BlockStep, Output
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 
 #: Arrays of fewer elements are evaluated at once.
@@ -33,7 +33,7 @@ MAY_RETURN_OPERAND = frozenset({"convert", "imag", "real", "select"})
 _CHEAP_CLASSES = (Class.SOURCE, Class.TUPLE, Class.ANNOTATION)
 
 #: They move no data, or seldom, whatever the size.
-_VIEWS = frozenset({"bitcast", "broadcast", "copy", "reshape", "transpose"})
+_VIEWS = opcodes_with(Trait.REGROUPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
 from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
 from hlotool.ir.dtypes import Array
+from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
 
 #: opcode → (ufunc on numbers, ufunc on pred). XLA: on pred, add is `or` and multiply is `and`.
@@ -49,12 +50,19 @@ class Monoid:
     """An associative and commutative operation on one element type.
 
     Attributes:
-        opcode: `add`, `multiply`, `maximum`, `minimum`, `and`, `or` or `xor`.
+        opcode: an associative one.
         element_type: of both arguments and the result.
     """
 
     opcode: str
     element_type: ElementType
+
+    @property
+    def identity(self) -> Identity:
+        """Its neutral element, but for the sign of a zero."""
+        identity = OPCODES[self.opcode].identity
+        assert identity is not None
+        return identity
 
     @property
     def ufunc(self) -> np.ufunc:
@@ -88,15 +96,16 @@ class Monoid:
         return finish(values_of_keys(keys), self.element_type)
 
     def _identity(self, dtype: np.dtype[Any]) -> Any:
+        identity = self.identity
         if dtype == np.bool_:
-            return dtype.type(self.opcode in ("multiply", "minimum", "and"))
-        if self.opcode in ("maximum", "minimum"):
+            return dtype.type(identity in (Identity.ONE, Identity.HIGHEST, Identity.ALL_BITS))
+        if identity in (Identity.LOWEST, Identity.HIGHEST):
             if not self.element_type.is_floating:
                 return self._integer_identity(dtype)
-            return dtype.type(-np.inf if self.opcode == "maximum" else np.inf)
-        if self.opcode == "multiply":
+            return dtype.type(-np.inf if identity is Identity.LOWEST else np.inf)
+        if identity is Identity.ONE:
             return dtype.type(1)
-        if self.opcode == "and":
+        if identity is Identity.ALL_BITS:
             return np.invert(dtype.type(0))
         # -0 + x is x for every x, +0 + -0 is not -0.
         zero = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)

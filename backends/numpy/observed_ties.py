@@ -24,6 +24,7 @@ from hlotool.backends.numpy.tie_orders import library_order, unstable_sorts
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.values.flatten import flatten
 
@@ -159,7 +160,7 @@ def _before(instruction: Instruction, seen: _Seen) -> Iterator[tuple[Instruction
 
 
 #: Their elements are where they were in the operand.
-_AS_THEY_ARE = frozenset({"add-dependency", "convert", "copy", "opt-barrier"})
+_AS_THEY_ARE = opcodes_with(Trait.FORWARDS) | {"convert", "copy"}
 
 
 def _moved_back(instruction: Instruction) -> Callable[[Array], Array] | None:

@@ -14,7 +14,7 @@ from math import log2, sqrt
 import numpy as np
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.numerics.contributions import rounding_epsilon, sum_length
 from hlotool.numerics.ulp import digits_of, epsilon
@@ -92,7 +92,7 @@ _EXACT_NOWHERE = frozenset({"cbrt"})
 _OF_NO_WHOLE_NUMBERS = frozenset({"cholesky", "triangular-solve"})
 
 #: They come as close to ±1 as their type can tell, and never get there.
-SATURATING = frozenset({"erf", "logistic", "tanh"})
+SATURATING = opcodes_with(Trait.SATURATES)
 
 #: Everything else that computes: sums and library routines, whose length decides (`sums`).
 DEFAULT = Row(1, "the last operation of several")
@@ -100,7 +100,7 @@ DEFAULT = Row(1, "the last operation of several")
 #: Rows that speak of one operation in place of another one, which f64 does not show.
 _EXACT_WHEN_WIDE = frozenset({"divide", "remainder", "sqrt"})
 
-_SAME_VALUES = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape"})
+_SAME_VALUES = opcodes_with(Trait.REGROUPS) | {"convert"}
 
 
 def row_of(opcode: str) -> Row:

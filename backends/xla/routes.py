@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from hlotool.backends.xla.protocol import Route
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 
 #: What XLA's passes make, and StableHLO has no word for. Layouts prove nothing: frontends write them, too.
-_MADE_BY_PASSES = frozenset({"fusion", "copy-start", "copy-done", "bitcast", "async-start", "async-done"})
+_MADE_BY_PASSES = opcodes_with(Trait.LATE)
 
 #: Fields of backend configs that only the compilers of other platforms write.
 _FIELDS = {

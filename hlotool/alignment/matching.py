@@ -19,7 +19,7 @@ from hlotool.alignment import points
 from hlotool.alignment.graph import Use, View
 from hlotool.alignment.similarity import Side, likeness
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So
 #: twenty thousand instructions of three kinds still take seconds, as a test demands.
@@ -27,7 +27,7 @@ _MOST_PAIRS = 256
 #: Operands that are asked for evidence: the tuple of a training step has a thousand, of which the first tell.
 _MOST_OPERANDS = 32
 #: Their operands may change places.
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"}) & OPCODES.keys()
+COMMUTATIVE = opcodes_with(Trait.COMMUTATIVE)
 
 Pair = tuple[Instruction, Instruction]
 

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 
 def uniform(instruction: Instruction) -> np.generic[Any] | None:
     """The value that all elements of a constant, or of a broadcast one, have; None for anything else."""
-    while instruction.opcode in ("broadcast", "reshape", "copy") and instruction.operands:
+    # A bitcast may be one to another type.
+    while instruction.opcode in opcodes_with(Trait.REGROUPS) - {"bitcast"} and instruction.operands:
         instruction = instruction.operands[0]
     literal = instruction.literal
     if (

@@ -21,7 +21,7 @@ from hlotool.analysis.monoids import is_choice, monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import by_opcode
+from hlotool.ir.opcodes import Trait, by_opcode, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.walk import branches
 
@@ -299,8 +299,10 @@ def _reduce(instruction: Instruction) -> Iterator[Decision]:
         return
     opcode = monoid_opcodes(form)[0]
     kind = _type(instruction.operands[0])
-    if count == 1 and kind is ElementType.PRED and opcode in _CONNECTIVES:
-        yield Decision(instruction, Kind.ALL_OR_ANY, (_CONNECTIVES[opcode], "mixed"), operands=(0,))
+    if count == 1 and kind is ElementType.PRED and opcode in opcodes_with(Trait.IDEMPOTENT):
+        # The elements that a single other one decides against.
+        alike = "all" if opcode in ("and", "minimum") else "none"
+        yield Decision(instruction, Kind.ALL_OR_ANY, (alike, "mixed"), operands=(0,))
     elif count == 1 and kind is not None and kind.is_integer and kind.bits < 64 and opcode == "add":
         yield _overflow(instruction)
     elif count > 1 and is_choice(form):
@@ -314,7 +316,3 @@ def _terms(instruction: Instruction) -> Iterator[Decision]:
     kinds = [_type(instruction.operands[number]) for number in inputs]
     if any(kind is not None and kind.is_inexact for kind in kinds):
         yield Decision(instruction, Kind.NAN, ("numbers",), ("NaN",), inputs)
-
-
-#: Of reductions of preds: the elements that a single other one decides against.
-_CONNECTIVES = {"and": "all", "minimum": "all", "or": "none", "maximum": "none"}

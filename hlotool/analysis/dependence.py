@@ -13,10 +13,11 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import Part, handed_on
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves, subshape
 
 #: Their results are not determined by their operands, or nobody here knows how.
-_UNDETERMINED = frozenset({"custom-call", "partition-id", "replica-id", "rng-get-and-update-state"})
+_UNDETERMINED = opcodes_with(Trait.UNDETERMINED)
 
 
 class Dependence:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import async_start, branches
 
@@ -20,12 +21,10 @@ from hlotool.ir.walk import async_start, branches
 Part: TypeAlias = "tuple[Instruction, ShapeIndex]"
 
 #: Calls whose result is that of the computation, given the operands as its parameters.
-INLINED = frozenset({"call", "fusion"})
+INLINED = opcodes_with(Trait.INLINED)
 #: Their value is that of their first operand.
-_IDENTITIES = frozenset({"add-dependency", "async-update", "domain", "opt-barrier"})
-_HAND_ON = frozenset(
-    {"async-done", "conditional", "get-tuple-element", "parameter", "tuple", "while", *INLINED, *_IDENTITIES}
-)
+_IDENTITIES = opcodes_with(Trait.FORWARDS)
+_HAND_ON = _IDENTITIES | INLINED | opcodes_with(Trait.CONTROL_FLOW, Class.TUPLE) | {"async-done", "parameter"}
 
 
 def handed_on(part: Part, calls: CallGraph) -> Iterator[Part]:

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from hlotool.analysis.constants import uniform
 from hlotool.analysis.value_numbers import ValueNumbers, reducing_opcode
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 
 #: They put elements at other places.
-_MOVES = frozenset({"bitcast", "broadcast", "reshape", "transpose"})
+_MOVES = opcodes_with(Trait.REGROUPS)
 #: The values of larger arrays are not traced element by element.
 _MOST_ELEMENTS = 1 << 20
 

@@ -17,15 +17,11 @@ from hlotool.ir.edit import copied
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.walk import Context, context_of_callees, reachable, users
 
 #: Opcodes whose result is the memory of their operands, for the choice of what comes next.
-_SHOWING: Final = frozenset(
-    {
-        "add-dependency", "bitcast", "domain", "get-tuple-element", "opt-barrier", "reshape", "tuple",
-        *INTERPRETER.views,
-    }
-)  # fmt: skip
+_SHOWING: Final = opcodes_with(Trait.FORWARDS, Trait.SAME_ORDER, Class.TUPLE) | INTERPRETER.views
 #: Every step looks at all instructions that may come next; a larger computation keeps its order.
 _MOST: Final = 20_000
 #: A smaller value is held, though it could be made again from what is alive anyway.

@@ -36,6 +36,7 @@ from hlotool.analysis.machine_bits import (
 from hlotool.analysis.machine_range import MachineRange, of_integers, of_type, of_value, rounded
 from hlotool.analysis.value_numbers import reducing_opcode
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: How far functions of libraries may be off, in units in the last place: further than any of them is.
@@ -130,8 +131,8 @@ def _same(_: Instruction, operands: Operands) -> MachineRange:
     return operands[0]
 
 
-def _all(_: Instruction, operands: Operands) -> MachineRange:
-    return reduce(MachineRange.union, operands)
+def _carried(instruction: Instruction, operands: Operands) -> MachineRange:
+    return reduce(MachineRange.union, [operands[n] for n in instruction.row.carried(len(operands))])
 
 
 def _bitcast(instruction: Instruction, operands: Operands) -> MachineRange | None:
@@ -334,6 +335,7 @@ def _summed(
 
 
 _RULES: Final[Mapping[str, Rule]] = {
+    **dict.fromkeys(opcodes_with(Trait.MOVES, Class.INDEXING) - {"scatter"}, _carried),
     "abs": absolute,
     "add": add,
     "and": bits_and,
@@ -350,7 +352,6 @@ _RULES: Final[Mapping[str, Rule]] = {
     "count-leading-zeros": bit_count,
     "divide": divide,
     "dot": _dot,
-    "dynamic-update-slice": lambda i, operands: _all(i, operands[:2]),
     "erf": _between(-1, 1),
     "exponential": _monotone(math.exp, least=0),
     "exponential-minus-one": _monotone(math.expm1, least=-1),
@@ -378,12 +379,6 @@ _RULES: Final[Mapping[str, Rule]] = {
     "subtract": subtract,
     "tanh": _between(-1, 1),
     "xor": bits_xor,
-    **dict.fromkeys(("concatenate", "pad"), _all),
     **dict.fromkeys(("shift-right-arithmetic", "shift-right-logical"), shift_right),
-    **dict.fromkeys(
-        (
-            "broadcast", "copy", "dynamic-slice", "gather", "reshape", "reverse", "slice", "sort",
-            "transpose",
-        ), _same
-    ),
-}  # fmt: skip
+    "sort": _same,
+}

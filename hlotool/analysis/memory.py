@@ -18,7 +18,7 @@ from hlotool.analysis.sizes import Sizes
 from hlotool.analysis.views import handed_on
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees
 
@@ -51,7 +51,7 @@ XLA: Final = Machine(
 )
 #: The numpy backend (`backends/numpy`): `kernels/movement.py` has what is a view, `kernels/control.py` loops.
 INTERPRETER: Final = Machine(
-    views=frozenset({"broadcast", "copy", "iota", "reverse", "transpose"}),
+    views=opcodes_with(Trait.REGROUPS) - {"bitcast", "reshape"} | {"iota", "reverse"},
     steps_through=frozenset({Context.CONTROL_FLOW, Context.FUSED}),
     donates=False,
     hands_over=True,

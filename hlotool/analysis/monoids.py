@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from hlotool.analysis.scalar_form import ScalarForm
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 
 #: Opcodes that are associative and commutative, but for rounding.
-_MONOIDS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+_MONOIDS = opcodes_with(Trait.ASSOCIATIVE)
 
 
 def monoid_opcodes(form: ScalarForm) -> list[str | None]:
@@ -65,6 +66,6 @@ def _chooses(value: Instruction, candidates: set[Instruction], seen: set[Instruc
     if value in candidates or value in seen:
         return True
     seen.add(value)
-    branches = {"select": value.operands[1:], "maximum": value.operands, "minimum": value.operands}
-    parts = branches.get(value.opcode)
-    return parts is not None and all(_chooses(p, candidates, seen) for p in parts)
+    is_choice = value.opcode == "select" or value.opcode in opcodes_with(Trait.EXTREMUM)
+    parts = value.operands[1:] if value.opcode == "select" else value.operands
+    return is_choice and all(_chooses(p, candidates, seen) for p in parts)

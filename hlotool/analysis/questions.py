@@ -10,13 +10,14 @@ import numpy as np
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.workers.work_limit import spend
 
 #: Units of work of finding what an instruction asks.
 _ASKED: Final = 2_000
 #: They hand a constant on.
-_MOVED: Final = frozenset({"broadcast", "reshape", "bitcast", "convert", "copy", "transpose", "slice"})
+_MOVED: Final = opcodes_with(Trait.REGROUPS) | {"convert", "slice"}
 #: Steps from an operand back to the constant that it is.
 _MOST_STEPS: Final = 20
 #: Directions of a comparison whose operands change places.

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.functions import ABOVE_ZERO, FUNCTIONS, RealFunction
 from hlotool.analysis.interval import ANY, NONNEGATIVE, Interval, add, multiply, negate, reciprocal
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape
 
-#: Stands for the open end of a range that never reaches 0, such as that of exp.
-ABOVE_ZERO: Final = 1e-30
 #: The values of larger constants are not looked at.
 _LARGEST_CONSTANT = 1 << 20
 
@@ -97,8 +97,8 @@ def _iota(instruction: Instruction, _: _Operands) -> Interval:
     return Interval(0, max(0, size - 1))
 
 
-def _same(_: Instruction, operands: _Operands) -> Interval:
-    return operands[0]
+def _carried(instruction: Instruction, operands: _Operands) -> Interval:
+    return reduce(Interval.union, [operands[n] for n in instruction.row.carried(len(operands))])
 
 
 def _clamp(_: Instruction, operands: _Operands) -> Interval:
@@ -140,20 +140,8 @@ def _dot(_: Instruction, operands: _Operands) -> Interval:
     return NONNEGATIVE if product.low >= 0 else Interval(high=0) if product.high <= 0 else ANY
 
 
-def _monotone(function: Callable[[float], float]) -> _Rule:
-    def rule(_: Instruction, operands: _Operands) -> Interval:
-        low, high = (function(end) for end in (operands[0].low, operands[0].high))
-        return Interval(low, high)
-
-    return rule
-
-
-def _fixed(low: float, high: float) -> _Rule:
-    return lambda _, __: Interval(low, high)
-
-
-def _exponential(value: float) -> float:
-    return max(ABOVE_ZERO, math.exp(value)) if value < 700 else math.inf
+def _function(function: RealFunction) -> _Rule:
+    return lambda _, operands: function.range_on(operands[0])
 
 
 def logarithm(value: float) -> float:
@@ -162,6 +150,7 @@ def logarithm(value: float) -> float:
 
 
 _RULES: dict[str, _Rule] = {
+    **{name: _function(function) for name, function in FUNCTIONS.items()},
     "constant": _constant,
     "iota": _iota,
     "add": lambda _, operands: add(*operands),
@@ -171,23 +160,11 @@ _RULES: dict[str, _Rule] = {
     "divide": lambda _, operands: multiply(operands[0], reciprocal(operands[1])),
     "negate": lambda _, operands: negate(operands[0]),
     "abs": lambda _, operands: operands[0] if operands[0].low >= 0 else NONNEGATIVE,
-    "sqrt": _monotone(lambda x: math.sqrt(max(x, 0.0))),
-    "rsqrt": _fixed(ABOVE_ZERO, math.inf),
-    "exponential": _monotone(_exponential),
-    "log": _monotone(logarithm),
-    "logistic": _fixed(ABOVE_ZERO, 1),
-    **dict.fromkeys(("tanh", "erf", "sine", "cosine"), _fixed(-1, 1)),
-    "cosh": _fixed(1, math.inf),
     "power": _power,
     "maximum": lambda _, ops: Interval(max(o.low for o in ops), max(o.high for o in ops)),
     "minimum": lambda _, ops: Interval(min(o.low for o in ops), min(o.high for o in ops)),
     "clamp": _clamp,
-    "select": lambda _, operands: operands[1].union(operands[2]),
     "reduce": _reduce,
-    **dict.fromkeys(("concatenate", "pad"), lambda _, operands: reduce(Interval.union, operands)),
-    "dynamic-update-slice": lambda _, operands: operands[0].union(operands[1]),
-    **dict.fromkeys(
-        ("broadcast", "dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"), _same
-    ),
-    **dict.fromkeys(("convert", "copy", "reduce-precision"), _same),
+    **dict.fromkeys(opcodes_with(Trait.MOVES, Class.INDEXING) - {"bitcast", "scatter"}, _carried),
+    **dict.fromkeys(("convert", "reduce-precision", "select"), _carried),
 }

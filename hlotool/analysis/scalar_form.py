@@ -16,7 +16,7 @@ import numpy as np
 
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
 
@@ -24,7 +24,7 @@ from hlotool.ir.walk import branches
 _Value: TypeAlias = "Instruction | tuple[_Value, ...]"
 
 #: Move or regroup a single element, that is, do nothing.
-_IDENTITIES = frozenset({"bitcast", "broadcast", "copy", "opt-barrier", "reshape", "reverse", "transpose"})
+_IDENTITIES = opcodes_with(Trait.REGROUPS) | {"opt-barrier", "reverse"}
 
 #: Not elementwise in general, but on scalars.
 _SCALAR_ONLY = frozenset({"bitcast-convert", "constant"})
@@ -118,7 +118,7 @@ class _Builder:
             return tuple(operands)
         if opcode == "get-tuple-element":
             return _element(operands[0], instruction.integer("index"))
-        if opcode in ("call", "fusion", "map"):
+        if opcode in opcodes_with(Trait.INLINED) | {"map"}:
             return self.inline(next(instruction.called), operands)
         if opcode == "conditional":
             return self._conditional(instruction, operands)

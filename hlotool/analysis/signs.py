@@ -14,9 +14,10 @@ from typing import Final
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import computed_by, handed_on
+from hlotool.analysis.functions import ABOVE_ZERO
 from hlotool.analysis.inequalities import Inequalities, Law
 from hlotool.analysis.interval import ANY, Interval
-from hlotool.analysis.ranges import ABOVE_ZERO, range_of, type_limits
+from hlotool.analysis.ranges import range_of, type_limits
 from hlotool.analysis.value_numbers import ValueNumbers, reducing_opcode
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction, Module

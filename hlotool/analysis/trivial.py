@@ -10,7 +10,7 @@ from typing import Final
 
 from hlotool.analysis.custom_calls import TRANSPARENT
 from hlotool.ir.module import Module
-from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.ir.opcodes import OPCODES, Class, Trait, opcodes_with
 from hlotool.ir.walk import reachable
 
 #: Not counted: they give values another place, form or name, or make them of nothing.
@@ -19,7 +19,7 @@ _FREE: Final = frozenset({Class.DATA_MOVEMENT, Class.TUPLE, Class.SOURCE, Class.
 _COUNTED: Final = frozenset({Class.ELEMENTWISE, Class.INDEXING})
 #: Not counted either: what the first two call is counted in their place, and a conversion, which promotes the
 #: scalar of `x + 1`, computes nothing.
-_PASSED_OVER: Final = frozenset({"call", "fusion", "convert", "bitcast-convert"})
+_PASSED_OVER: Final = opcodes_with(Trait.INLINED) | {"convert", "bitcast-convert"}
 
 
 def is_trivial(module: Module) -> bool:

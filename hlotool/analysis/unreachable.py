@@ -12,6 +12,7 @@ from hlotool.analysis.machine_ranges import MachineRanges
 from hlotool.analysis.machine_rules import possible_orders, unwrapped
 from hlotool.analysis.trip_counts import most_trips, static_trip_count
 from hlotool.ir.dtypes import integer_limits
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 
 #: Names the impossible among the outcomes of a decision, given the ranges of all operands.
@@ -172,7 +173,7 @@ def _conversion(decision: Decision, operands: Sequence[MachineRange]) -> Iterato
 
 
 #: Floats that they return are integers.
-_INTEGRAL: Final = frozenset({"ceil", "floor", "round-nearest-afz", "round-nearest-even", "sign"})
+_INTEGRAL: Final = opcodes_with(Trait.TO_INTEGER) | {"sign"}
 
 
 def _overflow(decision: Decision, operands: Sequence[MachineRange]) -> Iterator[str]:

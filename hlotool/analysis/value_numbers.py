@@ -12,16 +12,16 @@ from collections.abc import Hashable
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED, Part, handed_on
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 
 #: Their value is that of their operand, as a real number.
-_SAME_NUMBER = frozenset({"convert", "copy", "reduce-precision"})
+_SAME_NUMBER = opcodes_with(Trait.CONVERTS) | {"copy"}
 #: Attributes that say nothing about the value.
 _NO_MEANING = frozenset(
     {"backend_config", "frontend_attributes", "operand_precision", "sharding", "statistics"}
 )
-_COMMUTE = frozenset({"add", "multiply", "maximum", "minimum"})
+_COMMUTE = opcodes_with(Trait.ASSOCIATIVE) - opcodes_with(Trait.BITWISE)
 
 
 class ValueNumbers:

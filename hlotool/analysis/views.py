@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves
 
 _Value = TypeVar("_Value")
@@ -19,21 +20,16 @@ _SAME = frozenset(
 )  # fmt: skip
 #: Hand on a part of what was started: its index there.
 _FINISHED: Mapping[str, ShapeIndex] = {
-    "all-gather-done": (1,),
-    "async-done": (1,),
-    "collective-permute-done": (1,),
+    **dict.fromkeys(opcodes_with(Trait.FINISHES) - {"all-reduce-done"}, (1,)),
     "copy-done": (0,),
 }
 #: Where what was started keeps its operands.
 _STARTED: Mapping[str, ShapeIndex] = {
-    "all-gather-start": (0,),
-    "async-start": (0,),
-    "collective-permute-start": (0,),
+    **dict.fromkeys(opcodes_with(Trait.STARTS) - {"all-reduce-start"} | {"send"}, (0,)),
     "copy-start": (1,),
-    "send": (0,),
 }
 #: What hands on anything at all.
-_HANDING_ON = frozenset({*_SAME, *_FINISHED, *_STARTED, "call", "get-tuple-element", "tuple"})
+_HANDING_ON = _SAME | _FINISHED.keys() | _STARTED.keys() | opcodes_with(Class.TUPLE) | {"call"}
 
 
 def handed_on(

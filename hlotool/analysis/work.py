@@ -14,7 +14,7 @@ from typing import Final
 from hlotool.analysis.contractions import CONTRACTIONS
 from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.ir.walk import branches, reachable
 
@@ -26,17 +26,9 @@ _LIBRARY: Final = 100
 #: Of every element that is read or written, and of every multiplication.
 _ELEMENT: Final = 1
 _MULTIPLY: Final = 1
-#: Of an element by opcode, where a library function or a walk through indices takes longer.
+#: Of an element where a library function or a walk through indices takes longer.
 _ELEMENTS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(
-        (
-            *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf"),
-            *("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rng"),
-            *("rsqrt", "sine", "sinh", "sqrt", "tan", "tanh", "remainder", "rng-bit-generator"),
-        ),
-        20,
-    ),
-    **dict.fromkeys(("gather", "scatter", "reduce-window", "select-and-scatter"), 20),
+    **dict.fromkeys(opcodes_with(Trait.TRANSCENDENTAL, Trait.COSTLY), 20),
     "map": 50,
 }
 #: Of every instruction of a program: that it is parsed, verified and lowered; that it is lowered once more;
@@ -52,7 +44,7 @@ _FREE: Final = frozenset({"constant", "parameter"})
 #: Whose computations are counted when they are executed.
 _COUNTED_LATER: Final = frozenset({"conditional", "while"})
 #: Whose computation is executed once.
-_ONCE: Final = frozenset({"async-start", "call", "fusion"})
+_ONCE: Final = opcodes_with(Trait.INLINED) | {"async-start"}
 
 
 class Prices:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from hlotool.findings.records import Record
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 
 #: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.
@@ -21,7 +22,7 @@ _JAX = re.compile(r"(?P<kind>jit|pmap)_(?P<function>.+)")
 _TORCH = re.compile(r"(?P<function>SyncTensorsGraph)\.\d+")
 
 #: What stands around operations, and what brings operands into the shape and type that one needs.
-_GIVEN = frozenset({"constant", "get-tuple-element", "parameter", "tuple"})
+_GIVEN = opcodes_with(Trait.STRUCTURE)
 _PREPARING = frozenset({"broadcast", "convert", "reshape"})
 
 

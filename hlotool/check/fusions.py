@@ -19,6 +19,7 @@ from hlotool.check.subject import Subject
 from hlotool.errors import UsageError
 from hlotool.ir.effects import has_own_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.walk import post_order, users
 from hlotool.names import did_you_mean
@@ -48,7 +49,7 @@ _HEROES = frozenset(
     {"reduce", "transpose", "copy", "scatter", "reduce-window", "dynamic-slice", "concatenate"}
 )
 #: One of these makes a kernel of kind kOutput.
-_PRODUCTS = frozenset({"dot", "convolution", "scaled-dot", "ragged-dot"})
+_PRODUCTS = opcodes_with(Class.CONTRACTION)
 #: Views that keep the order of elements.
 _VIEWS = frozenset({"bitcast"})
 

@@ -14,6 +14,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.ir.types import leaves as shape_leaves
 from hlotool.report.conformance_records import Status, TrialRecord
@@ -111,7 +112,7 @@ class _Copier:
 BATCH = 40
 
 #: Nothing is computed by them.
-_WITHOUT_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+_WITHOUT_WORK = opcodes_with(Trait.STRUCTURE)
 
 
 def tried(trials: Sequence[Trial], backend: Backend) -> Iterator[TrialRecord]:

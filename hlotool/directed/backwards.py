@@ -21,7 +21,7 @@ from hlotool.analysis.work import of_drawing, of_following
 from hlotool.directed.inverses import inverted
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
 from hlotool.locate.evaluation import OnReference
 from hlotool.workers.work_limit import spend
@@ -33,13 +33,8 @@ _VISIT: Final = 10_000
 _MOVE: Final = 100_000
 #: Terms of a sum that are changed together.
 _MOST_TERMS: Final = 64
-#: Places of operands whose elements reappear in the result; start indices and the like stay as they were.
-_MOVED: Final[Mapping[str, slice]] = {
-    **dict.fromkeys(("broadcast", "reshape", "bitcast", "transpose", "slice", "reverse", "copy"), slice(1)),
-    **dict.fromkeys(("dynamic-slice", "gather"), slice(1)),
-    **dict.fromkeys(("pad", "dynamic-update-slice"), slice(2)),
-    "concatenate": slice(None),
-}
+#: Their elements are elements of operands; start indices and the like stay as they were.
+_MOVED: Final = opcodes_with(Trait.MOVES, Class.INDEXING) - {"scatter"}
 
 #: Sums beyond it are not taken apart into squares: with their parts they are exact in f32, and mostly in f16.
 _LARGEST_SUM: Final = 1 << 16
@@ -190,7 +185,8 @@ class Backwards:
         if indices is None or element >= indices.size:
             return None
         place = int(indices.reshape(-1)[element])
-        for operand in instruction.operands[_MOVED[instruction.opcode]]:
+        for number in instruction.row.carried(len(instruction.operands)):
+            operand = instruction.operands[number]
             size = operand.array_shape.size
             if place < size:
                 return operand, place
@@ -201,12 +197,12 @@ class Backwards:
         """The same movement of positions, which count through all moved operands."""
         if any(o.element_type is not instruction.element_type for o in instruction.operands[:1]):
             return None
-        moved = instruction.operands[_MOVED[instruction.opcode]]
+        moved = instruction.row.carried(len(instruction.operands))
         operands: list[Instruction] = []
         values: list[Array] = []
         start = 0
         for number, operand in enumerate(instruction.operands):
-            if number < len(moved):
+            if number in moved:
                 shape = operand.array_shape
                 words = ArrayShape(ElementType.U64, shape.dims, layout=shape.layout)
                 positions = np.arange(start, start + shape.size, dtype=np.uint64)
@@ -249,7 +245,7 @@ class Backwards:
             if sum(numbers) and len(group) <= _MOST_TERMS:
                 factor = wanted / sum(numbers)
                 yield [(terms, int(place), number * factor) for place, number in zip(group, numbers)]
-        elif opcode in ("maximum", "minimum", "or", "and"):
+        elif opcode in opcodes_with(Trait.IDEMPOTENT):
             is_upper = opcode in ("maximum", "or")
             best = max(numbers) if is_upper else min(numbers)
             if (wanted >= best) if is_upper else (wanted <= best):

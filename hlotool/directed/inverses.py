@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from hlotool.analysis.functions import FUNCTIONS
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 
@@ -184,18 +185,7 @@ _RULES: dict[str, _Rule] = {
     "not": _not,
     "compare": _compare,
     "negate": _of(lambda y: -y),
-    "exponential": _of(math.log),
-    "exponential-minus-one": _of(math.log1p),
-    "log": _of(math.exp),
-    "log-plus-one": _of(math.expm1),
-    "sqrt": _of(lambda y: y * y),
-    "rsqrt": _of(lambda y: 1 / (y * y)),
-    "cbrt": _of(lambda y: y**3),
-    "tanh": _of(math.atanh),
-    "logistic": _of(lambda y: math.log(y / (1 - y))),
-    "sine": _of(math.asin),
-    "cosine": _of(math.acos),
-    "tan": _of(math.atan),
+    **{name: _of(function.inverse) for name, function in FUNCTIONS.items() if function.inverse},
     "abs": _abs,
     "sign": _sign,
     "shift-left": _shifted(left=True),

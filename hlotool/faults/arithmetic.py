@@ -10,6 +10,7 @@ from hlotool.faults.parts import FLOATS, INTEGERS, array_of, both, is_float, is_
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 
 _ASYMMETRIC = ("subtract", "divide", "power", "remainder", "atan2", "shift-left", "complex")
@@ -157,7 +158,7 @@ def _is_defined(place: Place) -> bool:
     shape = place.array
     if shape is None:
         return False
-    bitwise = place.instruction.opcode in ("and", "or", "xor")
+    bitwise = place.instruction.opcode in opcodes_with(Trait.BITWISE)
     return shape.element_type.is_integer if bitwise else True
 
 

@@ -13,27 +13,11 @@ from hlotool.faults.parts import FLOATS, array_of, both, is_array, is_float, is_
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
-_TRANSCENDENTAL = (
-    "exponential",
-    "log",
-    "log-plus-one",
-    "exponential-minus-one",
-    "tanh",
-    "logistic",
-    "sine",
-    "cosine",
-    "power",
-    "sqrt",
-    "rsqrt",
-    "divide",
-    "atan2",
-    "erf",
-    "cbrt",
-    "tan",
-)
-_ROUNDINGS = ("round-nearest-even", "round-nearest-afz", "floor", "ceil")
+_TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL) - opcodes_with(Trait.EXPANDED) | {"divide"}
+_ROUNDINGS = sorted(opcodes_with(Trait.TO_INTEGER), reverse=True)
 
 
 def _rounded(edit: Edit, value: Instruction) -> Instruction:

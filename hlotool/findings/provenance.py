@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.attributes import Metadata
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.source_position import SourcePosition, source_position, user_position
 from hlotool.ir.types import ShapeIndex
 
 #: Their result is their operand's: whoever made that is meant.
-_PASS_THROUGH = frozenset({"bitcast", "copy", "reshape", "opt-barrier", "domain"})
+_PASS_THROUGH = opcodes_with(Trait.SAME_ORDER) | {"opt-barrier", "domain"}
 
 _NOWHERE = SourcePosition("")
 

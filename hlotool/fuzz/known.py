@@ -14,6 +14,7 @@ from hlotool.findings.files import read_toml
 from hlotool.fuzz.attribution import Blame
 from hlotool.fuzz.oracle import FAILURES
 from hlotool.ir.module import Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.parse.reader import parse_module
 from hlotool.report.fuzz_records import FaultRecord, Kind
@@ -124,12 +125,7 @@ def say_the_same(one: str, other: str) -> bool:
 
 
 #: They move values about or make them, and are in the smallest program of almost any fault.
-PLUMBING = frozenset(
-    {
-        "bitcast", "broadcast", "constant", "copy", "get-tuple-element", "iota", "parameter", "reshape",
-        "tuple",
-    }
-)  # fmt: skip
+PLUMBING = opcodes_with(Trait.STRUCTURE, Trait.REGROUPS) - {"transpose"} | {"iota"}
 
 
 # An entry says what failures of the fault have in common; everything that it says must hold of a failure:

@@ -36,6 +36,7 @@ from hlotool.findings.signature import Signature
 from hlotool.findings.verdict import Answer
 from hlotool.fuzz.extremes import overflow_decides
 from hlotool.ir.module import Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.numerics.dataflow import is_exact
 from hlotool.parse.reader import parse_module
@@ -68,7 +69,7 @@ _REFERENCE_SECONDS = 10.0
 #: Sets of inputs besides the plain one; the first ones of `directed` are those that show most.
 _FURTHER_SETS = 6
 #: They draw from a state that each run moves on.
-_FICKLE_BY_DESIGN = frozenset({"rng", "rng-get-and-update-state", "infeed", "recv"})
+_FICKLE_BY_DESIGN = opcodes_with(Trait.UNDETERMINED) & opcodes_with(Trait.SIDE_EFFECT)
 
 #: What is a failure of the backend.
 FAILURES: frozenset[Kind] = frozenset({"wrong", "crashed", "hang", "nondeterministic"})

@@ -18,7 +18,7 @@ from hlotool.analysis.contractions import CONTRACTIONS
 from hlotool.analysis.sizes import Sizes, table_bytes
 from hlotool.inspect.traffic import fusion_bytes, is_custom
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import Class, by_opcode
+from hlotool.ir.opcodes import Class, Trait, by_opcode, opcodes_with
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.ir.walk import branches
 
@@ -67,17 +67,9 @@ Rule: TypeAlias = "Callable[[CostAnalysis, Instruction], Cost]"
 
 _RULES: dict[str, Rule] = {}
 
-_TRANSCENDENTAL = frozenset(
-    {
-        "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential",
-        "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt",
-        "tan", "tanh",
-    }
-)  # fmt: skip
+_TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL)
 #: What moves nothing.
-_FREE = frozenset(
-    {"add-dependency", "after-all", "bitcast", "constant", "domain", "get-tuple-element", "parameter"}
-)
+_FREE = opcodes_with(Trait.ORDERS, Trait.STRUCTURE) - {"tuple"} | {"bitcast", "domain"}
 
 
 class CostAnalysis:

@@ -25,6 +25,7 @@ from hlotool.inspect.records import (
 )
 from hlotool.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
 
@@ -124,5 +125,5 @@ def _executed(module: Module) -> Iterable[Instruction]:
     for computation, found in contexts(module).items():
         if Context.CONTROL_FLOW in found:
             yield from (
-                i for i in computation.instructions if i.opcode not in ("call", "while", "conditional")
+                i for i in computation.instructions if i.opcode not in opcodes_with(Trait.CONTROL_FLOW)
             )

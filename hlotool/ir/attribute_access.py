@@ -1,7 +1,8 @@
 """Typed access to attributes: `instruction.integers("dimensions")` instead of a look-up and a type test.
 
-The parser gives every attribute the kind that `opcodes.py` states, and the verifier demands those that are
-required. What passes and users put together may break either rule, so that every access names the culprit.
+The parser gives every attribute the kind that `attribute_kinds.py` states, and the verifier demands those
+that are required. What passes and users put together may break either rule, so that every access names the
+culprit.
 """
 
 from __future__ import annotations

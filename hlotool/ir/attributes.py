@@ -1,6 +1,6 @@
 """Typed attribute values of instructions and modules; all immutable and hashable.
 
-Which opcode takes which attribute stands in `opcodes.py`; this file says what the values look like.
+Which opcode takes which attribute stands in `opcode_table.py`; this file says what the values look like.
 XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
 """
 

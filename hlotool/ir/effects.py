@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: Opcodes that act on something outside the computation, or draw from a hidden state.
-_SIDE_EFFECTS = frozenset(
-    {
-        "all-gather-done", "all-gather-start", "all-reduce-done", "all-reduce-start",
-        "collective-broadcast", "collective-permute-done", "collective-permute-start", "infeed", "outfeed",
-        "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done",
-    }
-)  # fmt: skip
+_SIDE_EFFECTS = opcodes_with(Trait.SIDE_EFFECT)
 
 
 def has_own_side_effect(instruction: Instruction) -> bool:

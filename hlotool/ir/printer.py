@@ -14,9 +14,10 @@ from html import escape
 from itertools import count
 from typing import Any, TypeVar
 
+from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
+from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.printing.attributes import (
     bool_text,
     bools_text,

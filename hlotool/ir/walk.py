@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import OPCODES, Kind, attribute_kind
+from hlotool.ir.opcodes import OPCODES, attribute_kind
 
 _Node = TypeVar("_Node", Instruction, Computation)
 

@@ -12,12 +12,17 @@ from hlotool.backends.base import Executable, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
 from hlotool.locate.frames import Compile, Node, Parts, operand_nodes, value_in
 
 #: What cannot be taken out of its program and run alone.
-_NOT_ALONE = frozenset({"while", "conditional", "call", "fusion", "parameter", "rng", "infeed", "recv"})
+_NOT_ALONE = (
+    opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED)
+    | opcodes_with(Trait.UNDETERMINED) & opcodes_with(Trait.SIDE_EFFECT)
+    | {"parameter"}
+)
 
 
 class Evaluator:

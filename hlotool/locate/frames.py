@@ -17,6 +17,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import async_start, branches
 from hlotool.locate.store import Sample, Store
@@ -32,8 +33,11 @@ Compile: TypeAlias = "Callable[[Module], Executable]"
 Iteration: TypeAlias = tuple[int, ...]
 
 #: They give a value another type or other dimensions.
-FORMS = frozenset({"convert", "bitcast", "reshape", "transpose", "copy", "broadcast"})
+FORMS = opcodes_with(Trait.REGROUPS) | {"convert"}
 
+#: Their value is that of their operand, or of the root of what they call.
+_HANDED_ON = opcodes_with(Trait.FORWARDS) | {"copy", "copy-done"}
+_RETURNING = opcodes_with(Trait.INLINED) | {"async-done"}
 #: Of several operands they make as many results, each of its own operand.
 _SIDE_BY_SIDE = frozenset({"all-reduce", "all-gather", "reduce-scatter", "collective-permute"})
 
@@ -232,7 +236,7 @@ def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | N
         return Node(frame, operands[0], (instruction.integer("index"), *index))
     if opcode == "tuple" and index:
         return Node(frame, operands[index[0]], index[1:])
-    if opcode in ("copy", "opt-barrier", "add-dependency", "copy-done"):
+    if opcode in _HANDED_ON:
         return Node(frame, operands[0], (0, *index) if opcode == "copy-done" else index)
     if opcode == "copy-start" and index[:1] == (0,):
         return Node(frame, operands[0], index[1:])
@@ -243,7 +247,7 @@ def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | N
         return None if callee is None else Node(callee, callee.computation.root, index)
     if opcode == "async-done":
         instruction = async_start(instruction)
-    if opcode in ("call", "fusion", "async-done") and instruction in frame.callees:
+    if opcode in _RETURNING and instruction in frame.callees:
         callee = frame.callees[instruction][0]
         return Node(callee, callee.computation.root, index)
     if opcode == "while" and instruction in frame.callees:

@@ -25,6 +25,7 @@ from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
 from hlotool.findings.verdict import Verdict
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.execution import Execution, execute, on_one_device
 from hlotool.locate.frames import Frame, Node, resolve, value_in
@@ -44,12 +45,9 @@ from hlotool.values.flatten import flatten
 _REFERENCE = "numpy"
 
 #: They compute nothing, or talk to somebody who is not there.
-_NOT_RUN = frozenset({
-    "add-dependency", "after-all", "bitcast", "constant", "domain", "get-tuple-element", "infeed",
-    "opt-barrier", "outfeed", "parameter", "recv", "recv-done", "rng", "send", "send-done", "tuple",
-})  # fmt: skip
+_NOT_RUN = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.STRUCTURE, Class.HOST) | {"bitcast", "rng"}
 #: Rounding grows in them from step to step.
-_REPEATING = frozenset({"while", "call", "conditional"})
+_REPEATING = opcodes_with(Trait.CONTROL_FLOW)
 #: Iterations of a wrong loop that are looked into.
 _MOST_ITERATIONS = 8
 

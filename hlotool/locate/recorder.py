@@ -18,6 +18,7 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend, NumpyExecutable
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import Context, call_sites, contexts
 from hlotool.locate.frames import Frame, Kept, Spread, Trace
 from hlotool.locate.store import Budget, OutOfTime, Sample, Store
@@ -138,7 +139,7 @@ def _record(frame: Frame, event: _Event) -> None:
     instruction = event.instruction
     frame.values[instruction] = event.kept
     frames = event.frames
-    if not frames and instruction.opcode in ("call", "fusion", "async-start"):
+    if not frames and instruction.opcode in opcodes_with(Trait.INLINED) | {"async-start"}:
         # A callee that hands on its parameters leaves no events.
         frames = [Frame(c, frame.trace) for c in instruction.called]
     adopt(frame, instruction, frames)

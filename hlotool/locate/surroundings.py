@@ -15,6 +15,7 @@ from hlotool.ir.edit import Names
 from hlotool.ir.edit_calls import operands_first
 from hlotool.ir.edit_extract import Extraction, extract
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.locate.cut import Spot
 from hlotool.locate.frames import Node, calls_around, made, value_in
@@ -23,7 +24,7 @@ from hlotool.locate.pairing import Pairing
 from hlotool.locate.store import Sample
 
 #: They only hand values on: a pass that looks for what made a value looks through them.
-_PLUMBING = frozenset({"tuple", "get-tuple-element", "bitcast", "opt-barrier", "copy"})
+_PLUMBING = opcodes_with(Class.TUPLE, Trait.SAME_ORDER) - {"reshape"} | {"opt-barrier"}
 
 #: Levels of producers that come along in the right program.
 _LEVELS = 1

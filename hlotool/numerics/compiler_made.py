@@ -18,12 +18,13 @@ from hlotool.analysis.flow import INLINED
 from hlotool.ir.dtypes import Array
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, array_shapes, strip_layouts
 from hlotool.numerics import thresholds
 from hlotool.numerics.ulp import ulp_distance
 
 #: They pass values through computations: what they return is looked at inside.
-_CALLERS = frozenset({"call", "conditional", "fusion", "while"})
+_CALLERS = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED)
 
 
 def uncertain_values(module: Module, other: Module | None = None) -> frozenset[Instruction]:

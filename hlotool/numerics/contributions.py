@@ -17,7 +17,7 @@ from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.devices import GroupMode, expand_groups, group_mode
 from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
 from hlotool.numerics.facts import Facts, Origin, Rounding, Sum, origin_of
 from hlotool.numerics.ulp import epsilon
@@ -26,21 +26,13 @@ from hlotool.numerics.ulp import epsilon
 _RANDOM = frozenset({"rng", "rng-get-and-update-state"})
 
 #: Elementwise operations whose float results are exact: they choose, split or flip signs.
-EXACT = frozenset(
-    {
-        "abs", "and", "ceil", "clamp", "compare", "complex", "floor", "imag", "is-finite", "maximum",
-        "minimum", "negate", "not", "or", "real", "round-nearest-afz", "round-nearest-even", "select",
-        "sign", "xor",
-    }
-)  # fmt: skip
+EXACT = opcodes_with(Trait.EXACT)
 
-#: Those whose accuracy the program may ask for; a square root is rounded correctly everywhere.
-_TRANSCENDENTAL = {"atan2", "power"} | {
-    name for name, row in OPCODES.items() if "result_accuracy" in row.optional and name != "sqrt"
-}
+#: A square root is rounded correctly everywhere.
+_TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL) - {"sqrt"}
 
 #: Collectives that combine values of several devices, arithmetically if their computation does.
-_SUMMING_COLLECTIVES = frozenset({"all-reduce", "all-reduce-start", "reduce-scatter"})
+_SUMMING_COLLECTIVES = opcodes_with(Class.COLLECTIVE) & opcodes_with(Trait.COMBINES)
 
 #: One ulp at 1 of what the dot algorithms round their inputs to, by the part of the name that says so; the
 #: split algorithms (`…_x3` and more) come close to f32 and are not listed.
@@ -101,7 +93,7 @@ def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
         return _convert_epsilon(instruction.operands[0].element_type, target)
     if opcode == "reduce-precision":
         return max(own, 2.0 ** -instruction.integer("mantissa_bits"))
-    if opcode in ("dot", "ragged-dot", "scaled-dot"):
+    if opcode in opcodes_with(Class.CONTRACTION) - {"convolution"}:
         algorithm = instruction.text("algorithm", "").removeprefix("dot_")
         return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
     if does_arithmetic(instruction):

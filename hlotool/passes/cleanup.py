@@ -18,7 +18,7 @@ from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, leaves
 from hlotool.ir.walk import call_order, users
 from hlotool.passes.base import Context, Evaluator
@@ -100,12 +100,7 @@ def _return_only(body: Computation, positions: list[int]) -> None:
 
 
 #: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
-_UNIQUE = frozenset(
-    {
-        "add-dependency", "after-all", "async-done", "async-start", "async-update", "copy-done",
-        "copy-start", "domain", "opt-barrier", "parameter",
-    }
-)  # fmt: skip
+_UNIQUE = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.ASYNC) | {"copy-done", "copy-start", "parameter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +180,7 @@ class _Keys:
 #: Not worth a constant: they say the same in less space.
 _COMPACT = frozenset({"broadcast", "iota", "constant"})
 #: Never folded: their results have no literal, or mean something beyond their value.
-_NEVER = frozenset(
-    {"after-all", "add-dependency", "domain", "opt-barrier", "parameter", "partition-id", "replica-id"}
-)
+_NEVER = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Class.SOURCE) - {"constant", "iota"}
 _OPAQUE_CLASSES = frozenset({Class.COLLECTIVE, Class.HOST, Class.RANDOM})
 
 

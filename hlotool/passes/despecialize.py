@@ -14,6 +14,7 @@ from hlotool.ir.edit_calls import insert_body
 from hlotool.ir.edit_extract import cone, extract
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.ir.walk import async_start
 from hlotool.names import did_you_mean
@@ -48,13 +49,8 @@ class DropControlDependencies:
 
 
 #: The operation that a start and its done are together.
-_TOGETHER = {
-    "copy-done": "copy",
-    "all-reduce-done": "all-reduce",
-    "all-gather-done": "all-gather",
-    "collective-permute-done": "collective-permute",
-}
-_STARTS = frozenset(done.replace("-done", "-start") for done in _TOGETHER)
+_TOGETHER = {done: done.removesuffix("-done") for done in opcodes_with(Trait.FINISHES) - {"async-done"}}
+_STARTS = opcodes_with(Trait.STARTS) - {"async-start"}
 #: Attributes that only the start of an operation has.
 _OF_STARTS = {"cross_program_prefetch_index": None}
 

@@ -8,21 +8,17 @@ from math import prod
 from hlotool.analysis.constants import uniform
 from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 
-_NEVER = frozenset(
-    {"async-done", "async-start", "async-update", "call", "conditional", "domain", "parameter", "while"}
-)
+_NEVER = opcodes_with(Trait.ASYNC, Trait.CONTROL_FLOW) | {"domain", "parameter"}
 _ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})
 
 #: Data movement that a loop over the result can express by where it reads.
-_LOOP_MOVEMENT = frozenset(
-    {
-        "bitcast", "bitcast-convert", "broadcast", "concatenate", "copy", "dynamic-slice",
-        "dynamic-update-slice", "gather", "pad", "reduce-window", "reshape", "reverse", "slice", "transpose",
-    }
-)  # fmt: skip
+_LOOP_MOVEMENT = opcodes_with(Trait.MOVES, Class.INDEXING) - {"scatter"} | {
+    "bitcast-convert",
+    "reduce-window",
+}
 #: Elementwise opcodes that take little time for every type, as XLA judges.
 _CHEAP = frozenset(
     {
@@ -38,9 +34,9 @@ _CHEAP = frozenset(
 #: Cheap for real numbers, not for complex ones.
 _CHEAP_REAL = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
 #: Worth neither a kernel nor an output of their own: they show what is there already, or make much of little.
-TRIVIAL = frozenset({"bitcast", "broadcast", "copy", "reshape"})
+TRIVIAL = opcodes_with(Trait.REGROUPS) - {"transpose"}
 #: What takes nothing but an index to compute.
-_FREE = frozenset({"bitcast", "broadcast", "iota", "reshape"})
+_FREE = opcodes_with(Trait.REGROUPS) - {"copy", "transpose"} | {"iota"}
 #: Consumers that read elements of an operand more than once.
 _REUSING = frozenset({"broadcast", "convolution", "dot", "gather", "reduce-window"})
 

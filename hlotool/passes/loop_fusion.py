@@ -12,6 +12,7 @@ from typing import Final
 from hlotool.ir.edit import Editor, Names, copied
 from hlotool.ir.edit_calls import outline
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.passes.base import Context
 from hlotool.passes.fusion_facts import (
     TRIVIAL,
@@ -29,7 +30,7 @@ from hlotool.passes.fusion_legality import Part, Setting, may_fuse
 MOST_EMISSIONS: Final = 15
 
 #: Reads a transposed index, which is as good as the same.
-_SAME_INDEX = frozenset({"bitcast", "copy", "reshape", "transpose"})
+_SAME_INDEX = opcodes_with(Trait.REGROUPS) - {"broadcast"}
 
 
 # What is read through slices, pads or concatenations is read at other indices than the result's, and is

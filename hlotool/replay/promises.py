@@ -20,6 +20,7 @@ from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.types import ElementType
 from hlotool.numerics.contributions import rounding_epsilon
 from hlotool.numerics.ulp import epsilon
@@ -125,7 +126,10 @@ def _has_stable_sort(module: Module) -> bool:
 
 
 def _is_product(instruction: Instruction) -> bool:
-    return instruction.opcode in ("dot", "convolution", "ragged-dot") and instruction.element_type.is_inexact
+    return (
+        instruction.opcode in opcodes_with(Class.CONTRACTION) - {"scaled-dot"}
+        and instruction.element_type.is_inexact
+    )
 
 
 def _given(product: Instruction) -> list[ElementType]:

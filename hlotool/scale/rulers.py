@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from hlotool.analysis.flow import handed_on
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.scale.places import Places
 from hlotool.scale.spread import SAME
 from hlotool.scale.starts import Start, elements, is_computed, starts, whole_number
@@ -86,7 +87,7 @@ class Rulers:
             return Ruler(size, 0, size.value - 1, True)
         if source.opcode in ("add", "subtract"):
             return self._moved(source, depth)
-        if source.opcode in ("minimum", "maximum", "clamp", "select"):
+        if source.opcode in opcodes_with(Trait.COMPARES) - {"compare"}:
             choices = source.operands[1:] if source.opcode == "select" else source.operands
             found = [ruler for operand in choices if (ruler := self.of(operand, depth + 1)) is not None]
             # Of an index that has the size added to it where it is negative the one that is plain.
@@ -156,7 +157,7 @@ class Rulers:
 
     def _is_from_the_end(self, start: Start, source: Instruction) -> bool:
         """Whether an index is what another one, which stands beside it, is where it is negative."""
-        if start.reader.opcode not in ("select", "call", "fusion") or source.opcode != "add":
+        if start.reader.opcode not in opcodes_with(Trait.INLINED) | {"select"} or source.opcode != "add":
             return False
         added = filter(None, map(self._places.stripped, source.operands))
         return any(whole_number(one) == start.size.value for one in added)

@@ -15,13 +15,14 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.constants import uniform
 from hlotool.analysis.flow import computed_by
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: What each device has, by its number: replicas of the first partition are apart by the number of partitions.
 Numbers = tuple[int, ...]
 
 #: What hands on elements as they are.
-SAME: Final = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose"})
+SAME: Final = opcodes_with(Trait.REGROUPS) | {"convert"}
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt,
     "GE": operator.ge,
@@ -32,8 +33,8 @@ _ARITHMETIC: Final[Mapping[str, Callable[[int, int], int]]] = {
     "shift-right-logical": operator.rshift,
 }  # fmt: skip
 #: What calls computations, and what takes values to them and back.
-HANDS_ON: Final = frozenset({"call", "conditional", "fusion", "get-tuple-element", "tuple", "while"})
-_CHOICES: Final = frozenset({"clamp", "compare", "select"})
+HANDS_ON: Final = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED, Class.TUPLE)
+_CHOICES: Final = opcodes_with(Trait.COMPARES) - opcodes_with(Trait.EXTREMUM)
 #: Values are not followed further than this.
 _DEEPEST: Final = 60
 

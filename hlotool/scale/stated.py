@@ -14,6 +14,7 @@ from typing import Final
 from hlotool.analysis.machine_range import of_integers
 from hlotool.analysis.machine_rules import outcome
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
 from hlotool.scale.places import Places
 from hlotool.scale.rulers import Ruler, Rulers
@@ -22,7 +23,7 @@ from hlotool.scale.starts import elements, joined
 from hlotool.scale.terms import Size
 
 #: What compares a position with another one, or limits it.
-_COMPARES: Final = frozenset({"compare", "minimum", "maximum", "clamp"})
+_COMPARES: Final = opcodes_with(Trait.COMPARES) - {"select"}
 #: What makes other numbers of positions.
 _COMPUTES: Final = frozenset(
     {"add", "subtract", "multiply", "divide", "remainder", "and", "or", "xor", "power",

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlotool.analysis.interval import ANY, Interval
+from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ShapeIndex
 from hlotool.values.demand_flow import Finding
 from hlotool.values.demands import (
     AnyBits,
     Demand,
     Exactly,
-    Identity,
     InRange,
     Matrix,
     MatrixKind,

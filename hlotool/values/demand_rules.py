@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
 
-from hlotool.analysis.interval import NONNEGATIVE, NONZERO, POSITIVE, Interval
+from hlotool.analysis.functions import FUNCTIONS
+from hlotool.analysis.interval import ANY, NONNEGATIVE, NONZERO, POSITIVE, Interval
 from hlotool.analysis.ranges import ForwardRanges
 from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.values.demands import AnyBits, Demand, Exactly, InRange, Matrix, MatrixKind, Ordered, Scaled
 from hlotool.values.monoids import identities
@@ -136,7 +138,7 @@ def _compare(instruction: Instruction, ranges: ForwardRanges) -> _Asked:
 
 
 def _is_iota(instruction: Instruction) -> bool:
-    while instruction.opcode in ("broadcast", "reshape", "convert", "copy", "transpose"):
+    while instruction.opcode in opcodes_with(Trait.REGROUPS, Trait.CONVERTS) - {"bitcast"}:
         instruction = instruction.operands[0]
     return instruction.opcode == "iota"
 
@@ -242,14 +244,9 @@ _RULES: dict[str, _Rule] = {
     "set-dimension-size": _set_dimension_size,
     "divide": _domain(1, NONZERO, "divisor"),
     "remainder": _domain(1, NONZERO, "divisor"),
-    "log": _domain(0, POSITIVE, "argument"),
-    "log-plus-one": _domain(0, Interval(-1, avoid=-1), "argument"),
-    "sqrt": _domain(0, NONNEGATIVE, "argument"),
-    "rsqrt": _domain(0, POSITIVE, "argument"),
-    **dict.fromkeys(("asin", "acos", "atanh"), _domain(0, Interval(-1, 1), "argument")),
-    "acosh": _domain(0, Interval(1), "argument"),
+    **{name: _domain(0, f.domain, "argument") for name, f in FUNCTIONS.items() if f.domain != ANY},
     "power": _power,
-    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _shift),
+    **dict.fromkeys(opcodes_with(Trait.SHIFTS), _shift),
     "batch-norm-inference": _domain(4, NONNEGATIVE, "variance"),
     "reduce": _reduction,
     "reduce-window": _reduction,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.analysis.interval import Interval
+from hlotool.ir.opcodes import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,6 @@ class Ordered:
     ascending: bool
     axis: int | None = None
     batch: tuple[int, ...] = ()
-
-
-class Identity(enum.Enum):
-    """The neutral element of a reduction."""
-
-    ZERO = "0"
-    ONE = "1"
-    LOWEST = "the lowest value"
-    HIGHEST = "the highest value"
-    ALL_BITS = "all bits set"
 
 
 @dataclass(frozen=True, slots=True)

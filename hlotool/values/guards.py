@@ -8,11 +8,10 @@ from typing import Final
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import Part, computed_by, handed_on
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: On the way from a predicate to the comparisons that it is made of.
-_LOGIC: Final = frozenset(
-    {"and", "or", "not", "xor", "broadcast", "reshape", "bitcast", "transpose", "copy", "slice"}
-)
+_LOGIC: Final = opcodes_with(Trait.BITWISE, Trait.REGROUPS) | {"slice"}
 #: They keep a number what it is, or at least its sign: what is asked of the result is asked of the operand.
 _KEEPS: Final = frozenset(
     {"broadcast", "reshape", "bitcast", "transpose", "copy", "convert", "abs", "negate"}

@@ -12,18 +12,8 @@ from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
-from hlotool.values.demands import Identity
-
-_IDENTITIES = {
-    "add": Identity.ZERO,
-    "or": Identity.ZERO,
-    "xor": Identity.ZERO,
-    "multiply": Identity.ONE,
-    "and": Identity.ALL_BITS,
-    "maximum": Identity.LOWEST,
-    "minimum": Identity.HIGHEST,
-}
 
 
 def identities(reducer: Computation, count: int) -> list[Identity | None]:
@@ -38,7 +28,7 @@ def identities(reducer: Computation, count: int) -> list[Identity | None]:
     extremum = _extremum(form.outputs[0]) if count > 1 else None
     if extremum is not None:
         return [extremum, *[Identity.ZERO] * (count - 1)]
-    return [None if opcode is None else _IDENTITIES[opcode] for opcode in monoid_opcodes(form)]
+    return [None if opcode is None else OPCODES[opcode].identity for opcode in monoid_opcodes(form)]
 
 
 def _extremum(value: Instruction) -> Identity | None:
@@ -64,9 +54,12 @@ def neutral(opcode: str, element_type: ElementType) -> Any:
     """The neutral element of a monoid, in its dtype.
 
     Raises:
-        KeyError: `opcode` is none.
+        ValueError: `opcode` is none.
     """
-    return neutral_value(element_type, _IDENTITIES[opcode])
+    identity = OPCODES[opcode].identity
+    if identity is None:
+        raise ValueError(f"{opcode} has no neutral element")
+    return neutral_value(element_type, identity)
 
 
 def neutral_value(element_type: ElementType, identity: Identity) -> Any:

@@ -13,17 +13,6 @@ from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION
 from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.values.demands import AnyBits, Demand, InRange, Matrix, Ordered
 
-#: Operands whose elements reappear in the result.
-_CARRIED: dict[str, slice] = {
-    **dict.fromkeys(("bitcast", "broadcast", "convert", "copy", "dynamic-slice", "gather", "pad"), slice(1)),
-    **dict.fromkeys(("reduce-precision", "reshape", "reverse", "set-dimension-size"), slice(1)),
-    **dict.fromkeys(("slice", "transpose"), slice(1)),
-    "clamp": slice(1, 2),
-    "concatenate": slice(None),
-    "dynamic-update-slice": slice(2),
-    "select": slice(1, 3),
-}
-
 #: Keep every element in its place.
 _IN_PLACE = frozenset(("clamp", "convert", "copy", "custom-call", "reduce-precision", "select"))
 #: Repeat or drop elements at positions that the data decides.
@@ -64,7 +53,7 @@ def carried(instruction: Instruction) -> range:
         return range(1 if known and count else 0)
     if opcode == "scatter":
         return range(0, 3, 2) if count == 3 else range(0)
-    return range(count)[_CARRIED[opcode]] if opcode in _CARRIED else range(0)
+    return range(1) if opcode == "pad" else instruction.row.carried(count)
 
 
 def moved(instruction: Instruction, demand: Demand) -> Iterator[tuple[int, Demand]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.ir.opcodes import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, OPCODES, attribute_kind
+from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES
+from hlotool.ir.opcodes import OPCODES, attribute_kind
 
 
 def test_number_of_opcodes() -> None:

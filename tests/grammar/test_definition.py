@@ -12,8 +12,8 @@ import pytest
 from hlotool import grammar
 from hlotool.grammar import build
 from hlotool.grammar.engine import EngineTables
+from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, Kind
 from hlotool.ir.attributes import Metadata
-from hlotool.ir.opcodes import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, Kind
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.parse.text.binding import OBSOLETE_ATTRIBUTES
 from hlotool.parse.text.modules import MODULE_ATTRIBUTES

@@ -10,7 +10,8 @@ from support.differential import parse
 from support.xla import JAXLIB, NEWER_TEXT, XlaError, oracle
 
 from hlotool.errors import HlotoolError
-from hlotool.ir.opcodes import ATTRIBUTE_KINDS, OPCODES, Kind, attribute_kind
+from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, Kind
+from hlotool.ir.opcodes import OPCODES, attribute_kind
 from hlotool.ir.types import ElementType
 
 #: A value that can be parsed, by kind; a word for kinds that are not listed.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hlotool.analysis.interval import ANY, NONZERO, POSITIVE, Interval
 from hlotool.ir.dtypes import dtype_of, integer_limits
+from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType
 from hlotool.values.constraints import Constraint, combine
 from hlotool.values.demand_flow import Finding
@@ -18,7 +19,6 @@ from hlotool.values.demands import (
     AnyBits,
     Demand,
     Exactly,
-    Identity,
     InRange,
     Matrix,
     MatrixKind,

@@ -140,17 +140,6 @@ _UNSIGNED = (
     ElementType.F8E8M0FNU,
 )
 
-#: Opcodes that `expression` writes.
-ELEMENTWISE = frozenset().union(*_BY_FAMILY.values()) | {
-    "bitcast-convert",
-    "compare",
-    "convert",
-    "copy",
-    "reduce-precision",
-    "select",
-    "stochastic-convert",
-}
-
 
 def is_elementwise(instruction: Instruction) -> bool:
     """Whether `expression` writes it: conversions of bits are elementwise between types of equal width."""
@@ -268,6 +257,9 @@ _SPECIAL = {
     "select": _select,
     "stochastic-convert": _stochastic_convert,
 }
+
+#: Opcodes that `expression` writes.
+ELEMENTWISE = _SPECIAL.keys() | frozenset().union(*_BY_FAMILY.values())
 
 
 def constant(instruction: Instruction) -> str:

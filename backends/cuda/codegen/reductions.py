@@ -26,6 +26,7 @@ from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.ir.dtypes import integer_limits
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType
 
 #: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,
@@ -149,16 +150,16 @@ def scalar_form_of(instruction: Instruction, name: str) -> ScalarForm:
 
 def _identity(monoid: Monoid, kind: ElementType) -> str:
     """The neutral element; -0 for sums of floats, since +0 + -0 is not -0."""
-    opcode = monoid.opcode
+    identity = monoid.identity
     if kind is ElementType.PRED:
-        return "true" if opcode in ("multiply", "minimum", "and") else "false"
+        return "true" if identity in (Identity.ONE, Identity.HIGHEST, Identity.ALL_BITS) else "false"
     if kind.is_integer:
         low, high = integer_limits(kind)
-        numbers = {"multiply": 1, "maximum": low, "minimum": high, "and": -1}
-        return integer_literal(numbers.get(opcode, 0), kind)
-    floats = {"multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
-    value = floats.get(opcode, -0.0)
-    wide = complex(value, 0.0 if opcode == "multiply" else value) if kind.is_complex else value
+        numbers = {Identity.ONE: 1, Identity.LOWEST: low, Identity.HIGHEST: high, Identity.ALL_BITS: -1}
+        return integer_literal(numbers.get(identity, 0), kind)
+    floats = {Identity.ONE: 1.0, Identity.LOWEST: -np.inf, Identity.HIGHEST: np.inf}
+    value = floats.get(identity, -0.0)
+    wide = complex(value, 0.0 if identity is Identity.ONE else value) if kind.is_complex else value
     return literal(np.asarray(wide, np.complex128 if kind.is_complex else np.float64), kind)
 
 

@@ -9,71 +9,27 @@ from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.numpy.registry import RULES, Calling, Kernel
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 
-#: Their kernels do not depend on element types.
-_UNTYPED = (
-    "add-dependency",
-    "after-all",
-    "all-gather-done",
-    "all-reduce-done",
-    "async-done",
-    "async-update",
-    "collective-permute-done",
-    "conditional",
-    "copy",
-    "copy-done",
-    "domain",
-    "get-dimension-size",
-    "get-tuple-element",
-    "infeed",
-    "map",
-    "opt-barrier",
-    "outfeed",
-    "send",
-    "send-done",
-    "set-dimension-size",
-    "tuple",
-    "while",
+
+@means(
+    *opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.FINISHES, Class.TUPLE),
+    *("conditional", "copy", "get-dimension-size", "infeed", "map", "outfeed", "send", "send-done"),
+    *("set-dimension-size", "while"),
 )
-
-#: Their kernels allocate, or count bytes: they are told what holds the values.
-_HELD = (
-    "all-gather",
-    "all-gather-start",
-    "all-to-all",
-    "async-start",
-    "broadcast",
-    "collective-broadcast",
-    "collective-permute",
-    "collective-permute-start",
-    "concatenate",
-    "copy-start",
-    "dynamic-reshape",
-    "dynamic-slice",
-    "dynamic-update-slice",
-    "gather",
-    "pad",
-    "ragged-all-to-all",
-    "recv",
-    "recv-done",
-    "reshape",
-    "reverse",
-    "scan",
-    "select",
-    "slice",
-    "transpose",
-)
-
-
-@means(*_UNTYPED)
 def untyped(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The numpy backend's kernel; computations that it calls are lowered to the field."""
+    """The numpy backend's kernel, which does not depend on types; what it calls is lowered to the field."""
     return RULES[instruction.opcode](instruction, lowering)
 
 
-@means(*_HELD)
+@means(
+    *opcodes_with(Trait.MOVES, Class.INDEXING, Class.COLLECTIVE)
+    - opcodes_with(Trait.APPLIES, Trait.FINISHES)
+    - {"bitcast", "copy"},
+    *("async-start", "copy-start", "dynamic-reshape", "recv", "recv-done", "scan", "select"),
+)
 def held(instruction: Instruction, lowering: FieldLowering) -> Kernel:
-    """The numpy backend's kernel for arrays of what holds the values."""
+    """The numpy backend's kernel for arrays of what holds the values: it allocates, or counts bytes."""
     return RULES[instruction.opcode](held_instruction(instruction), lowering)
 
 

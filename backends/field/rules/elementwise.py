@@ -19,6 +19,7 @@ from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 
 #: From the words of the operands to those of the result.
 _Real: TypeAlias = Callable[..., Words]
@@ -50,8 +51,9 @@ _FUNCTIONS: dict[str, Callable[[Trial], _Real]] = {
 }
 
 #: Functions without laws; the odd ones know the sign.
-_ODD = ("asin", "asinh", "atanh", "erf", "sine")
-_OPAQUE = ("acos", "acosh", "atan2", "cosine")
+_WITHOUT_LAWS = opcodes_with(Trait.TRANSCENDENTAL) - _FUNCTIONS.keys()
+_ODD = _WITHOUT_LAWS & opcodes_with(Trait.ODD)
+_OPAQUE = _WITHOUT_LAWS - _ODD
 
 
 @means(*_ARITHMETIC)

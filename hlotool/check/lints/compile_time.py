@@ -11,6 +11,7 @@ from hlotool.check.findings import Finding, Severity
 from hlotool.check.rules import Problem, dump_rule, module_rule
 from hlotool.check.subject import Subject
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import post_order
 
 _REMEDIES = {
@@ -154,12 +155,7 @@ COPIES = 8
 MANY_COPIES = 64
 
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
-_TRIVIAL = frozenset(
-    {
-        "constant", "broadcast", "parameter", "tuple", "get-tuple-element", "reshape", "bitcast", "iota",
-        "convert",
-    }
-)  # fmt: skip
+_TRIVIAL = opcodes_with(Trait.STRUCTURE, Trait.REGROUPS) - {"copy", "transpose"} | {"iota", "convert"}
 
 
 @module_rule(

@@ -15,14 +15,15 @@ from hlotool.conformance.generators.cases import (
     scalar_computation,
 )
 from hlotool.ir.builder import array
-from hlotool.ir.dtypes import DTYPES, integer_limits
 from hlotool.ir.module import Computation
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ELEMENT_TYPES, TupleShape
+from hlotool.values.monoids import neutral
 
-#: Reducers by family, with the neutral element of each.
-FLOAT_REDUCERS = {"add": 0.0, "multiply": 1.0, "maximum": -np.inf, "minimum": np.inf}
-INTEGER_REDUCERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
-PRED_REDUCERS = {"and": True, "or": False, "xor": False}
+#: Reducers by family.
+INTEGER_REDUCERS = sorted(opcodes_with(Trait.ASSOCIATIVE))
+PRED_REDUCERS = sorted(opcodes_with(Trait.ASSOCIATIVE) & opcodes_with(Trait.BITWISE))
+FLOAT_REDUCERS = sorted(set(INTEGER_REDUCERS) - set(PRED_REDUCERS))
 
 ARGMAX = """argmax {
   v = f32[] parameter(0)
@@ -57,17 +58,6 @@ def axes(draft: Draft, rank: int) -> tuple[int, ...]:
     return tuple(sorted(int(d) for d in chosen))
 
 
-def neutral(opcode: str, kind: str) -> object:
-    """The neutral element of a monoid."""
-    if kind == "pred":
-        return PRED_REDUCERS[opcode]
-    if not ELEMENT_TYPES[kind].is_integer:
-        return FLOAT_REDUCERS[opcode]
-    low, high = integer_limits(ELEMENT_TYPES[kind])
-    ones = -1 if low else high
-    return {"multiply": 1, "maximum": low, "minimum": high, "and": ones}.get(opcode, 0)
-
-
 @generates("reduce")
 def reduce(draft: Draft, opcode: str) -> None:
     """A monoid, an argmax, or a computation that shows the order of the elements."""
@@ -91,7 +81,7 @@ def reduce_monoid(draft: Draft) -> None:
     opcode, dims = draft.choice(family), draft.dims(low_rank=1, high=8)
     is_sum = kind in FLOATS and opcode in ("add", "multiply")
     x = draft.operand(kind, dims, corners=0 if is_sum else 0.3, spread=0.3 if is_sum else 3)
-    init = draft.argument(kind, np.array(neutral(opcode, kind)).astype(DTYPES[ELEMENT_TYPES[kind]]))
+    init = draft.argument(kind, np.array(neutral(opcode, ELEMENT_TYPES[kind])))
     draft.op("reduce", x, init, dimensions=axes(draft, len(dims)), to_apply=binary(opcode, kind))
 
 

@@ -18,11 +18,15 @@ from hlotool.ir.builder import Builder
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Shape, TypeClass, array_shapes
 
 _T = TypeVar("_T")
 Dims = tuple[int, ...]
+
+#: What is made of nothing, on every device alike.
+GIVEN = opcodes_with(Class.SOURCE) - {"partition-id", "replica-id"}
 
 #: What parameters are taken to hold at most: inputs are drawn around zero.
 PARAMETER_REACH = 8.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hlotool.fuzz.programs.draft import GIVEN
 from hlotool.fuzz.programs.graph import Graph
 from hlotool.ir.attributes import AttributeValue, EntryLayout, IotaTiles, Sharding
 from hlotool.ir.module import Instruction, Module
@@ -57,7 +58,7 @@ def finished(graph: Graph) -> Module:
     """The program: it returns the last value and what nobody reads; what is then not needed is left out."""
     computation = graph.builder.build()
     read = users(computation)
-    loose = [v for v in graph.values if not read[v] and v.opcode not in ("parameter", "constant", "iota")]
+    loose = [v for v in graph.values if not read[v] and v.opcode not in GIVEN]
     results = loose[-MOST_RESULTS:] or [graph.values[-1]]
     root = results[0]
     if len(results) > 1 or root.opcode == "parameter" or graph.chance(0.1):

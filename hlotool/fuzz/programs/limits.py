@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hlotool.ir.attributes import PaddingDim, SliceDim, Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, TypeClass, array_shapes
 
 _FLOATS = "f16 bf16 f32 f64"
@@ -15,7 +16,7 @@ _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e
 _INTEGERS = "s8 s16 s32 s64 u8 u16 u32 u64"
 
 #: XLA has no code for these, and expands them before; in the bodies of loops it does not.
-_EXPANDED = frozenset({"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"})
+_EXPANDED = opcodes_with(Trait.EXPANDED)
 
 #: Types of the first operand, for operations that are not compiled for all that they are defined for. Sorts
 #: of types below a byte corrupt memory; functions of floats below 16 bits are rounded twice, by each library
@@ -24,8 +25,7 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(sorted(_EXPANDED), "bf16"),
     **dict.fromkeys(("cbrt", "erf"), _FLOATS),
     **dict.fromkeys(
-        ("cosine", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine",
-         "sqrt", "tan", "tanh", "power", "atan2"),
+        opcodes_with(Trait.TRANSCENDENTAL) - _EXPANDED - {"cbrt", "erf"},
         f"{_INTEGERS} s4 u4 {_FLOATS} c64 c128",
     ),
     "sort": f"pred {_INTEGERS} {_FLOATS}",
@@ -33,7 +33,7 @@ _TYPES: Mapping[str, str] = {
     "dot": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
     "convolution": f"{_INTEGERS} {_FLOATS} c64 c128 f8e4m3fn f8e5m2",
     **dict.fromkeys(
-        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad", "cholesky", "triangular-solve"),
+        opcodes_with(Class.LIBRARY) - {"custom-call", "fft"},
         "f32 f64",
     ),
     "remainder": f"{_INTEGERS} s4 u4 s2 u2 {_FLOATS} {_NARROW}",
@@ -45,13 +45,8 @@ _NOT_COMPILED = "XLA's CPU compiler has no code for it"
 
 #: Opcodes that no program is drawn with, and why.
 LEFT_OUT: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("async-start", "async-update", "async-done", "copy-start", "copy-done", "all-gather-start",
-         "all-gather-done", "all-reduce-start", "all-reduce-done", "collective-permute-start",
-         "collective-permute-done", "fusion", "bitcast", "domain"),
-        _BY_PASSES,
-    ),
-    **dict.fromkeys(("infeed", "outfeed", "send", "send-done", "recv", "recv-done"), _HOST),
+    **dict.fromkeys(opcodes_with(Trait.LATE), _BY_PASSES),
+    **dict.fromkeys(opcodes_with(Class.HOST), _HOST),
     **dict.fromkeys(("ragged-dot", "collective-broadcast", "ragged-all-to-all"), _NOT_COMPILED),
     **dict.fromkeys(("mulhi", "scaled-dot"), "XLA cannot write it as StableHLO, which jaxlib compiles"),
     "custom-call": "each target has a meaning of its own",
@@ -82,7 +77,7 @@ _INDICES = {"gather": frozenset({ElementType.S32, ElementType.S64}), "scatter": 
 
 #: What devices that share the elements of a reduction can combine their parts by: XLA's CPU collectives have
 #: these, and of predicates also `and` and `or`.
-_ARITHMETIC = frozenset({"add", "multiply", "maximum", "minimum"})
+_ARITHMETIC = opcodes_with(Trait.ASSOCIATIVE) - opcodes_with(Trait.BITWISE)
 _OF_PREDICATES = frozenset({"and", "or"})
 
 #: Bits of the types that devices exchange: all-reduces of narrower ones are not implemented.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hlotool.analysis.trip_counts import trip_count
-from hlotool.fuzz.programs.draft import Declined, Shared, typed
+from hlotool.fuzz.programs.draft import GIVEN, Declined, Shared, typed
 from hlotool.fuzz.programs.finished import finished
 from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.idioms import IDIOMS
@@ -19,6 +19,7 @@ from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.edit import with_attributes
 from hlotool.ir.edit_extract import cone
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 
@@ -61,7 +62,7 @@ def mutated(
         mutator.keeps_numbers = True
     transplant = Transplant(graph, _sizes(rng, instructions), mutator.change)
     transplant.carry_all(instructions)
-    if not any(v.opcode not in ("parameter", "constant", "iota") for v in graph.values):
+    if not any(v.opcode not in GIVEN for v in graph.values):
         return None
     module = finished(graph)
     if verify(module) or not all(_ends(i) and batches_fit(i) for i in module.instructions()):
@@ -182,7 +183,7 @@ class Mutator:
 
     def _repeated(self, x: Instruction) -> Instruction:
         """The same operation on its own result."""
-        if not x.operands or x.operands[0].shape != x.shape or x.opcode in ("while", "conditional", "call"):
+        if not x.operands or x.operands[0].shape != x.shape or x.opcode in opcodes_with(Trait.CONTROL_FLOW):
             raise Declined("takes something else than it gives")
         operands = (x, *x.operands[1:])
         return self._graph.with_attributes(x.opcode, operands, x.attributes, x.shape)

@@ -8,7 +8,8 @@ from hlotool.fuzz.programs.steps import step
 from hlotool.fuzz.programs.steps_reduction import reducers_of, summands
 from hlotool.ir.attributes import AttributeValue, ReplicaGroups
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType, TypeClass
+from hlotool.ir.opcodes import Trait, opcodes_with
+from hlotool.ir.types import ArrayShape, ElementType
 
 
 def groups(graph: Graph) -> tuple[ReplicaGroups, int]:
@@ -34,11 +35,9 @@ def _exchanged(graph: Graph, x: Instruction) -> Instruction:
     return x
 
 
-def _reducers(kind: ElementType) -> str:
-    allowed = {"add", "multiply", "maximum", "minimum"}
-    if kind.family is TypeClass.PRED:
-        allowed = {"and", "or"}
-    return " ".join(word for word in reducers_of(kind).split() if word in allowed)
+def _reducers(kind: ElementType) -> list[str]:
+    left_out = {"xor"} if kind is ElementType.PRED else opcodes_with(Trait.BITWISE)
+    return [opcode for opcode in reducers_of(kind) if opcode not in left_out]
 
 
 @step("all-reduce")

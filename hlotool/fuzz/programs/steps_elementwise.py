@@ -8,30 +8,30 @@ from hlotool.fuzz.programs.draft import Declined, limit_of
 from hlotool.fuzz.programs.graph import Graph, castable
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import OPCODES, OpcodeRow, Trait
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 
 _INTEGERS = frozenset({TypeClass.SIGNED, TypeClass.UNSIGNED})
-_BITS = _INTEGERS | {TypeClass.PRED}
 _FLOATS = frozenset({TypeClass.FLOATING})
-_INEXACT = frozenset({TypeClass.FLOATING, TypeClass.COMPLEX})
-_SIGNED = frozenset({TypeClass.SIGNED, TypeClass.FLOATING, TypeClass.COMPLEX})
-_NUMBERS = _INTEGERS | _INEXACT
-_ALL = _NUMBERS | {TypeClass.PRED}
 
+
+def _families(row: OpcodeRow) -> frozenset[TypeClass]:
+    """Families of types that an operation takes: XLA checks less of shifts and extrema than it compiles."""
+    integers = _INTEGERS if Trait.INTEGER in row.traits else row.families
+    return integers & row.families - ({TypeClass.COMPLEX} if Trait.EXTREMUM in row.traits else set())
+
+
+_DRAWN = [row for row in OPCODES.values() if row.families and not row.attributes]
 #: Families of types that an operation of one operand takes.
 UNARY: Mapping[str, frozenset[TypeClass]] = {
-    "abs": _SIGNED, "sign": _SIGNED, "negate": _NUMBERS, "not": _BITS, "popcnt": _INTEGERS,
-    "count-leading-zeros": _INTEGERS, "ceil": _FLOATS, "floor": _FLOATS, "round-nearest-even": _FLOATS,
-    "round-nearest-afz": _FLOATS, "is-finite": _FLOATS, "real": _INEXACT, "imag": _INEXACT,
-}  # fmt: skip
-
+    row.name: _families(row) for row in _DRAWN if row.max_operands == 1
+}
 #: The same of two operands.
 BINARY: Mapping[str, frozenset[TypeClass]] = {
-    "add": _ALL, "multiply": _ALL, "subtract": _NUMBERS, "and": _BITS, "or": _BITS, "xor": _BITS,
-    "maximum": _ALL - {TypeClass.COMPLEX}, "minimum": _ALL - {TypeClass.COMPLEX},
-    "shift-left": _INTEGERS, "shift-right-logical": _INTEGERS,
-    "shift-right-arithmetic": _INTEGERS,
-}  # fmt: skip
+    row.name: _families(row)
+    for row in _DRAWN
+    if (row.max_operands == 2 and row.traits & {Trait.ASSOCIATIVE, Trait.SHIFTS}) or row.name == "subtract"
+}
 
 
 def of_families(graph: Graph, x: Instruction, families: frozenset[TypeClass]) -> Instruction:
@@ -67,7 +67,7 @@ def binary(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     share = limit**0.5 if opcode == "multiply" else limit / 2
     x, y = graph.tamed(x, share), graph.tamed(y, share)
     a, b = graph.reach_of(x), graph.reach_of(y)
-    reach = {"multiply": a * b, "add": a + b, "subtract": a + b}.get(opcode, max(a, b))
+    reach = a * b if opcode == "multiply" else a + b if opcode in ("add", "subtract") else max(a, b)
     return graph.op(opcode, x, y, reach=reach)
 
 

@@ -10,25 +10,24 @@ from hlotool.fuzz.programs.limits import compiles
 from hlotool.fuzz.programs.steps import step
 from hlotool.ir.attributes import AttributeValue, Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.shapes.base import Op
 from hlotool.ir.shapes.reduction import windowed_size
-from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape
 from hlotool.values.monoids import neutral
 
-_REDUCERS = {
-    TypeClass.PRED: "and or xor",
-    TypeClass.SIGNED: "add multiply maximum minimum and or xor",
-    TypeClass.UNSIGNED: "add multiply maximum minimum and or xor",
-    TypeClass.FLOATING: "add maximum minimum multiply",
-    TypeClass.COMPLEX: "add multiply",
-}
 
-
-def reducers_of(kind: ElementType) -> str:
+def reducers_of(kind: ElementType) -> list[str]:
     """Opcodes that combine elements of a type, in whatever order."""
     if kind is ElementType.F8E8M0FNU:
         raise Declined("has no sums")
-    return _REDUCERS[kind.family]
+    bitwise, extrema = opcodes_with(Trait.BITWISE), opcodes_with(Trait.EXTREMUM)
+    found = opcodes_with(Trait.ASSOCIATIVE)
+    if kind is ElementType.PRED:
+        found &= bitwise
+    elif not kind.is_integer:
+        found -= bitwise | extrema if kind.is_complex else bitwise
+    return sorted(found)
 
 
 def summands(

@@ -20,7 +20,7 @@ from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit_clone import Cloner
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, computations_in
-from hlotool.ir.opcodes import OPCODES, Class
+from hlotool.ir.opcodes import OPCODES, Class, opcodes_with
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes, strip_layouts
 
@@ -31,7 +31,7 @@ _OF_THE_PLACE = frozenset(
 )  # fmt: skip
 
 #: Whose operands have sizes and types that hang together in ways that StableHLO checks and HLO does not.
-_WITH_INDICES = frozenset({"gather", "scatter", "dynamic-slice", "dynamic-update-slice"})
+_WITH_INDICES = opcodes_with(Class.INDEXING)
 
 #: Computations of more instructions are left behind.
 _LARGEST_CALLEE = 20

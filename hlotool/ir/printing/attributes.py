@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, Kind
 from hlotool.ir.attributes import (
     AttributeValue,
     BufferDonor,
@@ -28,7 +29,7 @@ from hlotool.ir.attributes import (
     default_comparison,
 )
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import ATTRIBUTE_KINDS, Kind, attribute_kind
+from hlotool.ir.opcodes import attribute_kind
 from hlotool.ir.printing.literals import typed_literal_text
 from hlotool.ir.printing.metadata import backend_config_text, frontend_text, quote
 from hlotool.ir.printing.sharding import replica_groups_text, sharding_text

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hlotool.ir.attributes import default_comparison
+from hlotool.ir.opcodes import OPCODES, Class, opcodes_with
 from hlotool.ir.shapes.base import (
     Op,
     array_of,
@@ -21,60 +22,31 @@ from hlotool.ir.shapes.base import (
     signature,
 )
 from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_dimensions, same_type
-from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape, TypeClass
 
-_ALL = frozenset(ElementType)
-_FLOATING = frozenset(t for t in ElementType if t.is_floating)
-_COMPLEX = frozenset(t for t in ElementType if t.is_complex)
-_INTEGER = frozenset(t for t in ElementType if t.is_integer)
-_SIGNED = frozenset(t for t in ElementType if t.is_signed) | _FLOATING
-_PRED = frozenset({ElementType.PRED})
-
-
-def _each(
-    opcodes: str, types: tuple[frozenset[ElementType], str]
-) -> dict[str, tuple[frozenset[ElementType], str]]:
-    """The same types for several opcodes."""
-    return dict.fromkeys(opcodes.split(), types)
-
-
-#: What unary opcodes operate on.
-_UNARY: dict[str, tuple[frozenset[ElementType], str]] = {
-    **_each(
-        "acos acosh asin asinh atanh cbrt ceil cosh erf floor is-finite round-nearest-afz "
-        "round-nearest-even sinh",
-        (_FLOATING, "floating-point"),
-    ),
-    **_each(
-        "cosine exponential exponential-minus-one imag log log-plus-one logistic real rsqrt sine "
-        "sqrt tan tanh",
-        (_FLOATING | _COMPLEX, "floating-point or complex"),
-    ),
-    "abs": (_SIGNED | _COMPLEX, "signed, floating-point or complex"),
-    "sign": (_SIGNED | _COMPLEX, "signed, floating-point or complex"),
-    "negate": (_ALL - _PRED, "numeric"),
-    "not": (_PRED | _INTEGER, "pred or integer"),
-    "count-leading-zeros": (_INTEGER, "integer"),
-    "popcnt": (_INTEGER, "integer"),
-}
-
-#: What binary opcodes operate on.
-_BINARY: dict[str, tuple[frozenset[ElementType], str]] = {
-    **dict.fromkeys(("add", "maximum", "minimum", "multiply", "compare"), (_ALL, "any")),
-    **_each(
-        "divide power remainder shift-left shift-right-arithmetic shift-right-logical subtract mulhi",
-        (_ALL - _PRED, "numeric"),
-    ),
-    **dict.fromkeys(("and", "or", "xor"), (_PRED | _INTEGER, "pred or integer")),
-    "atan2": (_FLOATING | _COMPLEX, "floating-point or complex"),
-    "complex": (frozenset({ElementType.F32, ElementType.F64}), "f32 or f64"),
+_ELEMENTWISE = [OPCODES[name] for name in opcodes_with(Class.ELEMENTWISE)]
+_UNARY = [row.name for row in _ELEMENTWISE if row.max_operands == 1 and row.name != "convert"]
+_BINARY = [row.name for row in _ELEMENTWISE if row.max_operands == 2 and row.name != "stochastic-convert"]
+_INTEGERS = frozenset({TypeClass.SIGNED, TypeClass.UNSIGNED})
+_FLOATS = frozenset({TypeClass.FLOATING})
+_INEXACT = _FLOATS | {TypeClass.COMPLEX}
+#: What families of element types are called together.
+_DESCRIBED = {
+    _INTEGERS: "integer",
+    _INTEGERS | {TypeClass.PRED}: "pred or integer",
+    _FLOATS: "floating-point",
+    _INEXACT: "floating-point or complex",
+    _INEXACT | {TypeClass.SIGNED}: "signed, floating-point or complex",
+    _INEXACT | _INTEGERS: "numeric",
+    frozenset(TypeClass): "any",
 }
 
 
-def _check_type(op: Op, shape: ArrayShape, allowed: frozenset[ElementType], description: str) -> None:
+def _check_type(op: Op, shape: ArrayShape) -> None:
+    families = OPCODES[op.opcode].families
     op.check_type(
-        shape.element_type in allowed,
-        f"operands of {op.opcode} must be {description}, not {shape.element_type}",
+        shape.element_type.family in families,
+        f"operands of {op.opcode} must be {_DESCRIBED[families]}, not {shape.element_type}",
     )
 
 
@@ -82,23 +54,20 @@ def _check_type(op: Op, shape: ArrayShape, allowed: frozenset[ElementType], desc
 def infer_unary(op: Op) -> Shape:
     """The operand's shape; parts of complex numbers are real, `is-finite` gives pred."""
     shape = op.array(0)
-    _check_type(op, shape, *_UNARY[op.opcode])
+    _check_type(op, shape)
     if op.opcode in ("abs", "real", "imag"):
         return replace(shape, element_type=shape.element_type.real_part)
     if op.opcode == "is-finite":
         return replace(shape, element_type=ElementType.PRED)
+    if op.opcode == "reduce-precision":
+        _check_precision(op)
     return shape
 
 
-@infers("reduce-precision")
-def infer_reduce_precision(op: Op) -> Shape:
-    """The operand's shape."""
-    shape = op.array(0)
-    _check_type(op, shape, _FLOATING, "floating-point")
+def _check_precision(op: Op) -> None:
     exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
     op.check_value(exponent >= 1, f"exponent_bits must be at least 1, not {exponent}")
     op.check_value(mantissa >= 0, f"mantissa_bits must not be negative: {mantissa}")
-    return shape
 
 
 @infers(*_BINARY)
@@ -106,14 +75,18 @@ def infer_binary(op: Op) -> Shape:
     """The operands' common shape; compare gives pred, complex joins two real arrays."""
     lhs, rhs = op.array(0), op.array(1)
     check_same_types(op, (lhs, rhs))
-    _check_type(op, lhs, *_BINARY[op.opcode])
+    _check_type(op, lhs)
     element_type = higher_precision(lhs.element_type, rhs.element_type)
     if op.opcode == "compare":
         _check_comparison(op)
         element_type = ElementType.PRED
     elif op.opcode == "complex":
+        whole = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
+        op.check_type(
+            lhs.element_type in whole, f"operands of complex must be f32 or f64, not {lhs.element_type}"
+        )
         op.check_type(lhs.element_type is rhs.element_type, "both parts must have one type")
-        element_type = {32: ElementType.C64, 64: ElementType.C128}[lhs.element_type.bits]
+        element_type = whole[lhs.element_type]
     return _merge(op, lhs, rhs, element_type)
 
 
@@ -156,7 +129,7 @@ def _check_comparison(op: Op) -> None:
 def check_stochastic_convert(op: Op) -> None:
     """A float and unsigned random bits of its width; the result may be any array type."""
     operand, random = op.array(0), op.array(1)
-    _check_type(op, operand, _FLOATING, "floating-point")
+    _check_type(op, operand)
     op.check_type(
         random.element_type.is_unsigned and random.element_type.bits == operand.element_type.bits,
         f"random bits for {operand.element_type} must be u{operand.element_type.bits}, "

@@ -19,6 +19,7 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.edit import unique_names
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_taking, opcodes_with
 from hlotool.ir.printing.attributes import printed_attributes
 from hlotool.ir.walk import Context, async_start, call_order, contexts
 from hlotool.parse.proto.instruction_attributes import callees, write_attribute
@@ -43,7 +44,7 @@ def write_module_proto(module: Module) -> bytes:
 
 
 #: Opcodes whose proto must have a window, even one of no dimensions.
-_WITH_WINDOW = frozenset({"convolution", "reduce-window", "select-and-scatter"})
+_WITH_WINDOW = opcodes_taking("window") - {"custom-call"}
 
 
 class _ModuleWriter:
@@ -115,7 +116,7 @@ class _ModuleWriter:
             said.setdefault("is_associative", False)
         if instruction.opcode == "topk":
             said.setdefault("is_stable", True)  # which text implies, and a proto does not
-        if instruction.opcode in ("async-start", "async-update", "async-done"):
+        if instruction.opcode in opcodes_with(Trait.ASYNC):
             said |= _of_start(instruction)
         for name, value in said.items():
             write_attribute(proto, instruction, name, value)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES
+from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import Shape, TupleShape
 from hlotool.ir.walk import async_start
 from hlotool.names import did_you_mean

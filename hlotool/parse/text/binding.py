@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES, Kind
 from hlotool.ir.attributes import Metadata, RawText
-from hlotool.ir.opcodes import COMMON_ATTRIBUTES, OPCODES, Kind, attribute_kind
+from hlotool.ir.opcodes import OPCODES, attribute_kind
 from hlotool.parse.text.syntax import (
     AnonymousComputation,
     AttributeSyntax,

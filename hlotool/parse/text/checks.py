@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.opcodes import OPCODES, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, leaves
 from hlotool.ir.walk import async_start
 
@@ -19,15 +19,7 @@ Values = Mapping[str, Any]
 Rule = Callable[[Shape, Sequence[Instruction], Values], str | None]
 
 #: Opcodes whose shape must be written. XLA: CanInferShape.
-_EXPLICIT_SHAPE = (
-    "async-start async-update async-done all-gather all-gather-start all-gather-done all-reduce "
-    "all-reduce-start all-reduce-done all-to-all collective-broadcast collective-permute "
-    "collective-permute-start collective-permute-done copy-done copy-start dynamic-reshape dynamic-slice "
-    "dynamic-update-slice ragged-all-to-all recv recv-done reduce-scatter send send-done slice bitcast "
-    "bitcast-convert constant convert custom-call fusion infeed iota outfeed parameter reduce-precision "
-    "reshape rng rng-bit-generator rng-get-and-update-state stochastic-convert"
-)
-EXPLICIT_SHAPE = frozenset(_EXPLICIT_SHAPE.split())
+EXPLICIT_SHAPE = opcodes_with(Trait.STATES_SHAPE)
 
 
 def operand_count_error(opcode: str, count: int) -> str | None:

@@ -17,6 +17,7 @@ from hlotool.backends.field.snapping import Rule
 from hlotool.backends.field.trial import Trial
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
@@ -101,13 +102,9 @@ class Assumed:
 
 _LOGARITHMS = frozenset({"log", "log-plus-one"})
 #: They compute exponentials.
-_EXPONENTIALS = frozenset(
-    {"cosh", "exponential", "exponential-minus-one", "logistic", "power", "sinh", "tanh"}
-)
+_EXPONENTIALS = opcodes_with(Trait.EXPONENTIAL)
 #: They take roots.
-_ROOTS = frozenset(
-    {"batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "rsqrt", "sqrt"}
-)
+_ROOTS = opcodes_with(Trait.ROOT)
 
 
 def _united(result: ExactResult, other: ExactResult) -> ExactResult:

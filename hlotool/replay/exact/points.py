@@ -9,6 +9,7 @@ from typing import Final
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.decisions import Decision, Kind, decisions
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.walk import Context, context_of_callees, reachable
 from hlotool.numerics import thresholds
@@ -90,6 +91,6 @@ def _operands(decision: Decision) -> list[Instruction]:
 
 
 def _is_open(operand: Instruction) -> bool:
-    while operand.opcode in ("broadcast", "convert", "reshape"):
+    while operand.opcode in opcodes_with(Trait.REGROUPS) | {"convert"}:
         (operand,) = operand.operands
     return operand.opcode != "constant"

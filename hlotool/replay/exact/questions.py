@@ -18,6 +18,7 @@ from hlotool.analysis.decisions import Decision, Kind, decisions
 from hlotool.coverage.outcomes import Tests, outcome_tests, some
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.walk import Context, contexts
 
@@ -135,7 +136,7 @@ def _of_decision(decision: Decision) -> Iterator[Question]:
 
 def _is_asked_elsewhere(pred: Instruction) -> bool:
     """Whether it is what a comparison or the like says, all of it: that is a question of its own."""
-    while pred.opcode in ("bitcast", "broadcast", "copy", "not", "reshape", "transpose"):
+    while pred.opcode in opcodes_with(Trait.REGROUPS) | {"not"}:
         (pred,) = pred.operands
     return pred.opcode in ("and", "compare", "is-finite", "or")
 
@@ -260,7 +261,7 @@ def _of_masks(instruction: Instruction) -> Iterator[Question]:
 
 
 def _is_constant(operand: Instruction) -> bool:
-    while operand.opcode in ("broadcast", "convert", "reshape", "bitcast"):
+    while operand.opcode in opcodes_with(Trait.REGROUPS) | {"convert"}:
         (operand,) = operand.operands
     return operand.opcode == "constant"
 

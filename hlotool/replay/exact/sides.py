@@ -36,11 +36,12 @@ from hlotool.findings.provenance import source_of
 from hlotool.findings.records import SourceRecord
 from hlotool.ir.dtypes import dtype_of, integer_limits
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.replay.exact.questions import Question, questions
 
 #: What stands between a value and a comparison of it.
-_MOVES: Final = frozenset({"bitcast", "broadcast", "copy", "reshape", "slice", "transpose"})
+_MOVES: Final = opcodes_with(Trait.REGROUPS) | {"slice"}
 
 
 @dataclass(frozen=True, slots=True)

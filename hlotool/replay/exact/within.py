@@ -10,6 +10,7 @@ from typing import Any
 from hlotool.analysis.trip_counts import loop_repetitions
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.exact.arguments import Options, Side
@@ -18,12 +19,7 @@ from hlotool.replay.exact.distance import with_distance
 from hlotool.replay.exact.result import ExactResult
 
 #: They compute nothing of their own.
-_FREE = frozenset(
-    {
-        *("bitcast", "call", "conditional", "constant", "fusion", "get-tuple-element", "parameter", "tuple"),
-        "while",
-    }
-)
+_FREE = opcodes_with(Trait.STRUCTURE, Trait.CONTROL_FLOW, Trait.INLINED) | {"bitcast"}
 
 
 def comparing(

@@ -17,6 +17,7 @@ import numpy as np
 from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.numerics import thresholds
 from hlotool.numerics.compiler_made import uncertain_values
@@ -258,12 +259,7 @@ def _beside_rounding(
 
 
 #: Continuous nowhere or not everywhere, besides what makes integers and preds of floats (`Facts.decision`).
-_JUMPING = frozenset(
-    {
-        *("atan2", "ceil", "custom-call", "floor", "remainder", "round-nearest-afz", "round-nearest-even"),
-        *("select-and-scatter", "sign", "sort", "stochastic-convert", "tan", "topk"),
-    }
-)
+_JUMPING = opcodes_with(Trait.JUMPS)
 
 
 def jumps(module: Module) -> bool:

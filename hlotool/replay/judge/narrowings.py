@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType, array_shapes
 from hlotool.ir.walk import Context, contexts
 from hlotool.numerics.contributions import rounding_epsilon
@@ -36,6 +37,8 @@ _TELLING: Final = 8
 #: Shares of a sample that a value must have to be the same one, and to be a part of it: a compiler may round
 #: an array of which the program rounds a slice.
 _WHOLE, _PART = 0.9, 0.1
+#: What is in them is looked at where it is computed.
+_GATHERING = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED) | {"tuple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def pieces(module: Module) -> Iterator[Instruction]:
 
 def _units(instruction: Instruction) -> Iterator[float]:
     """What the arrays of a result are rounded to, where an instruction rounds to less than f32."""
-    if instruction.opcode in ("constant", "parameter", "fusion", "while", "call", "conditional", "tuple"):
+    if instruction.opcode in _GATHERING | {"constant", "parameter"}:
         return
     for part in array_shapes(instruction.shape):
         kind = part.element_type
@@ -174,7 +177,7 @@ class Searcher:
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """Look at one value."""
         visits = self._visits[instruction] = self._visits.get(instruction, 0) + 1
-        if visits > _VISITS or instruction.opcode in ("fusion", "call", "while", "conditional", "tuple"):
+        if visits > _VISITS or instruction.opcode in _GATHERING:
             return
         for number, array in enumerate(_float_parts(value)):
             if array.size > self._left:

@@ -13,10 +13,11 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED
 from hlotool.backends.base import Value
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.numerics.contributions import does_arithmetic
 
 #: Infinite at zero or at one.
-_POLES = frozenset({"atanh", "divide", "log", "log-plus-one", "remainder", "rsqrt", "tan"})
+_POLES = opcodes_with(Trait.SINGULAR)
 
 
 class OverflowFinder:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.flow import INLINED
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import Class
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.walk import users
 from hlotool.numerics.contributions import EXACT
 
@@ -26,7 +26,7 @@ _PASSING = EXACT | {
     )
 }
 #: Where a value goes from there is not followed; XLA follows it.
-_HIDING = frozenset({"async-start", "conditional", "get-tuple-element", "tuple", "while"})
+_HIDING = opcodes_with(Class.TUPLE, Trait.CONTROL_FLOW) - {"call"} | {"async-start"}
 
 
 def feeds_products_only(module: Module, value: Instruction, reads: Callable[[Instruction], bool]) -> bool:

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 
 from hlotool.findings.provenance import producers
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import reachable
 from hlotool.search.bisection.records import Level
 
 #: No code of their own runs for these.
-_NO_KERNEL = frozenset(
-    {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "opt-barrier", "after-all"}
-)
+_NO_KERNEL = opcodes_with(Trait.STRUCTURE, Trait.SAME_ORDER) - {"reshape"} | {"opt-barrier", "after-all"}
 
 #: Handed to a library where they stand alone.
 _LIBRARY = frozenset(

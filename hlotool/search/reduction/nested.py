@@ -13,6 +13,7 @@ from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.edit_dead import remove_dead_code
 from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.ir.walk import reachable
 from hlotool.search.ddmin import minimize_tree
@@ -23,7 +24,7 @@ from hlotool.search.reduction.oracle import Candidate, CaseOracle
 _MOST = 400
 
 #: What computations are held together by.
-_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+_STRUCTURE = opcodes_with(Trait.STRUCTURE)
 
 #: A candidate may execute so many times as many instructions as the program before.
 _PATIENCE = 4

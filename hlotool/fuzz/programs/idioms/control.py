@@ -237,9 +237,7 @@ def _all_reduce(g: Graph, x: Instruction, combine: str, among: ReplicaGroups, si
 
 
 def _combine(g: Graph, x: Instruction) -> str:
-    allowed = [
-        c for c in reducers_of(x.array_shape.element_type).split() if c in ("add", "maximum", "minimum")
-    ]
+    allowed = [c for c in reducers_of(x.array_shape.element_type) if c in ("add", "maximum", "minimum")]
     return g.word(allowed)
 
 
