@@ -19,7 +19,7 @@ from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.patterns import Difference, Pattern, difference, recognise
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import LeafComparison
-from hlotool.replay.judge.case import Accusation
+from hlotool.replay.judge.case import Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
 from hlotool.replay.judge.stale_values import SourceFinder
@@ -49,26 +49,26 @@ LAST_TESTS = (rearrangements.reordered, patterns.narrow_precision, patterns.plac
 _Found: TypeAlias = tuple[str, str]
 
 
-def explained(decided: Sequence[LeafComparison | Accusation], executions: Executions) -> list[LeafComparison]:
+def explained(decided: Sequence[LeafComparison | Case], executions: Executions) -> list[LeafComparison]:
     """The comparisons of all leaves, with the patterns of the worst ones (of all in a thorough judgement).
 
     Args:
-        decided: what is said of each leaf, in tuple order.
+        decided: what is said of each leaf, in tuple order; the case where it is wrong.
         executions: of both sides.
     """
-    accused = {number: one for number, one in enumerate(decided) if isinstance(one, Accusation)}
+    accused = {number: one for number, one in enumerate(decided) if isinstance(one, Case)}
     worst = sorted(accused, key=lambda number: -accused[number].severity)
     chosen = worst if executions.judgement.thorough else worst[:EXPLAINED]
     # What a stale buffer holds, one output shows; where many are wrong, the cause is upstream of them all.
     found = _patterns([accused[number] for number in chosen], executions, looks=chosen == worst)
     patterns_of = dict(zip(chosen, found))
     return [
-        one.comparison(patterns_of.get(number)) if isinstance(one, Accusation) else one
+        one.wrong(patterns_of.get(number)) if isinstance(one, Case) else one
         for number, one in enumerate(decided)
     ]
 
 
-def _patterns(accused: Sequence[Accusation], executions: Executions, looks: bool) -> list[_Found]:
+def _patterns(accused: Sequence[Case], executions: Executions, looks: bool) -> list[_Found]:
     """The pattern of each; `looks` at the values inside of the reference, too."""
     gaps = [_gap(one, executions) for one in accused]
     found = [recognise(gap, FIRST_TESTS) or _other_output(one, gap) for one, gap in zip(accused, gaps)]
@@ -94,13 +94,13 @@ def _look(executions: Executions, finders: Sequence[SourceFinder], is_wide: bool
             executions.reference.watch_plainly(probe, is_wide)
 
 
-def _is_wide(one: Accusation) -> bool:
+def _is_wide(one: Case) -> bool:
     """Whether the values in f64 show the fault alone: in the declared types rounding lies on top of it."""
-    return one.case.wide is WideRelation.OUTSIDE and not one.misplaced
+    return one.wide is WideRelation.OUTSIDE and not one.misplaced
 
 
-def _gap(one: Accusation, executions: Executions) -> Difference:
-    leaf, found = one.case.leaf, one.case.found
+def _gap(one: Case, executions: Executions) -> Difference:
+    leaf, found = one.leaf, one.found
     width = found.width if isinstance(found, Score) else 0.0
     if not _is_wide(one):
         tolerance = _tolerance(leaf.shape.element_type, width)
@@ -120,9 +120,9 @@ def _tolerance(element_type: ElementType, width: float) -> float:
     return max(ulps.value * epsilon(element_type), thresholds.PATTERN_WIDTHS.value * width)
 
 
-def _other_output(one: Accusation, gap: Difference) -> Pattern | None:
+def _other_output(one: Case, gap: Difference) -> Pattern | None:
     """Another result in place of the right one."""
-    executions, number = one.case.executions, one.case.leaf.number
+    executions, number = one.executions, one.leaf.number
     values = executions.reference.shadow if _is_wide(one) else executions.expected
     for other, value in enumerate(values):
         if other == number or value.shape != gap.actual.shape or value.size == 1:

@@ -46,7 +46,7 @@ from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate, not_
 from hlotool.replay.judge import excuses, range_check
 from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.cancellations import Cancellation
-from hlotool.replay.judge.case import Accusation, Case
+from hlotool.replay.judge.case import Case
 from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
@@ -88,19 +88,19 @@ def _judged(judgement: Judgement) -> Comparison:
 
 def _decided(
     leaves: Sequence[Leaf], executions: Executions, by_user: Mapping[int, LeafComparison]
-) -> list[LeafComparison | Accusation]:
+) -> list[LeafComparison | Case]:
     """The verdict on every leaf, in tuple order; the user's own stand.
 
     The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
     others what is at hand has to do.
     """
-    decided: dict[int, LeafComparison | Accusation] = {**by_user}
+    decided: dict[int, LeafComparison | Case] = {**by_user}
     others = [leaf for leaf in leaves if leaf.number not in by_user]
     in_question = [leaf for leaf in others if _is_in_question(leaf, executions)]
     in_company = False
     for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
         decided[leaf.number] = _verdict(leaf, executions, in_company)
-        in_company = in_company or isinstance(decided[leaf.number], Accusation)
+        in_company = in_company or isinstance(decided[leaf.number], Case)
     return [decided.get(leaf.number, leaf.compared) for leaf in leaves]
 
 
@@ -127,7 +127,7 @@ def _urgency(leaf: Leaf, executions: Executions) -> float:
     return found.ratio
 
 
-def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Accusation:
+def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Case:
     """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
     if not _depends_on_floats(leaf):
         cause = range_check.fast_math(executions) if range_check.asks_of_floats(executions) else None
@@ -140,7 +140,7 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
     if leaf.compared.verdict is Verdict.AGREE:
         return leaf.compared
     if because := executions.widths.lost(leaf):
-        return Case(leaf, executions, relation, wide.found if wide is not None else None).narrowed(because)
+        return Case(leaf, executions, relation, wide.found if wide is not None else None, because)
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
         return Case(leaf, executions, relation, wide.found).rounding()
     try:
@@ -164,7 +164,7 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and is_coarse
 
 
-def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accusation:
+def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Case:
     leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
         cause = range_check.range_cause(leaf, found, executions, case.wide)
