@@ -25,6 +25,7 @@ from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex
+from hlotool.ir.walk import through_tuple
 from hlotool.values.flatten import flatten
 
 
@@ -120,16 +121,13 @@ class _Walk:
         if place in self._been:
             return
         self._been.add(place)
-        operands = instruction.operands
         match instruction.opcode:
             case "sort":
                 number = index[0] if index else 0
                 held = None if seen.operand is None else number
                 self.found.append((instruction, replace(seen, operand=held)))
-            case "tuple":
-                self.back(operands[index[0]], index[1:], seen, callers)
-            case "get-tuple-element":
-                self.back(operands[0], (instruction.integer("index"), *index), seen, callers)
+            case "tuple" | "get-tuple-element" if source := through_tuple(instruction, index):
+                self.back(*source, seen, callers)
             case "call" | "fusion":
                 self.back(next(instruction.called).root, index, seen, (*callers, instruction))
             case "parameter" if callers:

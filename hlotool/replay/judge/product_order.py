@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from hlotool.backends.numpy import DevicesExecutable, LogicalExecutable, NumpyBackend, NumpyExecutable
+from hlotool.backends.numpy import NumpyBackend, RewritingBackend
 from hlotool.backends.numpy.departures import has_its_own_start
-from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
@@ -25,32 +25,12 @@ from hlotool.replay.judge.sorted_products import SortedProducts, multiplies_elem
 ORDERS = 4
 
 
-class ReorderedProducts(NumpyBackend):
-    """Executes programs with the factors of every product rotated, and reductions of products taken apart.
-
-    Args:
-        turns: places by which they are.
-    """
-
-    def __init__(self, turns: int) -> None:
-        super().__init__()
-        self._turns = turns
-
-    def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
-        """See `Backend.compile`."""
-        return super().compile(reordered(module, self._turns))
-
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
-        """See `DevicesBackend.compile_devices`."""
-        return super().compile_devices(reordered(module, self._turns), grid)
-
-
 def other_orders(module: Module) -> Iterator[NumpyBackend]:
     """Backends that multiply in other orders than the reference does; none where nothing is multiplied."""
     instructions = list(module.instructions())
     takes_apart = any(map(_reduces_a_product, instructions))
     if takes_apart or any(any(_chains(c)) for c in module.computations):
-        yield from map(ReorderedProducts, range(1, ORDERS))
+        yield from (RewritingBackend(partial(reordered, turns=turns)) for turns in range(1, ORDERS))
     if any(map(multiplies_elements, instructions)):
         yield from map(SortedProducts, (True, False))
     if takes_apart:

@@ -21,11 +21,7 @@ from hlotool.ir.module import Instruction
 def inference(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Operand, scale, offset, mean and variance. XLA: cudnn_batchnorm_rewriter.cc."""
     features = _features(instruction, lowering)
-
-    def kernel(*operands: Array) -> Array:
-        return features.finish_all(features.normalise(*features.widen(*operands[:-2])))[0]
-
-    return kernel
+    return lambda *operands: features.finish_all(features.normalise(*features.widen(*operands[:-2])))[0]
 
 
 @custom_call("__cudnn$batchNormalizationForwardTraining", widens=True)
@@ -37,10 +33,7 @@ def training(instruction: Instruction, lowering: Lowering) -> Kernel:
     features = _features(instruction, lowering)
 
     def kernel(*operands: Array) -> tuple[Array, ...]:
-        x, scale, offset = features.widen(*operands[:-2])
-        mean = features.mean(x)
-        variance = features.mean(np.square(x - features.spread(mean, x)))
-        output = features.normalise(x, scale, offset, mean, variance)
+        output, mean, variance = features.trained(*features.widen(*operands[:-2]))
         return features.finish_all(output, mean, 1 / np.sqrt(variance + features.epsilon))
 
     return kernel
@@ -53,12 +46,7 @@ def gradient(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: cudnn_batchnorm_rewriter.cc.
     """
     features = _features(instruction, lowering)
-
-    def kernel(*operands: Array) -> tuple[Array, ...]:
-        x, scale, mean, factor, grad = features.widen(*operands[:-2])
-        return features.finish_all(*features.gradients(x, scale, mean, factor, grad))
-
-    return kernel
+    return lambda *operands: features.finish_all(*features.gradients(*features.widen(*operands[:-2])))
 
 
 def _features(instruction: Instruction, lowering: Lowering) -> Features:
