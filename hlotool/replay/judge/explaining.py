@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
+
+import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 from hlotool.numerics import patterns, rearrangements, thresholds
 from hlotool.numerics.exchangeability import Score
-from hlotool.numerics.patterns import Difference, Pattern, difference, recognise
+from hlotool.numerics.facts import origin_of
+from hlotool.numerics.patterns import Difference, Pattern, close, difference, recognise
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.replay.judge.case import Case
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.f64_check import WideRelation
-from hlotool.replay.judge.stale_values import SourceFinder
 
 #: Leaves whose errors are looked at: as many as reports show in full.
 EXPLAINED = 3
@@ -130,3 +134,57 @@ def _other_output(one: Case, gap: Difference) -> Pattern | None:
         if gap.explains(difference(value, value, gap.wrong, 0).expected):
             return Pattern("swap", f"the values are those of output number {other}")
     return None
+
+
+# Values of the reference that explain a wrong result: what a stale buffer holds, an addend that is lost.
+
+#: Values looked at: loops compute many.
+_MOST_VALUES = 4000
+
+
+@dataclass(slots=True)
+class SourceFinder:
+    """The probe of an execution of the reference that compares what it sees with what is wrong.
+
+    Attributes:
+        found: the difference to be explained.
+        addend: the value that the result lacks.
+        stale: the value that it holds.
+    """
+
+    found: Difference
+    addend: Pattern | None = None
+    stale: Pattern | None = None
+    _seen: int = 0
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """The one that says more, as far as values were seen."""
+        return self.addend or self.stale
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """Look at one value."""
+        self._seen += 1
+        if self._seen > _MOST_VALUES or not isinstance(value, np.ndarray) or value.ndim == 0:
+            return
+        if value.shape != self.found.actual.shape or self.found.wrong.sum() < 2:
+            return
+        with np.errstate(all="ignore"):
+            self._look(instruction, value)
+
+    def _look(self, instruction: Instruction, value: Array) -> None:
+        found = self.found
+        wide = difference(value, value, found.wrong, found.tolerance).expected
+        here = wide[found.wrong]
+        if wide.dtype != found.actual.dtype:
+            return
+        lacks = found.expected[found.wrong] - found.actual[found.wrong]
+        is_addend = np.abs(here).max() > 0 and any(
+            close(sign * here, lacks, found.tolerance, found.scale).all() for sign in (1, -1)
+        )
+        if self.addend is None and found.wrong.mean() > 0.5 and is_addend:
+            self.addend = Pattern("missing addend", f"the values lack {origin_of(instruction)}")
+        if self.stale is None and np.ptp(np.abs(here)) > 0 and found.explains(wide):
+            self.stale = Pattern(
+                "stale value", f"the wrong elements hold the value of {origin_of(instruction)}"
+            )
