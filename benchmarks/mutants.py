@@ -50,8 +50,7 @@ from hlotool.search.comparing import compare_programs
 from hlotool.search.mutation.fates import Examiner, Fate
 from hlotool.search.mutation.mutants import KINDS, Mutant, draw
 from hlotool.search.mutation.task import fate_within, sets_of
-from hlotool.workers.time_limit import TooSlow, time_limit
-from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooSlow, time_limit, work_done
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0

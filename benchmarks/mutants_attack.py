@@ -38,7 +38,7 @@ from hlotool.search.mutation.equivalence import same_at_ties, same_of_reals, sam
 from hlotool.search.mutation.mutants import KINDS, Mutant, draw
 from hlotool.values.generate import InputGenerator
 from hlotool.values.npz import arrays_in
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: Seconds for the runs of one mutant, and for a proof.
 _SECONDS = 60.0

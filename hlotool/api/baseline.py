@@ -83,9 +83,9 @@ def update_baseline(
     from hlotool.findings.files import write_file
     from hlotool.report.baseline import read_baseline, read_record, updated
     from hlotool.report.outcomes import has_outcomes
+    from hlotool.stores.access import refuse_web
     from hlotool.stores.masks import taken_in
     from hlotool.stores.paths import exists
-    from hlotool.stores.writing import refuse_web
     from hlotool.workers.plain import encoded
 
     path = taken_in(os.fspath(file))

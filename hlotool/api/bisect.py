@@ -153,7 +153,7 @@ def bisect(
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     folder = None if repro is None else Path(refuse_url("--repro", os.fspath(repro)))
     options = options_from(given, backend=backend or reference)

@@ -190,7 +190,7 @@ def _run(
     from hlotool.passes.manager import PassManager
     from hlotool.passes.observers import ALL, DumpModules, PrintModules
     from hlotool.passes.pipeline import known_pass, parse_pipeline
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     dump = DumpModules(Path(refuse_url("--dump-to", os.fspath(dump_to)))) if dump_to else None
     around = [

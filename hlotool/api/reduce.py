@@ -107,7 +107,7 @@ def reduce(
     start = time.perf_counter()
     import msgspec
 
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     folder = None if repro is None else refuse_url("--repro", os.fspath(repro))
     options = options_from(given)

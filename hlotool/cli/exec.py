@@ -31,7 +31,7 @@ from hlotool.cli.output import tell
 from hlotool.cli.reports import add_report_options
 from hlotool.errors import ExitCode, UsageError
 from hlotool.findings.verdict import EXCUSED, Verdict
-from hlotool.stores.writing import refuse_url
+from hlotool.stores.access import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.capture.launch import DumpWishes, Program

@@ -30,14 +30,12 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.rows import failed_comparison
-from hlotool.replay.saved_inputs import save_inputs
-from hlotool.replay.saved_outputs import same_bits
+from hlotool.replay.saved_outputs import same_bits, save_inputs
 from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.flatten import flatten, unflatten
-from hlotool.workers.time_limit import TooSlow
-from hlotool.workers.work_limit import TooMuchWork, work_done
+from hlotool.workers.work_limit import TooMuchWork, TooSlow, work_done
 from hlotool.workers.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.

@@ -26,20 +26,24 @@ from hlotool.errors import (
 )
 from hlotool.findings.verdict import AGREEING, Answer
 from hlotool.replay.aside import Aside, Ran
-from hlotool.replay.covering import CHEAP
-from hlotool.replay.covering_tested import with_coverage_of_tested
-from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.covering import CHEAP, with_coverage_of_tested
+from hlotool.replay.devices.runners import Outcome, parameter_difference
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.doubts import doubt_of
 from hlotool.replay.ending import ends_like
 from hlotool.replay.further_sets import Compared, on_further_sets
-from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.other_inputs import more_telling
-from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, failed_comparison, lonely_row, structural_row
+from hlotool.replay.rows import (
+    Actual,
+    compare_row,
+    failed_comparison,
+    inherited_row,
+    lonely_row,
+    structural_row,
+)
 from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
@@ -284,7 +288,7 @@ class _Replay:
 
     def _saving(self, rows: Iterator[ModuleRecord], trial: Trial) -> Iterator[ModuleRecord]:
         """The rows, of which the first says where the values of all programs are."""
-        from hlotool.replay.saved_values import save_values
+        from hlotool.replay.saved_outputs import save_values
 
         different = {program.path: program for program in (self._reference, *self._programs)}
         notes = [note for program in different.values() for note in save_values(self._task, trial, program)]

@@ -14,8 +14,14 @@ from typing import Final
 
 from hlotool.directed.sets import InputSet
 from hlotool.replay.options import ReplayOptions, RunOptions, budget_limits
-from hlotool.workers.time_limit import TooSlow, time_limit
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, work_done, work_limit
+from hlotool.workers.work_limit import (
+    UNITS_PER_SECOND,
+    TooMuchWork,
+    TooSlow,
+    time_limit,
+    work_done,
+    work_limit,
+)
 
 #: Of the work that a module was without them: a run takes less than twice as long with them, looking at what
 #: they exercise included.

@@ -11,11 +11,10 @@ import pytest
 
 from hlotool.analysis.decisions import Kind
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.coverage.coverage import Coverage, merged
+from hlotool.coverage.coverage import Coverage, coverage_record, merged
 from hlotool.coverage.observer import Instrumented, Observer, observe
 from hlotool.coverage.outcomes import outcome_tests
 from hlotool.coverage.program import ProgramDecisions
-from hlotool.coverage.words import coverage_record
 from hlotool.errors import Unsupported
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
