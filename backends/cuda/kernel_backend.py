@@ -17,8 +17,7 @@ from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.fusing import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda.machine import Loading, Machine
-from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.executables import DevicesExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, check_arguments
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid

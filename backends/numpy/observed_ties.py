@@ -18,8 +18,7 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.backends.numpy.layouts import bitcaster
-from hlotool.backends.numpy.ordering import total_order_keys
-from hlotool.backends.numpy.stable_order import take_along_last
+from hlotool.backends.numpy.ordering import take_along_last, total_order_keys
 from hlotool.backends.numpy.tie_orders import library_order, unstable_sorts
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array

@@ -23,9 +23,8 @@ from hlotool.coverage.outcomes import outcome_tests
 from hlotool.directed import corners
 from hlotool.directed.backwards import Assignment, Backwards
 from hlotool.directed.leaves import Leaf, Range, leaves_of, with_chosen
-from hlotool.directed.left_open import left_open
 from hlotool.directed.record import first_values
-from hlotool.directed.sets import InputSet
+from hlotool.directed.sets import InputSet, left_open
 from hlotool.directed.wishes import Wish, is_wished, wishes
 from hlotool.ir.dtypes import Array, integer_limits
 from hlotool.ir.module import Instruction, Module

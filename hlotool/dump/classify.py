@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hlotool.dump.amid_mlir import has_several_modules
 from hlotool.dump.compression import Limits
 from hlotool.dump.listing import Listing
 from hlotool.dump.mended import is_mended
-from hlotool.dump.mlir import is_mlir
+from hlotool.dump.mlir import has_several_modules, is_mlir
 from hlotool.dump.names import DumpName, Format, Kind, parse_name, promises_hlo
 from hlotool.dump.records import DumpFile
 from hlotool.dump.sections import looks_like_hlo, split_log, split_modules

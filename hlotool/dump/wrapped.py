@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlotool.dump.amid_mlir import has_several_modules, mlir_amid_lines
 from hlotool.dump.margins import without_margin
 from hlotool.dump.markup import character_data, is_escaped, is_page, marked_up, preformatted
 from hlotool.dump.mended import is_mended, mended
 from hlotool.dump.messages import of_json, of_keyed_messages, of_mail, of_table
-from hlotool.dump.mlir import is_mlir
+from hlotool.dump.mlir import has_several_modules, is_mlir, mlir_amid_lines
 from hlotool.dump.prefixed import blocks_unprefixed, has_messages, modules_amid_lines
 from hlotool.dump.quoted import Lines, Quotation, doubled, escaped, fenced, literals
 from hlotool.dump.sections import is_bare, is_headless, is_plain, split_log, split_modules

@@ -25,13 +25,12 @@ from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.replay.devices.runners import OneDevice, Outcome
 from hlotool.replay.devices.sets import further_sets
-from hlotool.replay.ending import OF_SETS, ends_like, most_work
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.rows import failed_comparison
 from hlotool.replay.saved_outputs import same_bits, save_inputs
-from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
+from hlotool.replay.set_budget import OF_SETS, Allowed, Limits, allowed_for_sets, ends_like, most_work
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.flatten import flatten, unflatten

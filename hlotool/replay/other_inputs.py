@@ -20,7 +20,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial, generated
-from hlotool.values.keeping import Keep
+from hlotool.values.array_files import Keep
 
 #: Not 0, near which quotients and logarithms become large.
 _POSITIVE: Final = (0.125, 1.0)

@@ -30,7 +30,6 @@ from hlotool.replay.covering import CHEAP, with_coverage_of_tested
 from hlotool.replay.devices.runners import Outcome, parameter_difference
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.doubts import doubt_of
-from hlotool.replay.ending import ends_like
 from hlotool.replay.further_sets import Compared, on_further_sets
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.other_inputs import more_telling
@@ -45,6 +44,7 @@ from hlotool.replay.rows import (
     structural_row,
 )
 from hlotool.replay.scaling import Fitted, fitting
+from hlotool.replay.set_budget import ends_like
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
 from hlotool.replay.task import Task, failed_row, unfinished_row

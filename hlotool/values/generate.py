@@ -30,12 +30,12 @@ from hlotool.ir.types import (
     TupleShape,
     leaves,
 )
+from hlotool.values.array_files import Keep, as_it_is
 from hlotool.values.constraints import Constraint, combine
 from hlotool.values.demand_flow import demands_on, parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import holds, integer_range
-from hlotool.values.keeping import Keep, as_it_is
 from hlotool.workers.work_limit import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.

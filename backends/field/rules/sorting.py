@@ -18,8 +18,8 @@ from hlotool.backends.numpy.comparators import SortKey
 from hlotool.backends.numpy.kernels.library_calls import finds_largest
 from hlotool.backends.numpy.kernels.sort import order_by_keys
 from hlotool.backends.numpy.lanes import lanes, vectorised
+from hlotool.backends.numpy.ordering import stable_order, take_along_last
 from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.backends.numpy.stable_order import stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape, array_shapes
