@@ -29,7 +29,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 #: Programs of more instructions, and executions of more seconds, are left out: they take most of the time.

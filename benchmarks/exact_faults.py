@@ -33,7 +33,7 @@ from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.task import compare_modules
 from hlotool.values.generate import generate_inputs
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: Seconds for a run.
 _SECONDS = 10.0

@@ -25,7 +25,7 @@ from benchmarks.gpu.cases import all_cases
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
-from hlotool.backends.cuda.executable import fused
+from hlotool.backends.cuda.kernel_backend import fused
 from hlotool.backends.cuda.lowering import KernelLowering
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.registry import get_backend

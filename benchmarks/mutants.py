@@ -49,8 +49,7 @@ from hlotool.replay.program import Program, compile_program
 from hlotool.replay.set_budget import allowed_for_sets, in_budget
 from hlotool.replay.trials import trials
 from hlotool.search.comparing import compare_programs
-from hlotool.workers.time_limit import TooSlow, time_limit
-from hlotool.workers.work_limit import UNITS_PER_SECOND, work_done
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooSlow, time_limit, work_done
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0

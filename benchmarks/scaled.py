@@ -36,7 +36,7 @@ from hlotool.ir.module import Module  # noqa: E402
 from hlotool.parse.reader import parse_module  # noqa: E402
 from hlotool.scale.plan import Limits, scaled  # noqa: E402
 from hlotool.search.optimised import optimised  # noqa: E402
-from hlotool.values.generate_constants import generate_constants  # noqa: E402
+from hlotool.values.generate import generate_constants  # noqa: E402
 
 #: What a replay may take, and a compilation.
 _MEMORY, _SECONDS = 8 << 30, 120

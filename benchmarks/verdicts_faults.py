@@ -21,7 +21,7 @@ from hlotool.errors import HlotoolError
 from hlotool.faults import FaultKind, Site, poisoned
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.verifier import verify
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4

@@ -17,8 +17,7 @@ from hlotool.directed.plan import directed_sets
 from hlotool.directed.sets import PLAIN, InputSet
 from hlotool.errors import HlotoolError
 from hlotool.replay.set_budget import Allowed, Limits
-from hlotool.workers.time_limit import TooSlow
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, TooSlow
 
 #: Sets that are made of a program, of which some are chosen: those of every kind are among so many.
 _MADE = 200

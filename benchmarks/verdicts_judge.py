@@ -17,7 +17,7 @@ from hlotool.replay.exact.task import programs
 from hlotool.replay.exact.within import comparing
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, judgement_of
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})

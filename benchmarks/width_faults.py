@@ -49,7 +49,7 @@ from hlotool.replay.stages import select_stages
 from hlotool.replay.task import Task
 from hlotool.search.bisection.stage_worker import stage_trials
 from hlotool.values.flatten import flatten
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: Share of an f32 output that a fault changes at least: 200 of its ulps.
 _SHOWS = 2.0**-15

@@ -12,11 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
 from hlotool.backends.xla import jaxlib_api
-from hlotool.backends.xla.child import NoPlugin, TooFewDevices
+from hlotool.backends.xla.child import NoPlugin, TooFewDevices, on_devices
 
 #: The texts that compilers end with, the last one first: a TPU's, a GPU's.
 _FINAL = ("*after_codegen.txt", "*after_optimizations.txt")
@@ -136,14 +134,7 @@ def _put_memory_kinds(ir: Any, module: Any, name: str, kinds: tuple[str, ...]) -
 
 def _options(request: AheadRequest) -> Any:
     options = jaxlib_api.find("CompileOptions")()
-    build = options.executable_build_options
-    options.num_replicas = build.num_replicas = request.replicas
-    options.num_partitions = build.num_partitions = request.partitions
-    build.use_spmd_partitioning = request.partitions > 1
-    if hasattr(build, "use_shardy_partitioner"):
-        build.use_shardy_partitioner = request.shardy
-    grid = np.arange(request.replicas * request.partitions).reshape(request.replicas, request.partitions)
-    options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
+    on_devices(options, request.replicas, request.partitions, request.shardy)
     flags = {"xla_dump_to": request.folder, "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
     flags |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in request.flags}
     options.env_option_overrides = list(flags.items())

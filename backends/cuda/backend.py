@@ -16,11 +16,10 @@ from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
 from hlotool.backends.cuda.device import Device, Function, open_device
-from hlotool.backends.cuda.executable import KernelExecutable
-from hlotool.backends.cuda.kernel_backend import KernelBackend
+from hlotool.backends.cuda.kernel_backend import KernelBackend, KernelExecutable
 from hlotool.backends.cuda.loading import CudaLoading
 from hlotool.backends.cuda.memory import Memory, Resident
-from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.numpy.executables import check_arguments
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.ir.module import Module

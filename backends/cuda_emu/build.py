@@ -21,6 +21,7 @@ from hlotool.backends.cuda.cache import KernelCache
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.numpy import threads
+from hlotool.cache.fingerprint import processor_features
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
@@ -71,7 +72,7 @@ class Builder:
     def __init__(self, backward: bool = False, flags: Sequence[str] = (), folder: Path | None = None) -> None:
         self._path, version = compiler()
         self._flags = (*FLAGS, *flags, *(("-DHLO_BACKWARD",) if backward else ()))
-        made_from = [version, platform.machine(), _processor(), prelude(), *self._flags]
+        made_from = [version, platform.machine(), processor_features(), prelude(), *self._flags]
         key = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
         self._cache = KernelCache(key, folder)
 
@@ -119,16 +120,6 @@ class Builder:
 def _key(kernel: Kernel) -> str:
     """What the cache finds a kernel by: its launcher has its name, which was made from its source."""
     return hashlib.sha256(kernel.launcher.encode()).hexdigest()[:20]
-
-
-@cache
-def _processor() -> str:
-    """What code for the native architecture depends on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 
 @cache

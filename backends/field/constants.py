@@ -9,7 +9,7 @@ Only where neither explains it is it read by itself: one number in seven is a sh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -258,8 +258,4 @@ def constant_values(module: Module) -> Iterator[float]:
             continue
         for array in float_values(instruction.literal):
             if array.size <= SMALL:
-                yield from np.unique(_real(array)).tolist()
-
-
-def _real(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return array.view(np.float64) if array.dtype.kind == "c" else array
+                yield from np.unique(array.view(np.float64) if array.dtype.kind == "c" else array).tolist()

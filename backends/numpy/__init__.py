@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,15 @@ from hlotool.ir.partitioning import is_one_program_with_regions
 if TYPE_CHECKING:
     from hlotool.backends.numpy.varied import VariedBackend
 
-__all__ = ["DevicesExecutable", "LogicalExecutable", "NumpyBackend", "NumpyExecutable", "create", "kernels"]
+__all__ = [
+    "DevicesExecutable",
+    "LogicalExecutable",
+    "NumpyBackend",
+    "NumpyExecutable",
+    "RewritingBackend",
+    "create",
+    "kernels",
+]
 
 
 class NumpyBackend:
@@ -49,6 +58,25 @@ class NumpyBackend:
             VerificationError: a collective whose groups do not fit the devices.
         """
         return DevicesExecutable(module, Lowering(module, grid).plan(module.entry), grid)
+
+
+class RewritingBackend(NumpyBackend):
+    """Executes what a function makes of programs.
+
+    Args:
+        rewritten: the function; leaves what it is given as it is.
+    """
+
+    def __init__(self, rewritten: Callable[[Module], Module]) -> None:
+        self._rewritten = rewritten
+
+    def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
+        """See `NumpyBackend.compile`."""
+        return super().compile(self._rewritten(module))
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
+        """See `NumpyBackend.compile_devices`."""
+        return super().compile_devices(self._rewritten(module), grid)
 
 
 #: Options of the backend's spec, by form, with their meaning.

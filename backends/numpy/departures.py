@@ -59,21 +59,13 @@ class Departure:
         return instruction.opcode == self.opcode and self.applies(instruction)
 
 
-def _type(instruction: Instruction) -> ElementType | None:
-    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
-
-
-def _operand_type(instruction: Instruction) -> ElementType | None:
-    return _type(instruction.operands[0])
-
-
 def _is_integer(instruction: Instruction) -> bool:
-    kind = _type(instruction)
+    kind = instruction.array_type
     return kind is not None and kind.is_integer
 
 
 def _is_signed(instruction: Instruction) -> bool:
-    kind = _type(instruction)
+    kind = instruction.array_type
     return kind is not None and kind.is_signed
 
 
@@ -94,7 +86,7 @@ def _zero_below(_: Instruction, kernel: _Function, __: Lowering) -> _Function:
 
 
 def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
-    kind = _type(instruction)
+    kind = instruction.array_type
     assert kind is not None
     return lambda x: _where(x < 0, kind.bits - 64, kernel(x), x)
 
@@ -125,7 +117,7 @@ def _zero_for_infinity(_: Instruction, kernel: _Function, __: Lowering) -> _Func
 
 
 def _six_saturates(instruction: Instruction, kernel: _Function, _: Lowering) -> _Function:
-    kind = _type(instruction)
+    kind = instruction.array_type
     assert kind is not None
     low, high = integer_limits(kind)
 
@@ -233,7 +225,7 @@ def _mask_number(instruction: Instruction) -> int | None:
 
 def _is_mask(operand: Instruction) -> bool:
     while True:
-        if operand.opcode == "convert" and _operand_type(operand) is ElementType.PRED:
+        if operand.opcode == "convert" and operand.operands[0].array_type is ElementType.PRED:
             return True
         if operand.opcode in ("call", "fusion"):
             operand = next(operand.called).root
@@ -244,7 +236,7 @@ def _is_mask(operand: Instruction) -> bool:
 
 
 def _is_masked(instruction: Instruction) -> bool:
-    kind = _type(instruction)
+    kind = instruction.array_type
     return kind is not None and kind.is_inexact and _mask_number(instruction) is not None
 
 
@@ -270,7 +262,7 @@ def _plain(kernel: Kernel | Reading) -> _Function:
 
 
 def _kinds(*kinds: ElementType) -> Callable[[Instruction], bool]:
-    return lambda instruction: _type(instruction) in kinds
+    return lambda instruction: instruction.array_type in kinds
 
 
 _is_float = _kinds(ElementType.BF16, ElementType.F16, ElementType.F32, ElementType.F64)
@@ -375,7 +367,9 @@ DEPARTURES = (
         "f4-six-is-infinite",
         "takes 6 and -6 of f4e2m1fn for infinities on the way to integers",
         "convert",
-        lambda instruction: _operand_type(instruction) is ElementType.F4E2M1FN and _is_integer(instruction),
+        lambda instruction: (
+            instruction.operands[0].array_type is ElementType.F4E2M1FN and _is_integer(instruction)
+        ),
         _six_saturates,
     ),
     Departure(

@@ -7,14 +7,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.base import Probe, ReadingProbe, Value
-from hlotool.backends.numpy.arguments import check_arguments
+from hlotool.backends.base import TOKEN, Probe, ReadingProbe, Token, Value
 from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.run import Run
 from hlotool.errors import InputDataError
 from hlotool.ir.devices import DeviceGrid
+from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, Shape, TokenShape, TupleShape
 from hlotool.workers.work_limit import spend
 
 #: A plan, or what else takes over the list of the arguments and returns the result.
@@ -95,3 +96,44 @@ class DevicesExecutable:
             )
         values = [check_arguments(self.module, own) for own in arguments]
         return execute_devices(self._plan, values, self.grid, probes)
+
+
+# Arguments of a run, checked against the entry's parameters.
+
+
+def check_arguments(module: Module, arguments: Sequence[Value]) -> list[Any]:
+    """The arguments as read-only arrays of exactly the declared types.
+
+    Raises:
+        InputDataError: wrong count, dtype or dimensions.
+    """
+    parameters = module.entry.parameters
+    if len(arguments) != len(parameters):
+        raise InputDataError(f"{module.name} takes {len(parameters)} arguments, got {len(arguments)}")
+    return [_check(p.shape, a, p.name) for p, a in zip(parameters, arguments)]
+
+
+def _check(shape: Shape, value: Any, name: str) -> Any:
+    if isinstance(shape, TupleShape):
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
+            raise InputDataError(f"argument {name}: expected a tuple of {len(shape.elements)}")
+        return tuple(_check(s, v, f"{name}.{i}") for i, (s, v) in enumerate(zip(shape.elements, value)))
+    if isinstance(shape, TokenShape):
+        return value if isinstance(value, Token) else TOKEN
+    if not isinstance(shape, ArrayShape):
+        raise InputDataError(f"argument {name}: a value of shape {shape} cannot be given")
+    return _check_array(shape, value, name)
+
+
+def _check_array(shape: ArrayShape, value: Any, name: str) -> Any:
+    array = np.asarray(value)
+    if array.dtype != dtype_of(shape.element_type):
+        raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dtype {array.dtype}")
+    if not shape.admits(array.shape):
+        dims = ",".join(map(str, array.shape))
+        raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dimensions [{dims}]")
+    if array.ndim == 0:
+        return array[()]
+    view = array.view()
+    view.flags.writeable = False
+    return view

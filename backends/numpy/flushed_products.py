@@ -16,7 +16,7 @@ import numpy as np
 
 from hlotool.backends.numpy.changes import flushed
 from hlotool.backends.numpy.noise import Noise
-from hlotool.backends.numpy.term_by_term import contracted_by, rows_held, terms_of, zeros_for
+from hlotool.backends.numpy.sums_in_turn import contracted_by, rows_held, terms_of, zeros_for
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes

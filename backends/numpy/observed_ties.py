@@ -18,14 +18,14 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.backends.numpy.layouts import bitcaster
-from hlotool.backends.numpy.ordering import total_order_keys
-from hlotool.backends.numpy.stable_order import take_along_last
+from hlotool.backends.numpy.ordering import take_along_last, total_order_keys
 from hlotool.backends.numpy.tie_orders import library_order, unstable_sorts
 from hlotool.ir.attributes import SliceDim
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex
+from hlotool.ir.walk import through_tuple
 from hlotool.values.flatten import flatten
 
 
@@ -121,16 +121,13 @@ class _Walk:
         if place in self._been:
             return
         self._been.add(place)
-        operands = instruction.operands
         match instruction.opcode:
             case "sort":
                 number = index[0] if index else 0
                 held = None if seen.operand is None else number
                 self.found.append((instruction, replace(seen, operand=held)))
-            case "tuple":
-                self.back(operands[index[0]], index[1:], seen, callers)
-            case "get-tuple-element":
-                self.back(operands[0], (instruction.integer("index"), *index), seen, callers)
+            case "tuple" | "get-tuple-element" if source := through_tuple(instruction, index):
+                self.back(*source, seen, callers)
             case "call" | "fusion":
                 self.back(next(instruction.called).root, index, seen, (*callers, instruction))
             case "parameter" if callers:

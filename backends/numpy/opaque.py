@@ -34,7 +34,7 @@ def stand_in(call: Instruction) -> Kernel:
     """The kernel of an opaque call."""
     seed = zlib.crc32(key_of(call).encode("utf-8", "surrogateescape"))
     shape = call.shape
-    kinds = [o.shape.element_type if isinstance(o.shape, ArrayShape) else None for o in call.operands]
+    kinds = [o.array_type for o in call.operands]
 
     def kernel(*operands: Value) -> Value:
         pairs = [(native(np.asarray(x), kind), n) for n, (x, kind) in enumerate(zip(operands, kinds)) if kind]

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hlotool.backends.base import Probe, Value
-from hlotool.backends.numpy.arguments import check_arguments
-from hlotool.backends.numpy.executables import DevicesExecutable, execute
+from hlotool.backends.numpy.executables import DevicesExecutable, check_arguments, execute
 from hlotool.backends.numpy.lockstep import Device, World
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan

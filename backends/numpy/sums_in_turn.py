@@ -11,7 +11,7 @@ of a narrow type are cut into blocks (`rounding_errors`), and dots of one are su
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,12 +19,14 @@ import numpy as np
 
 from hlotool.analysis.monoids import monoid_opcodes
 from hlotool.analysis.scalar_form import scalar_form
+from hlotool.backends.numpy.contraction import operand_dtype
 from hlotool.backends.numpy.kernels.batch_norm import in_terms_of_sums
+from hlotool.backends.numpy.kernels.convolution import convolver
+from hlotool.backends.numpy.kernels.dot import dot_dimensions
 from hlotool.backends.numpy.kernels.reduce import rows_of
 from hlotool.backends.numpy.kernels.reduce_window import running_axis
 from hlotool.backends.numpy.noise import Noise
 from hlotool.backends.numpy.precision import narrow, widen
-from hlotool.backends.numpy.term_by_term import contracted_by, rows_held, terms_of, zeros_for
 from hlotool.backends.numpy.window_slices import output_sizes, window_slices
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
@@ -222,3 +224,50 @@ def _cumulative(x: Array, start: Array, axis: int, backwards: bool) -> Array:
     with np.errstate(all="ignore"):
         sums: Array = start + np.add.accumulate(rows, axis=axis)
     return np.flip(sums, axis) if backwards else sums
+
+
+# Dots and convolutions whose terms are seen one by one, which a product of matrices of NumPy's hides.
+
+#: Makes [batch…, m, n] of [batch…, m, k] and [batch…, k, n].
+Multiply: TypeAlias = Callable[[Array, Array], Array]
+
+#: Elements of terms that are held at a time.
+BLOCK = 1 << 21
+
+
+def contracted_by(held: Instruction, multiply: Multiply) -> Callable[..., Any]:
+    """The kernel of a dot or convolution that multiplies matrices in a way of its own.
+
+    Args:
+        held: the instruction, in the types in which it is executed.
+        multiply: makes products of matrices.
+    """
+    if held.opcode == "convolution":
+        return convolver(held, multiply)
+    dimensions = dot_dimensions(held)
+    dtype = operand_dtype(held.element_type, *held.operand_types)
+
+    def kernel(lhs: Array, rhs: Array) -> Array:
+        left, right = (value.astype(dtype, copy=False) for value in (lhs, rhs))
+        return dimensions.contract_by(multiply, left, right)
+
+    return kernel
+
+
+def zeros_for(lhs: Array, rhs: Array) -> Array:
+    """Zeros in the shape of the product of matrices [batch…, m, k] and [batch…, k, n]."""
+    batch = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+    return np.zeros((*batch, lhs.shape[-2], rhs.shape[-1]), lhs.dtype)
+
+
+def terms_of(lhs: Array, rhs: Array, rows: int) -> Iterator[Array]:
+    """The terms of that product, [terms, batch…, m, n] for `rows` of the terms at a time."""
+    for start in range(0, lhs.shape[-1], rows):
+        some = slice(start, start + rows)
+        left, right = np.moveaxis(lhs[..., some], -1, 0), np.moveaxis(rhs[..., some, :], -2, 0)
+        yield left[..., :, None] * right[..., None, :]
+
+
+def rows_held(size: int, step: int = 1) -> int:
+    """How many rows of so many elements are held at a time, a multiple of `step`."""
+    return max(1, BLOCK // max(1, size) // step) * step

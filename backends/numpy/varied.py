@@ -10,9 +10,8 @@ import numpy as np
 
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable, Probe, Value
-from hlotool.backends.numpy.arguments import check_arguments
 from hlotool.backends.numpy.changes import flushed
-from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable, check_arguments
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.noise import Member, Noise
 from hlotool.backends.numpy.policy import KernelPolicy, Policy

@@ -149,17 +149,24 @@ def release(numbers: Iterable[int]) -> None:
 def _compile_options(program: CompileRequest) -> Any:
     options = jaxlib_api.find("CompileOptions")()
     build = options.executable_build_options
-    options.num_replicas = build.num_replicas = program.replicas
-    options.num_partitions = build.num_partitions = program.partitions
-    count = program.replicas * program.partitions
-    if count > 1:
-        build.use_spmd_partitioning = program.partitions > 1
-        if hasattr(build, "use_shardy_partitioner"):
-            build.use_shardy_partitioner = program.shardy
-        grid = np.arange(count).reshape(program.replicas, program.partitions)
-        options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
+    if program.replicas * program.partitions > 1:
+        on_devices(options, program.replicas, program.partitions, program.shardy)
+    else:
+        options.num_replicas = build.num_replicas = options.num_partitions = build.num_partitions = 1
     options.env_option_overrides = _set_flags(build.debug_options, program.flags)
     return options
+
+
+def on_devices(options: Any, replicas: int, partitions: int, shardy: bool) -> None:
+    """Set options of a compilation for several devices, or for one as if there were several."""
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = replicas
+    options.num_partitions = build.num_partitions = partitions
+    build.use_spmd_partitioning = partitions > 1
+    if hasattr(build, "use_shardy_partitioner"):
+        build.use_shardy_partitioner = shardy
+    grid = np.arange(replicas * partitions).reshape(replicas, partitions)
+    options.device_assignment = jaxlib_api.find("DeviceAssignment").create(grid)
 
 
 def _notes(program: CompileRequest) -> list[str]:

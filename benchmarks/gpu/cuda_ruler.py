@@ -18,7 +18,7 @@ from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.schedules import THREADS
 from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.device import Allocation, open_device
-from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.cuda.memory import to_arrays
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec

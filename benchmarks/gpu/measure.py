@@ -28,7 +28,7 @@ from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.projection import DEVICE, full_size
 from benchmarks.gpu.rulers import Ruler, Work, open_ruler
 from benchmarks.gpu.xla_side import NoXla, XlaProgram, version
-from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.parse.reader import parse_module

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.registry import get_backend
 from hlotool.backends.spec import parse_spec
 from hlotool.errors import UsageError

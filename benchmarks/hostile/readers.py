@@ -298,7 +298,7 @@ def _read_configuration(content: bytes, folder: Path) -> object:
 
 def _read_log(content: bytes, folder: Path) -> object:
     from hlotool.dump.source import decode
-    from hlotool.explain.recognize import recognize
+    from hlotool.explain.records import recognize
 
     return recognize(decode(content))
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hlotool.dump.profiles import is_profile, programs_in
+from hlotool.dump.classify import is_profile, programs_in
 from hlotool.parse.proto.wire import fields
 from hlotool.parse.proto.write import write_module_proto
 from hlotool.parse.reader import parse_module

@@ -22,7 +22,7 @@ from hlotool.analysis.scalar_form import scalar_form
 from hlotool.analysis.start_indices import StartIndex, start_indices
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, by_opcode, opcodes_with
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 from hlotool.ir.walk import branches
 
 
@@ -100,11 +100,6 @@ def _decides(*opcodes: str) -> Callable[[_Rule], _Rule]:
     return by_opcode(_RULES, opcodes)
 
 
-def _type(instruction: Instruction) -> ElementType | None:
-    """Of an array; None for tuples and tokens."""
-    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
-
-
 def _nan(kind: ElementType | None, name: str = "NaN") -> tuple[str, ...]:
     """The odd outcome that a comparison of numbers of this type may have."""
     return (name,) if kind is not None and kind.is_inexact else ()
@@ -117,7 +112,7 @@ def _nan(kind: ElementType | None, name: str = "NaN") -> tuple[str, ...]:
 def _compare(instruction: Instruction) -> Iterator[Decision]:
     is_equality = instruction.text("direction") in ("EQ", "NE")
     outcomes = ("equal", "unequal") if is_equality else ("less", "equal", "greater")
-    odd = _nan(_type(instruction.operands[0]), "unordered")
+    odd = _nan(instruction.operands[0].array_type, "unordered")
     yield Decision(instruction, Kind.COMPARISON, outcomes, odd, (0, 1))
 
 
@@ -128,22 +123,22 @@ def _select(instruction: Instruction) -> Iterator[Decision]:
 
 @_decides("clamp")
 def _clamp(instruction: Instruction) -> Iterator[Decision]:
-    odd = _nan(_type(instruction))
+    odd = _nan(instruction.array_type)
     yield Decision(instruction, Kind.CLAMPING, ("below", "inside", "above"), odd, (0, 1, 2))
 
 
 @_decides("maximum", "minimum")
 def _extremum(instruction: Instruction) -> Iterator[Decision]:
-    if _type(instruction) is ElementType.PRED:
+    if instruction.array_type is ElementType.PRED:
         yield from _connective(instruction, is_or=instruction.opcode == "maximum")
         return
-    odd = _nan(_type(instruction))
+    odd = _nan(instruction.array_type)
     yield Decision(instruction, Kind.EXTREMUM, ("first larger", "second larger"), odd, (0, 1))
 
 
 @_decides("and", "or")
 def _logic(instruction: Instruction) -> Iterator[Decision]:
-    if _type(instruction) is ElementType.PRED:
+    if instruction.array_type is ElementType.PRED:
         yield from _connective(instruction, is_or=instruction.opcode == "or")
 
 
@@ -163,7 +158,7 @@ def _is_finite(instruction: Instruction) -> Iterator[Decision]:
 
 @_decides("conditional")
 def _conditional(instruction: Instruction) -> Iterator[Decision]:
-    if _type(instruction.operands[0]) is ElementType.PRED:
+    if instruction.operands[0].array_type is ElementType.PRED:
         yield Decision(instruction, Kind.BRANCH, ("true", "false"), operands=(0,))
         return
     outcomes = tuple(f"branch {number}" for number in range(len(branches(instruction))))
@@ -206,7 +201,7 @@ def _ragged_dot(instruction: Instruction) -> Iterator[Decision]:
 
 @_decides("divide", "remainder")
 def _divide(instruction: Instruction) -> Iterator[Decision]:
-    kind = _type(instruction)
+    kind = instruction.array_type
     if kind is None or not kind.is_integer:
         return
     if kind.is_signed:
@@ -220,14 +215,14 @@ def _divide(instruction: Instruction) -> Iterator[Decision]:
 @_decides("shift-left", "shift-right-arithmetic", "shift-right-logical")
 def _shift(instruction: Instruction) -> Iterator[Decision]:
     yield Decision(instruction, Kind.SHIFT, ("zero", "in range"), ("too large",), (1,))
-    kind = _type(instruction)
+    kind = instruction.array_type
     if instruction.opcode != "shift-left" and kind is not None and kind.is_signed:
         yield Decision(instruction, Kind.SIGN, ("negative", "not negative"), operands=(0,))
 
 
 @_decides("abs", "sign")
 def _sign(instruction: Instruction) -> Iterator[Decision]:
-    kind = _type(instruction.operands[0])
+    kind = instruction.operands[0].array_type
     if kind is not None and not kind.is_complex:
         yield Decision(instruction, Kind.SIGN, ("negative", "not negative"), _nan(kind), (0,))
         if instruction.opcode == "abs" and kind.is_signed:
@@ -236,7 +231,7 @@ def _sign(instruction: Instruction) -> Iterator[Decision]:
 
 @_decides("add", "subtract", "multiply", "negate")
 def _arithmetic(instruction: Instruction) -> Iterator[Decision]:
-    kind = _type(instruction)
+    kind = instruction.array_type
     if kind is not None and kind.is_integer:
         yield _overflow(instruction)
 
@@ -248,7 +243,7 @@ def _overflow(instruction: Instruction) -> Decision:
 
 @_decides("convert")
 def _convert(instruction: Instruction) -> Iterator[Decision]:
-    source, target = _type(instruction.operands[0]), _type(instruction)
+    source, target = instruction.operands[0].array_type, instruction.array_type
     if source is None or target is None or source is target or source.is_complex:
         return
     outcomes: tuple[str, ...] = ()
@@ -278,7 +273,7 @@ def _convert(instruction: Instruction) -> Iterator[Decision]:
 def _sort(instruction: Instruction) -> Iterator[Decision]:
     (axis,) = instruction.integers("dimensions")
     if instruction.operands[0].dims[axis] > 1:
-        odd = _nan(_type(instruction.operands[0]))
+        odd = _nan(instruction.operands[0].array_type)
         operands = tuple(range(len(instruction.operands)))
         yield Decision(instruction, Kind.ORDER, ("distinct", "ties"), odd, operands)
 
@@ -286,7 +281,7 @@ def _sort(instruction: Instruction) -> Iterator[Decision]:
 @_decides("topk")
 def _topk(instruction: Instruction) -> Iterator[Decision]:
     if instruction.integer("k") > 1:
-        odd = _nan(_type(instruction.operands[0]))
+        odd = _nan(instruction.operands[0].array_type)
         yield Decision(instruction, Kind.ORDER, ("distinct", "ties"), odd, (0,))
 
 
@@ -298,7 +293,7 @@ def _reduce(instruction: Instruction) -> Iterator[Decision]:
     if form is None:
         return
     opcode = monoid_opcodes(form)[0]
-    kind = _type(instruction.operands[0])
+    kind = instruction.operands[0].array_type
     if count == 1 and kind is ElementType.PRED and opcode in opcodes_with(Trait.IDEMPOTENT):
         # The elements that a single other one decides against.
         alike = "all" if opcode in ("and", "minimum") else "none"
@@ -313,6 +308,6 @@ def _reduce(instruction: Instruction) -> Iterator[Decision]:
 def _terms(instruction: Instruction) -> Iterator[Decision]:
     """Numbers that are combined may be NaN."""
     inputs = tuple(range(max(1, len(instruction.operands) // 2)))
-    kinds = [_type(instruction.operands[number]) for number in inputs]
+    kinds = [instruction.operands[number].array_type for number in inputs]
     if any(kind is not None and kind.is_inexact for kind in kinds):
         yield Decision(instruction, Kind.NAN, ("numbers",), ("NaN",), inputs)

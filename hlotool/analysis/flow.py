@@ -15,7 +15,7 @@ from hlotool.analysis.calls import CallGraph
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex
-from hlotool.ir.walk import async_start, branches
+from hlotool.ir.walk import async_start, branches, through_tuple
 
 #: A part of the value of an instruction; the index `()` means all of it.
 Part: TypeAlias = "tuple[Instruction, ShapeIndex]"
@@ -38,11 +38,8 @@ def handed_on(part: Part, calls: CallGraph) -> Iterator[Part]:
     opcode, operands = instruction.opcode, instruction.operands
     if opcode not in _HAND_ON:
         return
-    if opcode == "tuple":
-        if index:
-            yield operands[index[0]], index[1:]
-    elif opcode == "get-tuple-element":
-        yield operands[0], (instruction.integer("index"), *index)
+    if (source := through_tuple(instruction, index)) is not None:
+        yield source
     elif opcode in _IDENTITIES:
         yield operands[0], index
     elif opcode in INLINED:

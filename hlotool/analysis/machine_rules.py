@@ -105,10 +105,6 @@ def _is_complex(instruction: Instruction) -> bool:
     return isinstance(instruction.shape, ArrayShape) and instruction.element_type.is_complex
 
 
-def _is_pred(instruction: Instruction) -> bool:
-    return instruction.element_type is ElementType.PRED
-
-
 # What only hands values on
 
 
@@ -301,7 +297,7 @@ def _reduce(instruction: Instruction, operands: Operands) -> MachineRange | None
         return init
     if opcode in ("maximum", "minimum"):
         return _extremum(max if opcode == "maximum" else min)(instruction, operands)
-    if opcode in ("and", "or") and _is_pred(instruction):
+    if opcode in ("and", "or") and instruction.element_type is ElementType.PRED:
         return (bits_and if opcode == "and" else bits_or)(instruction, operands)
     return _summed(instruction, values, terms, init) if opcode == "add" else None
 

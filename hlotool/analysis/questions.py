@@ -63,13 +63,13 @@ def question(instruction: Instruction, calls: CallGraph) -> Question:
     elif instruction.opcode in ("maximum", "minimum"):
         operands.sort(key=str)
     repeated = len(set(instruction.operands)) < len(instruction.operands)
-    kind = instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
+    kind = instruction.array_type
     return (instruction.opcode, direction, kind, repeated, *operands)
 
 
 def _operand(operand: Instruction, calls: CallGraph) -> object:
     """The number that an operand always is, or its element type."""
-    kind = operand.shape.element_type if isinstance(operand.shape, ArrayShape) else None
+    kind = operand.array_type
     for _ in range(_MOST_STEPS):
         literal = operand.literal
         if literal is not None and isinstance(operand.shape, ArrayShape) and not literal.has_elided:

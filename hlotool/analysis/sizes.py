@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from hlotool.ir.module import Module
 from hlotool.ir.types import (
     COMBINE,
     ArrayShape,
@@ -14,6 +15,7 @@ from hlotool.ir.types import (
     Shape,
     ShapeIndex,
     TupleShape,
+    array_shapes,
     leaves,
 )
 
@@ -105,3 +107,16 @@ class Sizes:
         """The identity of a shape that nobody else gets while this object is in use."""
         self._kept.append(shape)
         return id(shape)
+
+
+# Layouts in tiles: only the compiler for TPUs writes them.
+
+
+def has_tiles(shape: Shape) -> bool:
+    """Whether a layout in a shape has tiles."""
+    return any(part.layout is not None and bool(part.layout.tiles) for part in array_shapes(shape))
+
+
+def is_tiled(module: Module) -> bool:
+    """Whether a program has layouts in tiles: then a compiler for TPUs wrote it."""
+    return any(has_tiles(instruction.shape) for instruction in module.instructions())

@@ -94,8 +94,8 @@ def update_baseline(asked: BaselineArguments) -> BaselineResult:
     from hlotool.findings.files import write_file
     from hlotool.report.baseline import read_baseline, read_record, updated
     from hlotool.report.outcomes import has_outcomes
+    from hlotool.stores.access import refuse_web
     from hlotool.stores.paths import exists
-    from hlotool.stores.writing import refuse_web
     from hlotool.workers.plain import encoded
 
     path, names = asked.file, asked.records

@@ -126,7 +126,7 @@ def bisect(asked: BisectArguments) -> BisectResult:
     from hlotool.cache.journal import journal_of
     from hlotool.replay.keys import command_key
     from hlotool.search.bisection.directory import Findings
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     folder = None if asked.repro is None else Path(refuse_url("--repro", asked.repro))
     options = options_of(asked, backend=asked.backend or asked.reference)

@@ -120,7 +120,7 @@ def fuzz(asked: FuzzArguments) -> FuzzResult:
     from hlotool.api.options import check_backends
     from hlotool.fuzz.campaign import Plan
     from hlotool.report.fuzz_records import CampaignOptions
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     folder = Path(refuse_url("--out", asked.out))
     options = options_of(asked)

@@ -220,7 +220,7 @@ def _run(module: Module, asked: OptArguments, dump_to: str | None) -> PassManage
     from hlotool.passes.base import Context
     from hlotool.passes.manager import ALL, DumpModules, PassManager, PrintModules
     from hlotool.passes.pipeline import known_pass, parse_pipeline
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     dump = DumpModules(Path(refuse_url("--dump-to", dump_to))) if dump_to else None
     around = [

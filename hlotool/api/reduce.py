@@ -98,7 +98,7 @@ def reduce(asked: ReduceArguments) -> ReduceResult:
     start = time.perf_counter()
     import msgspec
 
-    from hlotool.stores.writing import refuse_url
+    from hlotool.stores.access import refuse_url
 
     if asked.repro is not None:
         refuse_url("--repro", asked.repro)

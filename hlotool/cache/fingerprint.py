@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import stat
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,15 @@ def digest(*parts: str | bytes) -> str:
         whole.update(len(data).to_bytes(8, "little"))
         whole.update(data)
     return whole.hexdigest()
+
+
+def processor_features() -> str:
+    """What the processor can do, on which libraries choose their code; its name where the system hides it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 
 def stamp_of(status: os.stat_result) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from hlotool.analysis.calls import CallGraph
 from hlotool.analysis.ranges import ForwardRanges
-from hlotool.analysis.tiles import is_tiled
+from hlotool.analysis.sizes import is_tiled
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users

@@ -27,7 +27,7 @@ from hlotool.options import numbers
 from hlotool.options.declared import Arguments, Folder, option
 from hlotool.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
 from hlotool.options.shared import Only, Repro
-from hlotool.stores.writing import refuse_url
+from hlotool.stores.access import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.capture.launch import DumpWishes, Program

@@ -38,9 +38,9 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
 
 def _refuse_unwritable(name: str, path: str) -> None:
     # What knows URLs takes a while to import, and few commands write reports.
+    from hlotool.stores.access import refuse_web
     from hlotool.stores.masks import taken_in
     from hlotool.stores.urls import is_url
-    from hlotool.stores.writing import refuse_web
 
     path = taken_in(path)
     refuse_web(path)

@@ -150,6 +150,9 @@ def merged(coverages: Iterable[Coverage]) -> Coverage:
     return first
 
 
+# Coverage as a record: counts, and decisions with the user's source lines.
+
+
 def coverage_record(coverage: Coverage, lists_all: bool = False) -> CoverageRecord:
     """What was covered.
 

@@ -7,20 +7,24 @@ a time where one odd value would hide another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from hlotool.analysis.interval import ANY, Interval
 from hlotool.backends.base import Value
 from hlotool.directed import corners, positions, sizes
 from hlotool.directed.constants import scalar_constants
-from hlotool.directed.domains import outside_of_domains
+from hlotool.directed.corners import Rng, allows, cast
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
-from hlotool.directed.left_open import left_open
-from hlotool.directed.sets import OUT_OF_DOMAIN, OUT_OF_RANGE, InputSet
+from hlotool.directed.sets import OUT_OF_DOMAIN, OUT_OF_RANGE, InputSet, left_open
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
+from hlotool.values.demand_rules import DOMAINS
+from hlotool.values.demands import InRange
 from hlotool.values.generate import InputGenerator
 
 #: Places that the largest number of a row has in turn.
@@ -190,3 +194,54 @@ def _of_one_size(number: int) -> Iterator[_Family]:
         return _Family(f"{name} {number}", lambda rng: corners.comparable(rng, size, whole), is_hard=True)
 
     return (family(name, size) for name, size in _COMPARABLE.items())
+
+
+# Numbers that functions are not made for, where HLO says what comes of them.
+#
+# A logarithm, a root, a quotient or a shift of them is defined, and a program that guards itself by a
+# `where` must take the same way on both sides. Each function makes a `Chooser`.
+
+#: Distances from the end of a domain, and from its one forbidden point.
+_BEYOND: Final = (0.25, 1.0, 30.0)
+#: Share of the floats that are outside: where all are, sums have nothing but NaN.
+_SHARE: Final = 0.5
+
+
+def outside_of_domains(rng: Rng) -> Chooser:
+    """Half of the floats, and all integers, outside of what functions are made for, or on the edge of it."""
+
+    def choose(leaf: Leaf) -> Array | None:
+        domain = InRange(leaf.required.intervals).narrowest
+        if leaf.needs_order or leaf.element_type.is_complex or not is_of_domains(leaf):
+            return None
+        numbers = [n for n in dict.fromkeys(_outside(domain)) if allows(leaf, n, ANY)]
+        if not numbers:
+            return None
+        share = 1.0 if leaf.element_type.is_integer else _SHARE
+        hit = np.asarray(rng.random(leaf.plain.shape) < share).reshape(-1)
+        hit[int(rng.integers(hit.size))] = True
+        # One of each, in an array that has room for them.
+        drawn = np.resize(rng.permutation(len(numbers)), leaf.plain.size)
+        result = np.array(leaf.plain).reshape(-1)
+        result[hit] = cast(leaf, np.array(numbers)[drawn])[hit]
+        return result.reshape(leaf.plain.shape)
+
+    return choose
+
+
+def is_of_domains(leaf: Leaf) -> bool:
+    """Whether all that is required of a leaf is that it lies in the domain of functions."""
+    asked = leaf.required
+    roles = {purpose.partition(" of ")[0] for purpose in asked.purposes}
+    return asked.is_bounded and roles <= DOMAINS
+
+
+def _outside(domain: Interval) -> Iterator[float]:
+    """The forbidden point, which is mostly 0, and numbers beyond both ends."""
+    if domain.avoid is not None:
+        yield domain.avoid
+    for step in _BEYOND:
+        if math.isfinite(domain.low):
+            yield domain.low - step
+        if math.isfinite(domain.high):
+            yield domain.high + step

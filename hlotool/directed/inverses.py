@@ -31,10 +31,6 @@ def inverted(instruction: Instruction, operands: Sequence[float], wanted: float)
         return []
 
 
-def _is_integer(instruction: Instruction) -> bool:
-    return instruction.element_type.is_integer
-
-
 def _add(_: Instruction, o: Sequence[float], wanted: float) -> Asked:
     yield 0, wanted - o[1]
     yield 1, wanted - o[0]
@@ -55,7 +51,7 @@ def _multiply(instruction: Instruction, o: Sequence[float], wanted: float) -> As
 
 
 def _quotient(instruction: Instruction, a: float, b: float) -> float:
-    return round(a / b) if _is_integer(instruction) else a / b
+    return round(a / b) if instruction.element_type.is_integer else a / b
 
 
 def _divide(instruction: Instruction, o: Sequence[float], wanted: float) -> Asked:

@@ -14,8 +14,7 @@ import numpy as np
 from hlotool.directed import corners, positions
 from hlotool.directed.constants import scalar_constants
 from hlotool.directed.leaves import Chooser, Leaf, Range, leaves_of, with_chosen
-from hlotool.directed.left_open import left_open
-from hlotool.directed.sets import OUT_OF_RANGE, InputSet
+from hlotool.directed.sets import OUT_OF_RANGE, InputSet, left_open
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.values.generate import InputGenerator

@@ -6,6 +6,7 @@ Each function makes a `Chooser`; see `corners`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import ml_dtypes
@@ -31,39 +32,23 @@ _ZEROS_SHARE: Final = 0.8
 
 def near_zero(rng: Rng, decades: tuple[float, float] = SMALL) -> Chooser:
     """Floats so small that 1 + x loses most of them, as `expm1` and `log1p` do not."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        shape = leaf.plain.shape
-        return kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*decades, shape))
-
-    return choose
+    return _floats(lambda plain: _signs(rng, plain) * 10 ** rng.uniform(*decades, plain.shape))
 
 
 def close_together(rng: Rng) -> Chooser:
     """Floats that differ in their last digits: a variance is what their mean leaves of them."""
-
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        return kept(leaf, _MEAN + rng.standard_normal(leaf.plain.shape))
-
-    return choose
+    return _floats(lambda plain: _MEAN + rng.standard_normal(plain.shape))
 
 
 def exponents(rng: Rng) -> Chooser:
     """Floats whose exponential overflows, and that of their half does not; both signs."""
 
-    def choose(leaf: Leaf) -> Array | None:
-        if leaf.needs_order or not leaf.element_type.is_inexact:
-            return None
-        info: Any = ml_dtypes.finfo(leaf.plain.dtype)  # type: ignore[no-untyped-call]
-        beyond = 10 ** rng.uniform(*_BEYOND_EXP, leaf.plain.shape)
-        drawn = math.log(float(info.max)) + beyond
-        return kept(leaf, drawn * rng.choice([-1.0, 1.0], leaf.plain.shape))
+    def drawn(plain: Array) -> Array:
+        info: Any = ml_dtypes.finfo(plain.dtype)  # type: ignore[no-untyped-call]
+        beyond = 10 ** rng.uniform(*_BEYOND_EXP, plain.shape)
+        return (math.log(float(info.max)) + beyond) * _signs(rng, plain)
 
-    return choose
+    return _floats(drawn)
 
 
 def both_zeros(rng: Rng) -> Chooser:
@@ -83,11 +68,19 @@ def both_zeros(rng: Rng) -> Chooser:
 
 def huge(rng: Rng) -> Chooser:
     """Floats that no integer of 32 bits holds, and whose squares overflow f32 or nearly do."""
+    return near_zero(rng, _HUGE)
+
+
+def _signs(rng: Rng, plain: Array) -> Array:
+    return rng.choice([-1.0, 1.0], plain.shape)
+
+
+def _floats(drawn: Callable[[Array], Array]) -> Chooser:
+    """Chooses what is `drawn` for inexact leaves that need no order, given their plain values."""
 
     def choose(leaf: Leaf) -> Array | None:
         if leaf.needs_order or not leaf.element_type.is_inexact:
             return None
-        shape = leaf.plain.shape
-        return kept(leaf, rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(*_HUGE, shape))
+        return kept(leaf, drawn(leaf.plain))
 
     return choose

@@ -112,13 +112,6 @@ def _carry(instruction: Instruction, values: _Values) -> Iterator[Wish]:
             yield Wish(instruction, operand, half - _number(values[1 - operand]), "a carry")
 
 
-def _extremum(instruction: Instruction, values: _Values) -> Iterator[Wish]:
-    if instruction.element_type is ElementType.PRED:
-        return
-    for operand in (0, 1):
-        yield from _beside(instruction, operand, values[1 - operand])
-
-
 def _clamp(instruction: Instruction, values: _Values) -> Iterator[Wish]:
     shape = values[1].shape
     for bound, name in ((0, "the least"), (2, "the most")):
@@ -327,8 +320,8 @@ def _sign(instruction: Instruction, values: _Values) -> Iterator[Wish]:
 _RULES: dict[str, _Rule] = {
     "add": _carry,
     "compare": _compare,
-    "maximum": _extremum,
-    "minimum": _extremum,
+    "maximum": _compare,
+    "minimum": _compare,
     "clamp": _clamp,
     **dict.fromkeys(("convert", "floor", "ceil", "round-nearest-even", "round-nearest-afz"), _to_integer),
     "divide": _division,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hlotool.dump.elided import elided_constants, from_namesakes, names_survive, stage_before
 from hlotool.dump.records import DumpModule, Stage
 from hlotool.ir.module import Module
-from hlotool.values.generate_constants import generate_constants
+from hlotool.values.generate import generate_constants
 
 
 def fill_generated(module: Module, owner: DumpModule, stage: Stage, load: Callable[[Stage], Module]) -> None:

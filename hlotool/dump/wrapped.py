@@ -10,16 +10,49 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlotool.dump.amid_mlir import has_several_modules, mlir_amid_lines
-from hlotool.dump.diffs import both_sides
 from hlotool.dump.margins import without_margin
-from hlotool.dump.markup import character_data, is_escaped, marked_up, preformatted
+from hlotool.dump.markup import character_data, is_escaped, is_page, marked_up, preformatted
 from hlotool.dump.mended import is_mended, mended
 from hlotool.dump.messages import of_json, of_keyed_messages, of_mail, of_table
-from hlotool.dump.mlir import is_mlir
+from hlotool.dump.mlir import has_several_modules, is_mlir, mlir_amid_lines
 from hlotool.dump.prefixed import blocks_unprefixed, has_messages, modules_amid_lines
-from hlotool.dump.quoted import Quotation, doubled, escaped, fenced, literals
+from hlotool.dump.quoted import Lines, Quotation, doubled, escaped, fenced, literals
 from hlotool.dump.sections import is_bare, is_headless, is_plain, split_log, split_modules
+
+# HLO in the output of `diff`: what was there before, and what is there now.
+
+#: The only hunk of a file: it begins with the first line.
+_WHOLE = re.compile(
+    r"^@@ -[01](?:,(?P<old>\d{1,9}))? \+[01](?:,(?P<new>\d{1,9}))? @@[^\n]*\n"
+    r"(?P<lines>(?>(?:[ +\-\\][^\n]*\n?|\n)*))",
+    re.MULTILINE,
+)
+
+
+def both_sides(text: str) -> Iterator[Quotation]:
+    """Both sides of each file that a unified diff has in full; of a file that is new or gone there is one."""
+    if is_page(text):  # its characters are not yet as they are meant
+        return
+    counted = Lines(text)
+    for hunk in _WHOLE.finditer(text):
+        before = counted.before(hunk.start("lines"))
+        lines = hunk["lines"].split("\n")
+        sides = [_side(lines, mark, int(hunk[count] or 1)) for mark, count in (("-", "old"), ("+", "new"))]
+        for side in filter(None, dict.fromkeys(sides)):
+            yield Quotation(before, side)
+
+
+def _side(lines: list[str], mark: str, count: int) -> str:
+    """The lines of one side, `count` of them, empty ones in the place of the other's."""
+    kept = [line[1:] if line[:1] in (mark, " ", "") else None for line in lines]
+    number = 0
+    for at, line in enumerate(kept):
+        number += line is not None
+        if number > count:
+            kept = kept[:at]
+            break
+    return "\n".join(line or "" for line in kept) if number and count else ""
+
 
 #: How often a text may be wrapped.
 _DEEPEST = 6

@@ -15,10 +15,10 @@ import msgspec
 from hlotool.cache.whole import write_over
 from hlotool.errors import HlotoolError, InputError, UsageError
 from hlotool.findings.toml_lines import KeyPath, line_of
+from hlotool.stores.access import upload
 from hlotool.stores.masks import taken_in
 from hlotool.stores.paths import open_bytes
 from hlotool.stores.urls import is_url
-from hlotool.stores.writing import upload
 
 _T = TypeVar("_T")
 

@@ -10,6 +10,7 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.source_position import SourcePosition, source_position, user_position
 from hlotool.ir.types import ShapeIndex
+from hlotool.ir.walk import through_tuple
 
 #: Their result is their operand's: whoever made that is meant.
 _PASS_THROUGH = opcodes_with(Trait.SAME_ORDER) | {"opt-barrier", "domain"}
@@ -60,10 +61,8 @@ def producers(computation: Computation, index: ShapeIndex) -> list[Instruction]:
     """The instruction that computes the leaf `index` of a result, after the calls that lead to it."""
     instruction = computation.root
     while True:
-        if instruction.opcode == "tuple" and index:
-            instruction, index = instruction.operands[index[0]], index[1:]
-        elif instruction.opcode == "get-tuple-element":
-            instruction, index = instruction.operands[0], (instruction.integer("index"), *index)
+        if (source := through_tuple(instruction, index)) is not None:
+            instruction, index = source
         elif instruction.opcode in _PASS_THROUGH and not instruction.metadata:
             instruction = instruction.operands[0]
         elif instruction.opcode == "call":

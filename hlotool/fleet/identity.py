@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.cache.fingerprint import digest
+from hlotool.cache.fingerprint import digest, processor_features
 from hlotool.dump.records import Stage
 from hlotool.dump.source import Source, decode
 from hlotool.errors import DumpError, HlotoolError
@@ -263,15 +263,6 @@ def own_code() -> str:
     )
     files = [Path(at, name) for folder in packages for at, _, names in os.walk(folder) for name in names]
     return digest(*(file.read_bytes() for file in sorted(files) if file.suffix in _CODE))
-
-
-def processor_features() -> str:
-    """What the processor can do, on which libraries choose their code; its name where the system hides it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 
 def _version(package: str) -> str:

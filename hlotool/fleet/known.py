@@ -19,7 +19,7 @@ from hlotool.fleet.contents import Contents
 from hlotool.fleet.identity import Identity
 from hlotool.fleet.template import Template, filled, template_of, told_by
 from hlotool.replay.records import ModuleRecord
-from hlotool.replay.saved_inputs import inputs_file
+from hlotool.replay.saved_outputs import inputs_file
 from hlotool.replay.task import Task
 
 

@@ -52,7 +52,7 @@ from hlotool.search.optimised import DumpingBackend
 from hlotool.search.reduction.case import Case, case_of
 from hlotool.search.reduction.case_worker import CaseQuestion, Outcome, failure_of, judge_case
 from hlotool.values.npz import arrays_in, npz_bytes
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: What a worker calls.
 FUNCTION = "hlotool.fuzz.oracle:judge_program"

@@ -84,6 +84,11 @@ class Instruction(AttributeAccess):
         return self.array_shape.element_type
 
     @property
+    def array_type(self) -> ElementType | None:
+        """The type of its elements; None of what is no array."""
+        return self.shape.element_type if isinstance(self.shape, ArrayShape) else None
+
+    @property
     def operand_types(self) -> tuple[ElementType, ...]:
         """The element types of its operands, which must all be arrays."""
         return tuple(operand.element_type for operand in self.operands)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import OPCODES, attribute_kind
+from hlotool.ir.types import ShapeIndex
 
 _Node = TypeVar("_Node", Instruction, Computation)
 
@@ -48,6 +48,13 @@ def async_start(instruction: Instruction) -> Instruction:
     while instruction.opcode in ("async-update", "async-done") and instruction.operands:
         instruction = instruction.operands[0]
     return instruction
+
+
+def through_tuple(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex] | None:
+    """The operand, and the part of it, that a part of a tuple or an element of one is; None of others."""
+    if instruction.opcode == "get-tuple-element":
+        return instruction.operands[0], (instruction.integer("index"), *index)
+    return (instruction.operands[index[0]], index[1:]) if instruction.opcode == "tuple" and index else None
 
 
 def predecessors(instruction: Instruction) -> Iterator[Instruction]:

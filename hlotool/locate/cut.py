@@ -76,15 +76,11 @@ def _parameters(found: Found) -> tuple[tuple[Any, ...], _Slots, _Slots]:
         if one not in used_before and other not in used_after:
             continue
         value = next(found.value(node) for node in (one, other) if node is not None)
-        shapes = [_shape(node) for node in (one, other) if node is not None]
+        shapes = [subshape(node.instruction.shape, node.index) for node in (one, other) if node is not None]
         values.append(value)
         left.append((shapes[0], one))
         right.append((shapes[-1], other))
     return tuple(values), left, right
-
-
-def _shape(node: Node) -> Shape:
-    return subshape(node.instruction.shape, node.index)
 
 
 def _module(

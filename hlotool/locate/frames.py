@@ -19,7 +19,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
-from hlotool.ir.walk import async_start, branches
+from hlotool.ir.walk import async_start, branches, through_tuple
 from hlotool.locate.store import Sample, Store
 from hlotool.values.flatten import unflatten
 
@@ -232,10 +232,8 @@ def chain(use: Node) -> Iterator[Node]:
 def _step(frame: Frame, instruction: Instruction, index: ShapeIndex) -> Node | None:
     """Where the value came from; None when it was computed here."""
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode == "get-tuple-element":
-        return Node(frame, operands[0], (instruction.integer("index"), *index))
-    if opcode == "tuple" and index:
-        return Node(frame, operands[index[0]], index[1:])
+    if (source := through_tuple(instruction, index)) is not None:
+        return Node(frame, *source)
     if opcode in _HANDED_ON:
         return Node(frame, operands[0], (0, *index) if opcode == "copy-done" else index)
     if opcode == "copy-start" and index[:1] == (0,):

@@ -184,13 +184,9 @@ def _merged(devices: Sequence[Frame], whole: Trace) -> Frame:
         frame.values[instruction] = _together([device.values.get(instruction) for device in devices])
     for instruction, callees in first.callees.items():
         rows = [device.callees.get(instruction, []) for device in devices]
-        if all(_same_calls(callees, row) for row in rows):
+        if all(([f.computation for f in callees] == [f.computation for f in row]) for row in rows):
             adopt(frame, instruction, [_merged(column, whole) for column in zip(*rows)])
     return frame
-
-
-def _same_calls(ones: Sequence[Frame], others: Sequence[Frame]) -> bool:
-    return [f.computation for f in ones] == [f.computation for f in others]
 
 
 def _together(kept: Sequence[Any]) -> Any:

@@ -10,29 +10,39 @@ is to blame that lies between this point and values that both programs have.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 
 from hlotool.ir.types import ShapeIndex
-from hlotool.locate.blame import Blame, blame_of, handing, is_done, is_mere_form, members_of
-from hlotool.locate.choices import other_branch, other_control, selector
-from hlotool.locate.cone import depends_on_arguments, is_constant, is_parameter
+from hlotool.ir.walk import branches
+from hlotool.locate.blame import OWN_WAY, Blame, blame_of, handing, is_done, is_mere_form, members_of
+from hlotool.locate.cone import backwards, depends_on_arguments, is_constant, is_parameter
 from hlotool.locate.control import (
     Pair,
+    alike_at_first,
     behind_forms,
+    branch_number,
+    caller_of_parameter,
     carried,
     carried_round,
     control_behind_forms,
+    decisive_conditions,
+    exchanged_branches,
+    handed_through,
+    is_call,
+    is_handed_through,
+    is_result,
+    is_rewritten_loop,
     skipped_loop,
     step_name,
 )
 from hlotool.locate.embedded import same_operation
 from hlotool.locate.evaluation import Evaluator
-from hlotool.locate.frames import Node, made, operand_nodes, operand_uses
+from hlotool.locate.frames import Node, calls_around, chain, iteration_of, made, operand_nodes, operand_uses
 from hlotool.locate.narrowing import Narrowing
 from hlotool.locate.pairing import Pairing
-from hlotool.locate.wiring import miswired
 
 
 def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Blame:
@@ -223,3 +233,115 @@ class _Walk:
         if self.reader is None or other not in operand_nodes(self.reader[1]):
             return None
         return self.reader[1] if all(map(is_mere_form, members)) else None
+
+
+# Loops that end at another iteration and conditionals that take another branch.
+
+
+def other_control(one: Node, other: Node) -> Pair | Blame | None:
+    """The conditions of a loop that ends at different iterations, or what chose another branch."""
+    for left, right in zip(control_behind_forms(one), control_behind_forms(other)):
+        a, b = left.instruction, right.instruction
+        if a.opcode != b.opcode:
+            return None
+        if a.opcode == "while" and (pair := decisive_conditions(left.frame, a, right.frame, b)):
+            return pair
+        if a.opcode == "conditional" and branch_number(left.frame, a) != branch_number(right.frame, b):
+            return Node(left.frame, a.operands[0]), Node(right.frame, b.operands[0])
+        if a.opcode == "conditional" and exchanged_branches(a, b):
+            return handing(made(one), None, made(other), right)
+    return None
+
+
+def other_branch(
+    pairing: Pairing, evaluator: Evaluator, one: Node, other: Node, use: Node, inside: Collection[Node]
+) -> Blame | Pair | None:
+    """A conditional that took one branch where another one gives the right value.
+
+    Where the right program chooses by another value at this point, that value is the next to look at.
+    """
+    for step in chain(use):
+        conditional = step.instruction
+        if conditional.opcode != "conditional":
+            continue
+        taken = branch_number(step.frame, conditional)
+        for number, branch in enumerate(branches(conditional)):
+            if number == taken or taken is None:
+                continue
+            argument = Node(step.frame, conditional.operands[1 + number])
+            value = evaluator.called(branch, argument)
+            for i in step.index:
+                value = value[i] if isinstance(value, tuple) else None
+            if value is not None:
+                value = evaluator.changed(other, made(use), value, inside)
+            if value is not None and pairing.is_near(value, one):
+                chosen = Node(step.frame, conditional.operands[0])
+                if (right := selector(one, step)) and pairing.differ(made(right), made(chosen)):
+                    return right, chosen
+                return handing(one, None, other, step)
+    return None
+
+
+def selector(one: Node, step: Node) -> Node | None:
+    """What the right program chooses one of as many branches by, on the way to a value."""
+    count, at = len(branches(step.instruction)), iteration_of(step.frame)
+    nearby = islice(backwards(one, {}), OWN_WAY)
+    uses = (use for node in nearby for use in (node, *operand_uses(node)))
+    for taken in (each for use in uses for each in chain(use)):
+        is_alike = taken.instruction.opcode == "conditional" and iteration_of(taken.frame) == at
+        if is_alike and len(branches(taken.instruction)) == count:
+            return Node(taken.frame, taken.instruction.operands[0])
+    around = reversed(calls_around(one.frame))
+    return next((Node(f, call.operands[0]) for f, call in around if call.opcode == "conditional"), None)
+
+
+# Right values that are read where others should be: what hands them there.
+
+
+def miswired(pairing: Pairing, one: Node, other: Node) -> Blame | None:
+    """What hands on a right value instead of the one that should be read."""
+    left, right = made(one), made(other)
+    if not pairing.differ(left, right):
+        return None
+    # Passes add calls and tuples on the way: what counts is the last step that both sides take.
+    common = {step_name(step) for step in behind_forms(one)}
+    steps = list(chain(other))
+    shared = [s for s in steps[:-1] if step_name(s) in common] or alike_at_first(one, other)
+    if not shared or not pairing.is_right(right):
+        # Results of the same loop or call are alike, whatever their names.
+        is_alike = bool(shared) or (is_result(one) and is_result(other))
+        return _handed_on(pairing, one, other) if is_alike or pairing.is_far else None
+    last = shared[-1]
+    if is_rewritten_loop(one, other) and (place := _carried_round(one, other)):
+        return handing(left, pairing.twin_before(right), right, place)
+    following = steps[steps.index(last) + 1 :]
+    if last.instruction.opcode == "while" and len(following) > 1:
+        # Both go round equally often: what the body hands on is another matter.
+        last, *following = following
+    if is_handed_through(following) or (len(following) > 1 and _is_cut_short(pairing, left, following[0])):
+        last = following[0]
+    return handing(left, pairing.twin_before(right), right, caller_of_parameter(last))
+
+
+def _handed_on(pairing: Pairing, one: Node, other: Node) -> Blame | None:
+    """What hands on another value than it should: a loop, or any step where names do not tell."""
+    left, right = made(one), made(other)
+    alike = pairing.equal_value(right, left)
+    place = _carried_round(one, other)
+    if pairing.is_far:
+        is_like = alike is not None and alike.instruction.opcode == right.instruction.opcode
+        tuples = (s for s in chain(other) if is_like and s.instruction.opcode == "tuple")
+        place = place or handed_through(other) or next(tuples, None)
+    return handing(left, alike, right, place) if place is not None else None
+
+
+def _carried_round(one: Node, other: Node) -> Node | None:
+    """What hands the state of a loop on as it was, where the right program computes a new one."""
+    is_newer = len(iteration_of(made(one).frame)) > len(iteration_of(made(other).frame))
+    return carried_round(chain(other)) if is_newer else None
+
+
+def _is_cut_short(pairing: Pairing, one: Node, step: Node) -> bool:
+    """Whether a pass made a call, and nothing computes the value that it should return."""
+    is_new = is_call(step) and not pairing.is_far and pairing.is_new(step)
+    return is_new and not pairing.is_computed(one)

@@ -11,12 +11,11 @@ from hlotool.ir.dtypes import Array, dtype_of
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.locate.distance import rounding_of_one
-from hlotool.locate.elements import element_record
 from hlotool.locate.execution import Execution
 from hlotool.locate.frames import Node, Parts, calls_around
 from hlotool.locate.pairing import assembled
-from hlotool.locate.records import DeviationRecord
-from hlotool.numerics.metrics import Metrics, measure
+from hlotool.locate.records import DeviationRecord, ElementRecord
+from hlotool.numerics.metrics import Element, Metrics, Scalar, measure
 from hlotool.numerics.tolerance import Tolerance, derive, leaf_scale
 
 
@@ -94,3 +93,29 @@ def deviation_record(metrics: Metrics | None, is_wide: bool = False) -> Deviatio
         ulps=None if is_wide else metrics.max_ulp,
         worst=worst,
     )
+
+
+# Single elements of arrays as records.
+
+
+def element_record(element: Element | None) -> ElementRecord | None:
+    """One element of a comparison."""
+    if element is None:
+        return None
+    return ElementRecord(
+        index=list(element.index),
+        expected=scalar_text(element.expected),
+        actual=scalar_text(element.actual),
+        absolute=finite_or_none(element.absolute),
+        relative=finite_or_none(element.relative),
+        ulps=element.ulps,
+    )
+
+
+def scalar_text(value: Scalar) -> str:
+    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, complex):
+        return f"{value.real:.9g}{value.imag:+.9g}j"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program, compile_program
 from hlotool.replay.saved_outputs import same_bits
 from hlotool.search.comparing import compare_results
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 #: Sets that a mutant runs on before anybody tries to prove that none can show it.
 _BEFORE_PROOFS = 12

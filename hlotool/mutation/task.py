@@ -27,8 +27,7 @@ from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial, trials
 from hlotool.report.mutate_records import MutantRecord, MutatedRecord
 from hlotool.search.comparing import compare_programs
-from hlotool.workers.time_limit import TooSlow, time_limit
-from hlotool.workers.work_limit import work_done
+from hlotool.workers.work_limit import TooSlow, time_limit, work_done
 
 #: Seconds for one mutant: some loops never end.
 _SECONDS = 60.0

@@ -172,10 +172,6 @@ def retyped_value(value: Any, shape: Shape) -> Any:
         return np.asarray(value).astype(dtype_of(shape.element_type), copy=False)
 
 
-def _element_type(instruction: Instruction) -> ElementType | None:
-    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
-
-
 @dataclass(slots=True)
 class _Retyping:
     """One copy in the making.
@@ -220,7 +216,7 @@ class _Retyping:
             case "bitcast-convert" | "stochastic-convert":
                 return True
             case "bitcast":
-                return _element_type(instruction) is not _element_type(instruction.operands[0])
+                return instruction.array_type is not instruction.operands[0].array_type
             case "custom-call" if instruction.custom_call_target in custom_calls.TRANSPARENT:
                 return False
             case "custom-call":

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hlotool.analysis.tiles import is_tiled
+from hlotool.analysis.sizes import is_tiled
 from hlotool.backends.numpy.rounding_errors import has_default_precision
 from hlotool.dump.flags import fast_math, inexact, keeps_every_rounding, switches
 from hlotool.dump.records import DumpModule

@@ -25,20 +25,17 @@ from hlotool.findings.verdict import Answer, Verdict
 from hlotool.ir.types import ShapeIndex
 from hlotool.replay.devices.runners import OneDevice, Outcome
 from hlotool.replay.devices.sets import further_sets
-from hlotool.replay.ending import OF_SETS, ends_like, most_work
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.promises import broken_on, depends_on_values
 from hlotool.replay.records import ModuleRecord, SetRecord
 from hlotool.replay.rows import failed_comparison
-from hlotool.replay.saved_inputs import save_inputs
-from hlotool.replay.saved_outputs import same_bits
-from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets
+from hlotool.replay.saved_outputs import same_bits, save_inputs
+from hlotool.replay.set_budget import OF_SETS, Allowed, Limits, allowed_for_sets, ends_like, most_work
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial
 from hlotool.values.flatten import flatten, unflatten
-from hlotool.workers.time_limit import TooSlow
-from hlotool.workers.work_limit import TooMuchWork, work_done
+from hlotool.workers.work_limit import TooMuchWork, TooSlow, work_done
 from hlotool.workers.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.

@@ -15,7 +15,7 @@ from hlotool.findings.verdict import EXCUSED, Verdict
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
-from hlotool.locate.elements import element_record, scalar_text
+from hlotool.locate.words import element_record, scalar_text
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.metrics import Metrics
 from hlotool.numerics.tolerance import Tolerance

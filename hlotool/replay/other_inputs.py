@@ -14,14 +14,13 @@ import numpy as np
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.types import ShapeIndex
-from hlotool.replay.devices.runners import Runner
+from hlotool.replay.devices.runners import Runner, parameter_difference
 from hlotool.replay.leaf_records import array_leaves
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program
 from hlotool.replay.task import Task
 from hlotool.replay.trials import GENERATED, Trial, generated
-from hlotool.values.keeping import Keep
+from hlotool.values.array_files import Keep
 
 #: Not 0, near which quotients and logarithms become large.
 _POSITIVE: Final = (0.125, 1.0)

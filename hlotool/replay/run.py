@@ -26,27 +26,30 @@ from hlotool.errors import (
 )
 from hlotool.findings.verdict import AGREEING, Answer
 from hlotool.replay.aside import Aside, Ran
-from hlotool.replay.covering import CHEAP
-from hlotool.replay.covering_tested import with_coverage_of_tested
-from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.covering import CHEAP, with_coverage_of_tested
+from hlotool.replay.devices.runners import Outcome, parameter_difference
 from hlotool.replay.divergence_row import with_divergence
 from hlotool.replay.doubts import doubt_of
-from hlotool.replay.ending import ends_like
 from hlotool.replay.further_sets import Compared, on_further_sets
-from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.options import ReplayOptions
 from hlotool.replay.other_inputs import more_telling
-from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program, snapshot_program
 from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.rows import Actual, compare_row, failed_comparison, lonely_row, structural_row
+from hlotool.replay.rows import (
+    Actual,
+    compare_row,
+    failed_comparison,
+    inherited_row,
+    lonely_row,
+    structural_row,
+)
 from hlotool.replay.scaling import Fitted, fitting
+from hlotool.replay.set_budget import ends_like
 from hlotool.replay.stages import Selection, select_stages
 from hlotool.replay.standing import EXPLAINING, FURTHER, Standing
 from hlotool.replay.task import Task, failed_row, unfinished_row
 from hlotool.replay.trials import Trial, trials
 from hlotool.scale.wish import NEVER
-from hlotool.values.keeping import Keep
 from hlotool.values.on_disk import NoRoomOnDisk
 from hlotool.workers.work_limit import work_done
 
@@ -114,7 +117,7 @@ def _rows(task: Task, standing: Standing) -> Iterator[ModuleRecord]:
     fitted = fitting(task, stages, may_be_in_place=True)
     count, failure = 0, ""
     try:
-        for row in _rows_of(fitted, selection, standing):
+        for row in _Replay(fitted, selection, standing).rows():
             yield fitted.noted(row)
             count += 1
     except (MemoryError, BackendOutOfMemory, NoRoomOnDisk) as error:
@@ -124,38 +127,174 @@ def _rows(task: Task, standing: Standing) -> Iterator[ModuleRecord]:
     if failure:
         # Only now, when the frames of what failed have let go of what they held.
         fitted = replace(fitting(task, stages), note=f"as it is, it did not run: {failure}")
-        for row in _rows_of(fitted, selection, standing):
+        for row in _Replay(fitted, selection, standing).rows():
             yield fitted.noted(row)
 
 
-def _rows_of(fitted: Fitted, selection: Selection, standing: Standing) -> Iterator[ModuleRecord]:
-    task, standing.noted = fitted.task, fitted.noted
-    before = work_done()
-    reference = _reference(task, selection.reference)
-    origin = _origin(task, selection.reference, reference)
-    if origin is not reference and selection.reference is not None:
-        reference = load_program(task.module, selection.reference, task.options.reference, origin)
-    programs: list[Program] = []
-    stages = _tested(task, selection.reference, selection.tested)
-    for stage in stages:
+class _Replay:
+    """The replay of a module whose programs fit into this machine.
+
+    Args:
+        fitted: the module.
+        selection: its stages that are compared.
+        standing: is told of verdicts.
+    """
+
+    def __init__(self, fitted: Fitted, selection: Selection, standing: Standing) -> None:
+        self._fitted, self._standing = fitted, standing
+        self._task = task = fitted.task
+        standing.noted = fitted.noted
+        before = work_done()
+        stage = selection.reference
+        self._reference = _reference(task, stage)
+        self._origin = _origin(task, stage, self._reference)
+        if self._origin is not self._reference and stage is not None:
+            self._reference = load_program(task.module, stage, task.options.reference, self._origin)
+        self._stages = _tested(task, stage, selection.tested)
+        self._programs: list[Program] = []
+        #: Work of reading: of all programs so far, then of one.
+        self._loading = work_done() - before
+        self._aside = Aside(self._reference, task.options)
+        #: What the last program gave that ran on the reference's backend in this trial, and its row.
+        self._last: tuple[Program, Value, ModuleRecord] | None = None
+
+    def rows(self) -> Iterator[ModuleRecord]:
+        """The rows of all programs, trial by trial; those of programs that cannot be read come first."""
+        module, options, origin = self._task.module, self._task.options, self._origin
+        before = work_done()
+        for stage in self._stages:
+            try:
+                self._programs.append(load_program(module, stage, options.backend, origin))
+            except HlotoolError as error:
+                yield self._failed(stage.label, str(stage.source), error)
+        self._loading = (self._loading + work_done() - before) // max(1, len(self._programs))
+        own = origin.runner.copies, self._fitted.scaled, self._fitted.keep
+        for number, trial in enumerate(trials(module, origin.module, options, *own), start=1):
+            whole = None if origin is self._reference else origin.runner.run(trial.arguments).value
+            # Of several trials each has a name.
+            is_last = trial.result is None and (not trial.name or number == len(module.captures))
+            rows = self._rows_on(trial, whole, is_last)
+            yield from map(
+                self._aside.noted, rows if options.save_values is None else self._saving(rows, trial)
+            )
+
+    def _rows_on(self, trial: Trial, whole: Value | None, is_last: bool) -> Iterator[ModuleRecord]:
+        """The reference runs once; a tested program that fails costs its own row only.
+
+        `whole` is the result on global arrays, where the reference is a partitioned stage; `is_last`: the row
+        of the last program is the last one of the module.
+        """
+        began = time.perf_counter()
+        ran = self._reference_on(trial, whole)
+        self._aside.ran(ran)
+        for program in self._programs:
+            yield self._row(program, ran, is_last and program is self._programs[-1], began)
+        task, trial, last = self._task, ran.trial, self._last
+        self._last = None
+        if trial.result is not None and self._reference.module.generated:
+            why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
+            yield self._failed(REALITY, task.path, Unsupported(why, location=Location(task.path)))
+        elif trial.result is not None:
+            real = Actual.given(self._reference, trial.result, trial.origin, task.path, ran.work)
+            row = compare_row(task, self._reference, trial, ran.value, real)
+            yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
+        elif not self._stages:
+            yield lonely_row(task, self._reference, trial, ran.value)
+
+    def _reference_on(self, trial: Trial, whole: Value | None) -> Ran:
+        """The run of the reference: on other inputs where it returns nothing but NaN on these."""
+        task, reference, keep = self._task, self._reference, self._fitted.keep
+        before = work_done()
+        expected = keep(reference.runner.run(trial.arguments, whole).value)
+        if whole is None:
+            other = more_telling(task, reference, self._programs, trial, expected, keep)
+            if other is not None:
+                trial, before = other, work_done()
+                expected = keep(reference.runner.run(trial.arguments).value)
+        return Ran(reference, trial, expected, work_done() - before)
+
+    def _row(self, program: Program, ran: Ran, is_last: bool, began: float) -> ModuleRecord:
+        """The row of a tested program: on the trial of the reference's run, and then on further sets."""
+        task, reference, trial, aside = self._task, self._reference, ran.trial, self._aside
+        if difference := parameter_difference(reference.runner, program.runner):
+            return structural_row(task, reference, program, difference)
+        before = work_done()
         try:
-            programs.append(load_program(task.module, stage, task.options.backend, origin))
+            with ends_like(reference, program, ran.work):
+                outcome = program.runner.run(trial.arguments, ran.value)
         except HlotoolError as error:
-            yield failed_comparison(task, reference, stage.label, str(stage.source), error)
-    loading = (work_done() - before) // max(1, len(programs))
-    aside = Aside(reference, task.options)
-    own = origin.runner.copies, fitted.scaled, fitted.keep
-    for number, trial in enumerate(trials(task.module, origin.module, task.options, *own), start=1):
-        whole = None if origin is reference else origin.runner.run(trial.arguments).value
-        # Of several trials each has a name.
-        is_last = trial.result is None and (not trial.name or number == len(task.module.captures))
-        rows = _trial_rows(
-            *(task, reference, programs, trial, whole, aside, loading),
-            *(not stages, fitted.keep, standing, is_last),
-        )
-        if task.options.save_values is not None:
-            rows = _saving(rows, task, reference, programs, trial)
-        yield from map(aside.noted, rows)
+            if isinstance(error, BackendFailed) and error.here:
+                raise
+            return self._failed(program.label, program.path, error)
+        both = ran.work + work_done() - before
+
+        def judge(trial: Trial, expected: Value, found: Outcome, in_full: bool = True) -> ModuleRecord:
+            return self._judged(program, trial, expected, found, both, in_full)
+
+        row = judge(trial, ran.value, outcome)
+        if program.backend == reference.backend:
+            self._last = program, outcome.value, row
+        doubt = partial(doubt_of, reference=reference.module, tested=program.module)
+        if not doubt(row.verdict):
+            self._standing.stands(aside.briefly_noted(row), FURTHER, is_last)
+        elapsed, spent = time.perf_counter() - began, ran.work + work_done() - before
+        ordinary = [trial] if ran.work <= CHEAP else []
+
+        def ran_on(other: Trial, units: int) -> None:
+            aside.ran_on_further(other, units)
+            if units <= CHEAP:
+                ordinary.append(other)
+
+        compared = Compared(task, reference, program, trial, judge)
+        so_far = self._loading + spent
+        row, shown = on_further_sets(compared, row, so_far, len(self._programs), ran.work, ran_on)
+        row = with_coverage_of_tested(row, task.options, reference, program, ordinary)
+        if why := doubt(row.verdict):
+            return self._failed(
+                program.label, program.path, Unsupported(why, location=Location(program.path))
+            )
+        self._standing.stands(aside.briefly_noted(row), EXPLAINING, is_last)
+        row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
+        return aside.with_origins(row, Ran(program, trial, outcome.value, both))
+
+    def _judged(
+        self, program: Program, trial: Trial, expected: Value, outcome: Outcome, work: int, in_full: bool
+    ) -> ModuleRecord:
+        """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides.
+
+        Unless it is wanted `in_full`, what the programs mean as functions is left out: no set changes that.
+        If the program gives on the reference what it gives on its backend, it inherits the verdict on that.
+        """
+        task, reference = self._task, self._reference
+        actual = Actual.computed(program, outcome, work)
+        row = compare_row(task, reference, trial, expected, actual, in_full=in_full)
+        is_other = program.backend != reference.backend and program.path != reference.path
+        if row.verdict in AGREEING or not is_other:
+            return row
+        try:
+            runner = program.compiled_by(get_backend(task.options.reference))
+            stage = replace(program, runner=runner, backend=reference.backend)
+            value = runner.run(trial.arguments, expected)
+        except HlotoolError:
+            return row
+        beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
+        if beside.verdict not in AGREEING:
+            return row
+        judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
+        return inherited_row(row, judged)
+
+    def _failed(self, label: str, path: str, error: HlotoolError) -> ModuleRecord:
+        return failed_comparison(self._task, self._reference, label, path, error)
+
+    def _saving(self, rows: Iterator[ModuleRecord], trial: Trial) -> Iterator[ModuleRecord]:
+        """The rows, of which the first says where the values of all programs are."""
+        from hlotool.replay.saved_outputs import save_values
+
+        different = {program.path: program for program in (self._reference, *self._programs)}
+        notes = [note for program in different.values() for note in save_values(self._task, trial, program)]
+        for row in rows:
+            yield msgspec.structs.replace(row, notes=[*row.notes, *notes])
+            notes = []
 
 
 def _reference(task: Task, stage: Stage | None) -> Program:
@@ -184,136 +323,6 @@ def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Seq
     return tested
 
 
-def _trial_rows(
-    task: Task,
-    reference: Program,
-    programs: Sequence[Program],
-    trial: Trial,
-    whole: Value | None,
-    aside: Aside,
-    loading: int,
-    is_alone: bool,
-    keep: Keep,
-    standing: Standing,
-    is_last: bool,
-) -> Iterator[ModuleRecord]:
-    """The reference runs once; a tested program that fails costs its own row only.
-
-    `whole` is the result on global arrays, where the reference is a partitioned stage; `aside` is told of
-    runs; `loading` is the work of reading a program; `keep` is given the expected result; `standing` is told
-    of verdicts; `is_last`: the row of the last program is the last one of the module.
-    """
-    began, before = time.perf_counter(), work_done()
-    expected = keep(reference.runner.run(trial.arguments, whole).value)
-    other = None if whole is not None else more_telling(task, reference, programs, trial, expected, keep)
-    if other is not None:
-        trial = other
-        before = work_done()
-        expected = keep(reference.runner.run(trial.arguments).value)
-    work = work_done() - before
-    aside.ran(Ran(reference, trial, expected, work))
-    last: tuple[Program, Value, ModuleRecord] | None = None
-    for program in programs:
-        if difference := parameter_difference(reference.runner, program.runner):
-            yield structural_row(task, reference, program, difference)
-            continue
-        before = work_done()
-        try:
-            with ends_like(reference, program, work):
-                outcome = program.runner.run(trial.arguments, expected)
-        except HlotoolError as error:
-            if isinstance(error, BackendFailed) and error.here:
-                raise
-            yield failed_comparison(task, reference, program.label, program.path, error)
-        else:
-            both = work + work_done() - before
-            row = _judged(task, reference, program, trial, expected, outcome, both)
-            if program.backend == reference.backend:
-                last = program, outcome.value, row
-            doubt = partial(doubt_of, reference=reference.module, tested=program.module)
-            ends = is_last and program is programs[-1]
-            if not doubt(row.verdict):
-                standing.stands(aside.briefly_noted(row), FURTHER, ends)
-
-            judge = partial(_judged_on_other, task, reference, program, both)
-            compared = Compared(task, reference, program, trial, judge)
-
-            elapsed, spent = time.perf_counter() - began, work + work_done() - before
-            ordinary = [trial] if work <= CHEAP else []
-
-            def ran(other: Trial, units: int, ordinary: list[Trial] = ordinary) -> None:
-                aside.ran_on_further(other, units)
-                ordinary += [other] if units <= CHEAP else []
-
-            row, shown = on_further_sets(compared, row, loading + spent, len(programs), work, ran)
-            row = with_coverage_of_tested(row, task.options, reference, program, ordinary)
-            if why := doubt(row.verdict):
-                problem = Unsupported(why, location=Location(program.path))
-                yield failed_comparison(task, reference, program.label, program.path, problem)
-                continue
-            standing.stands(aside.briefly_noted(row), EXPLAINING, ends)
-            row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
-            yield aside.with_origins(row, Ran(program, trial, outcome.value, both))
-    if trial.result is not None and reference.module.generated:
-        why = f"the result ({trial.origin}) is of the true constants, and some are generated here"
-        problem = Unsupported(why, location=Location(task.path))
-        yield failed_comparison(task, reference, REALITY, task.path, problem)
-    elif trial.result is not None:
-        real = Actual.given(reference, trial.result, trial.origin, task.path, work)
-        row = compare_row(task, reference, trial, expected, real)
-        yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
-    elif is_alone:
-        yield lonely_row(task, reference, trial, expected)
-
-
-def _judged(
-    task: Task,
-    reference: Program,
-    program: Program,
-    trial: Trial,
-    expected: Value,
-    outcome: Outcome,
-    work: int,
-    in_full: bool = True,
-) -> ModuleRecord:
-    """The row of what a program returned, wherever it ran; `work` is that of the runs of both sides.
-
-    Where it is not wanted `in_full`, what the programs mean as functions is left out: no set changes that.
-    """
-    actual = Actual.computed(program, outcome, work)
-    row = compare_row(task, reference, trial, expected, actual, in_full=in_full)
-    if program.backend == reference.backend:
-        return row
-    return _as_on_reference(task, row, reference, program, trial, expected, outcome)
-
-
-def _judged_on_other(
-    task: Task,
-    reference: Program,
-    program: Program,
-    work: int,
-    trial: Trial,
-    value: Value,
-    found: Outcome,
-    in_full: bool,
-) -> ModuleRecord:
-    """The row of a further set; see `_judged`."""
-    return _judged(task, reference, program, trial, value, found, work, in_full)
-
-
-def _saving(
-    rows: Iterator[ModuleRecord], task: Task, reference: Program, programs: Sequence[Program], trial: Trial
-) -> Iterator[ModuleRecord]:
-    """The rows, of which the first says where the values of all programs are."""
-    from hlotool.replay.saved_values import save_values
-
-    different = {program.path: program for program in (reference, *programs)}
-    notes = [note for program in different.values() for note in save_values(task, trial, program)]
-    for row in rows:
-        yield msgspec.structs.replace(row, notes=[*row.notes, *notes])
-        notes = []
-
-
 def _explained(
     task: Task, row: ModuleRecord, trial: Trial, program: Program, value: Value, stage: ModuleRecord
 ) -> ModuleRecord:
@@ -321,38 +330,3 @@ def _explained(
     real = Actual.given(program, trial.result, trial.origin, task.path)
     beside = compare_row(task, program, trial, value, real, saves=False)
     return inherited_row(row, stage) if beside.verdict in AGREEING else row
-
-
-def _as_on_reference(
-    task: Task,
-    row: ModuleRecord,
-    reference: Program,
-    program: Program,
-    trial: Trial,
-    expected: Value,
-    outcome: Outcome,
-) -> ModuleRecord:
-    """The row of what a backend returned; if the stage gives that on the reference, it inherits the verdict.
-
-    Args:
-        task: the module.
-        row: of the backend's result against the reference's.
-        reference: the program that gave `expected`.
-        program: the stage on the backend.
-        trial: what both ran on.
-        expected: the reference's result.
-        outcome: the backend's.
-    """
-    if row.verdict in AGREEING or program.path == reference.path:
-        return row
-    try:
-        runner = program.compiled_by(get_backend(task.options.reference))
-        stage = replace(program, runner=runner, backend=reference.backend)
-        value = runner.run(trial.arguments, expected)
-    except HlotoolError:
-        return row
-    beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
-    if beside.verdict not in AGREEING:
-        return row
-    judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
-    return inherited_row(row, judged)

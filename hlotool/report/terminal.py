@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult, group
+from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.findings.verdict import AGREEING, DIFFERING, EXCUSED, Verdict
@@ -13,7 +14,7 @@ from hlotool.replay.options import RunOptions
 from hlotool.replay.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.replay.trials import CAPTURED, NO_RESULT
 from hlotool.report.baseline import baseline_lines
-from hlotool.report.cause_table import cause_list
+from hlotool.report.cause_records import CauseRecord, FolderRecord
 from hlotool.report.coverage import (
     AnnotatedSource,
     coverages_of,
@@ -22,12 +23,13 @@ from hlotool.report.coverage import (
     never_texts,
 )
 from hlotool.report.divergence import births_of
+from hlotool.report.links import place_text
 from hlotool.report.module import module_details
 from hlotool.report.modules import groups, module_table, without_twins, worst_last
 from hlotool.report.next_command import command_after_run
 from hlotool.report.records import RunRecord, is_unproved
-from hlotool.report.tables import Report, next_line
-from hlotool.report.words import NOT_IN_A_DUMP, is_silent, plural, seconds, style_of
+from hlotool.report.tables import Report, facts, next_line
+from hlotool.report.words import NOT_IN_A_DUMP, is_silent, plural, seconds, style_of, verdict_text
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
@@ -289,3 +291,38 @@ def _of_all_outputs(options: RunOptions) -> str:
     joined = " or " if options.either else " "
     given = f"--rtol {options.rtol or 0:g}{joined}--atol {options.atol or 0:g}"
     return f"{given} for all outputs, set by the user"
+
+
+# Causes in place of rows, where there are more of these than anybody reads.
+
+#: Folders of one cause that are named.
+_LISTED = 4
+
+
+@group()
+def cause_list(causes: Sequence[CauseRecord]) -> RenderResult:
+    """Each cause of a run: how often it shows, where it comes from, the worst example and what to type."""
+    for cause in causes:
+        verdict = Verdict(cause.kind)
+        has_twins = 0 < cause.programs < cause.count
+        programs = f" of {plural(cause.programs, 'program')}" if has_twins else ""
+        head = f"{verdict_text(verdict)} ×{cause.count}{programs}"
+        yield Text.assemble((head, style_of(verdict)), "  ", (cause.what, "bold"))
+        yield Padding(facts(_facts(cause)), (0, 0, 1, 2))
+
+
+def _facts(cause: CauseRecord) -> Iterator[tuple[str, str | Text]]:
+    if cause.source is not None and cause.source.place:
+        yield "source", place_text(cause.source)
+    yield "example", cause.example
+    if len(cause.folders) > 1:
+        yield "in", _folders(cause.folders)
+    if cause.next:
+        yield "next", Text(cause.next, no_wrap=True, overflow="ignore")
+
+
+def _folders(folders: Sequence[FolderRecord]) -> str:
+    """Where a cause shows, the place with the most findings first."""
+    named = [f"{folder.folder or '.'} ×{folder.count}" for folder in folders[:_LISTED]]
+    more = len(folders) - _LISTED
+    return f"{len(folders)} folders: {', '.join(named)}" + (f" and {more} more" if more > 0 else "")

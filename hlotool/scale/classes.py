@@ -8,14 +8,19 @@ speaks of stays as it is: nothing would tell what it is in the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
 
 from hlotool.alignment.align import align
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.constants import integer_constant, uniform
+from hlotool.analysis.value_numbers import ValueNumbers
+from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import array_shapes
-from hlotool.scale.integers import freeze_counted
-from hlotool.scale.literals import freeze_literals
+from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.scale.loops import SizeConstant, relate_loops
 from hlotool.scale.means import CountConstant, relate_means
 from hlotool.scale.places import PlaceConstant, TableConstant
@@ -30,7 +35,6 @@ from hlotool.scale.rules import (  # noqa: F401 - importing a file registers its
 )
 from hlotool.scale.rules.base import RULES, Relations, place
 from hlotool.scale.terms import Form, Size
-from hlotool.scale.twins import unify_twins
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
 #: that grows with both, and what it ties beyond the signature is little.
@@ -187,3 +191,118 @@ def _all_sizes(known: Relations, module: Module) -> Iterator[Size]:
     for instruction in module.instructions():
         for dims in known.dims[instruction].values():
             yield from dims
+
+
+# Integers that may be sizes, in one of the programs only: offsets of shards, limits of expanded gathers.
+#
+# An integer that both programs have means the same in both, whatever sizes become. One that a compiler put
+# into one of them may be a size that it counted with, or the last index of a dimension: nobody says what it
+# would be of another size, so the sizes that it may be stay. Where programs are for several devices, one
+# less than a size counts, too.
+
+#: Smaller numbers are everywhere, and sizes like them change little.
+_LEAST: Final = 16
+
+
+def freeze_counted(known: Relations, modules: Sequence[Module], understood: set[Instruction]) -> None:
+    """Freeze sizes that integer constants of one program only are equal to, or one less than.
+
+    Args:
+        known: sizes and relations.
+        modules: the programs.
+        understood: constants that follow sizes.
+    """
+    held: list[dict[int, Instruction]] = []
+    for module in modules:
+        held.append({})
+        for instruction in module.instructions():
+            if instruction.opcode == "constant" and instruction not in understood:
+                value = integer_constant(instruction)
+                if value is not None and abs(value) >= _LEAST - 1:
+                    held[-1].setdefault(abs(value), instruction)
+    everywhere = set.intersection(*map(set, held))
+    lonely = {value: found for side in held for value, found in side.items() if value not in everywhere}
+    if not lonely:
+        return
+    # The last index as a limit says no more than the operation that it is for. A partitioner counts with it.
+    is_spread = any(module.num_partitions * module.replica_count > 1 for module in modules)
+    for module in modules:
+        for instruction in module.instructions():
+            for dims in known.dims[instruction].values():
+                for size in dims:
+                    found = lonely.get(size.value) or (lonely.get(size.value - 1) if is_spread else None)
+                    if found is not None and size.value >= _LEAST and not known.sizes.root(size).why:
+                        known.sizes.freeze(size, f"{place(found)}: may be this size, in one program only")
+
+
+# Constants with elements of their own: which of them may be cut.
+#
+# A constant that both programs have is cut on both sides to the same elements. One whose elements are all
+# equal needs no partner. Any other was computed by a compiler from something of the full size: nobody says
+# what it would be of another one, and its dimensions stay; so do those of a table that a reshape may have
+# mixed.
+
+
+def freeze_literals(known: Relations, modules: Sequence[Module]) -> None:
+    """Freeze the dimensions of constants that only one of the programs has."""
+    tables = [dict(_tables(known, module)) for module in modules]
+    shared = set.intersection(*(set(table.values()) for table in tables)) if len(modules) > 1 else set()
+    # Sizes that are frozen meanwhile are made of what they were.
+    mixed = known.sizes.mixed_atoms()
+    for table in tables:
+        for instruction, contents in table.items():
+            if len(modules) > 1 and contents not in shared:
+                known.freeze(instruction, f"{place(instruction)}: a table in one of the programs only")
+            elif any(not mixed.isdisjoint(known.sizes.atoms(size)) for size in known.of(instruction)):
+                known.freeze(instruction, f"{place(instruction)}: a table whose elements a reshape mixes")
+
+
+def _tables(known: Relations, module: Module) -> Iterator[tuple[Instruction, Hashable]]:
+    """Constants that are more than one value, with what does not depend on how they are arranged."""
+    for instruction in module.instructions():
+        literal = instruction.literal
+        if literal is None or not isinstance(instruction.shape, ArrayShape) or instruction.shape.size < 2:
+            continue
+        if all(known.sizes.root(size).why for size in known.of(instruction)):
+            continue
+        if literal.elided or uniform(instruction) is None:
+            yield instruction, (instruction.shape.size, None if literal.elided else _contents(literal.array))
+
+
+def _contents(array: Array) -> bytes:
+    """The elements in order of size, whatever width they are stored in; NaN last."""
+    numbers = array.astype(np.complex128 if np.iscomplexobj(array) else np.float64).reshape(-1)
+    return np.sort(numbers).tobytes()
+
+
+# Values that one program computes twice and the other once: both have the sizes of the one that is left.
+#
+# A compiler computes what stands twice in a program once. Of the two one finds its partner in the other
+# program; the sizes of the other would have none, and stay, while those of its twin change.
+
+
+def unify_twins(known: Relations, module: Module, alone: set[Size]) -> None:
+    """Unify the sizes of equal values of which some have no partner.
+
+    Args:
+        known: sizes and relations.
+        module: one program.
+        alone: atoms that are in no other program.
+    """
+    calls = CallGraph(module)
+    # Only what is made of such sizes, and arrays of the same dimensions, is looked at.
+    shapes = {
+        instruction.dims
+        for instruction in calls.home
+        if isinstance(instruction.shape, ArrayShape) and _has(known, instruction, alone)
+    }
+    numbers, first = ValueNumbers(calls), dict[int, Instruction]()
+    for instruction in calls.home:
+        if isinstance(instruction.shape, ArrayShape) and instruction.dims in shapes:
+            twin = first.setdefault(numbers.of(instruction), instruction)
+            if twin.dims == instruction.dims:
+                known.sizes.unify_all(known.of(twin), known.of(instruction))
+
+
+def _has(known: Relations, instruction: Instruction, alone: set[Size]) -> bool:
+    return any(atom in alone for size in known.of(instruction) for atom in known.sizes.atoms(size))

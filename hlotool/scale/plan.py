@@ -16,9 +16,8 @@ from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.scale.classes import Classes, classes_of
-from hlotool.scale.positions import cut
 from hlotool.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord
-from hlotool.scale.rewrite import Rewrite
+from hlotool.scale.rewrite import Rewrite, cut
 from hlotool.scale.solver import SMALLEST, choices, given, last_resorts
 from hlotool.scale.terms import Dims, Size
 from hlotool.scale.wish import Wish, wish_of

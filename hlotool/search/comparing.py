@@ -7,9 +7,8 @@ from typing import Any
 
 from hlotool.backends.base import Value
 from hlotool.dump.records import DumpModule
-from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.devices.runners import Outcome, parameter_difference
 from hlotool.replay.options import ReplayOptions
-from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program
 from hlotool.replay.records import InputsRecord, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, structural_row

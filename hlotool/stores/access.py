@@ -18,8 +18,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from hlotool.errors import DumpError, HlotoolError, StoreError, UsageError
-from hlotool.stores.masks import hidden, unmasked
-from hlotool.stores.urls import is_web, scheme_of
+from hlotool.stores.masks import hidden, taken_in, unmasked
+from hlotool.stores.urls import is_url, is_web, scheme_of
 
 _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
@@ -205,3 +205,31 @@ def _options(scheme: str, silence: float) -> dict[str, Any]:
         found = {"use_listings_cache": False, "timeout": silence}
     given = fsspec.config.conf.get(scheme, {})
     return {name: value for name, value in found.items() if name not in given}
+
+
+# Results into a store, where that is possible.
+
+
+def upload(url: str, content: bytes) -> None:
+    """Write a whole object; what was there is replaced.
+
+    Raises:
+        UsageError: web servers take nothing.
+        DumpError: the store refuses, or fails to answer.
+    """
+    refuse_web(url)
+    ask(url, lambda files, path: files.pipe_file(path, content), "written")
+
+
+def refuse_web(path: str) -> None:
+    """Raise UsageError for what nothing can be written to: the URL of a web server."""
+    if is_url(path) and is_web(path):
+        raise UsageError(f"{path}: a web server takes no files; write to a store (s3://…, gs://…) or here")
+
+
+def refuse_url(option: str, path: str) -> str:
+    """The path of what is written on this machine only, as it is taken in; raises UsageError for a URL."""
+    path = taken_in(path)
+    if is_url(path):
+        raise UsageError(f"{option} {path}: written on this machine only; copy it to the store afterwards")
+    return path

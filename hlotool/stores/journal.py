@@ -18,10 +18,9 @@ from hlotool.cache.fingerprint import digest
 from hlotool.cache.journal import FORM, Journal, journal_of, name_of_journal
 from hlotool.cache.sealed import sealed, unsealed
 from hlotool.errors import DumpError
-from hlotool.stores.access import ask
+from hlotool.stores.access import ask, refuse_web, upload
 from hlotool.stores.masks import taken_in
 from hlotool.stores.urls import is_url, joined
-from hlotool.stores.writing import refuse_web, upload
 
 
 class StoredJournal(Journal):

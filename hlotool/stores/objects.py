@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urldefrag, urljoin
 
 from hlotool.errors import DumpError, StoreError
 from hlotool.stores.access import ask
-from hlotool.stores.index_page import links_below
 from hlotool.stores.urls import below, is_url, is_web, name_of, path_part, scheme_of
 
 #: Fields in which stores say what changes with every change of the content, the best first.
@@ -224,3 +225,40 @@ def _look_or_leave(url: str) -> Stored:
         return look(url)
     except DumpError:
         return Stored(url)
+
+
+# The page that a web server shows of a folder: its links to what lies in it.
+
+
+def links_below(page: str, url: str) -> list[str]:
+    """URLs of what the page links to in its own folder, each once; folders end in `/`.
+
+    Links that sort the page, lead up, or to elsewhere are none of these.
+
+    Args:
+        page: HTML.
+        url: of the page, which ends in `/`.
+    """
+    reader = _Links()
+    reader.feed(page)
+    found = (urldefrag(urljoin(url, link.strip())).url for link in reader.links)
+    own = (one for one in found if one.startswith(url) and one != url and "?" not in one)
+    return list(dict.fromkeys(one for one in own if _is_one_level(one.removeprefix(url))))
+
+
+def _is_one_level(rest: str) -> bool:
+    name = rest.removesuffix("/")
+    is_hidden_folder = name != rest and name.startswith(".")
+    return "/" not in name and name not in (".", "..") and not is_hidden_folder
+
+
+class _Links(HTMLParser):
+    """Collects the targets of all links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.links += [value for name, value in attrs if name == "href" and value]

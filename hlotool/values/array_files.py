@@ -10,17 +10,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hlotool.errors import DumpError, InputDataError
 from hlotool.stores.paths import here, open_bytes
 from hlotool.stores.urls import is_url
-from hlotool.values.keeping import Keep, as_it_is
+
+# Who holds a large value: whoever made it, in memory, or somebody who puts it elsewhere.
+
+#: Takes a value and returns one of the same structure and bits, which may lie elsewhere.
+Keep: TypeAlias = Callable[[Any], Any]
+
+
+def as_it_is(value: Any) -> Any:
+    """The value itself, in memory."""
+    return value
 
 
 @contextmanager

@@ -25,10 +25,9 @@ from hlotool.errors import InputDataError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
 from hlotool.stores.paths import inside, is_file, is_folder
-from hlotool.values.array_files import read_all
+from hlotool.values.array_files import Keep, as_it_is, read_all
 from hlotool.values.fit import fit, fit_value
 from hlotool.values.flatten import Value, unflatten
-from hlotool.values.keeping import Keep, as_it_is
 from hlotool.values.scripts import load_function
 
 
@@ -225,3 +224,68 @@ def call_script(path: Path, function: str, module: Module) -> Sequence[Any]:
     if not isinstance(values, Sequence):
         raise InputDataError(f"{path}:{function} returned {type(values).__name__}, not a list of arrays")
     return values
+
+
+# `--inputs` and `--outputs` of programs that run on several devices with arguments of their own.
+#
+# Files are those of `captured`, with either
+#
+# - a key for each device: `x@0`, `x@1`, …; or - arrays with one more dimension in front, as long as there
+# are devices.
+#
+# Both may stand in one file. A script returns a list of arguments for each device.
+
+
+def load_device_inputs(source: str, module: Module, count: int) -> tuple[tuple[Value, ...], ...]:
+    """For each of `count` devices, one value per entry parameter.
+
+    Raises:
+        InputDataError: nothing there, or it does not fit the parameters or the devices.
+    """
+    if (script := split_script(source)) is not None:
+        path, function = script
+        label = f"{path}:{function}"
+        made = call_script(path, function, module)
+        if len(made) != count:
+            raise InputDataError(f"{label} returned {len(made)} lists of arguments for {count} devices")
+        return tuple(fit_arguments(row, module, f"{label}: device {n}") for n, row in enumerate(made))
+    return read_device_arguments(read_arrays(source, module), module, count, source)
+
+
+def read_device_arguments(
+    given: Mapping[str, Any], module: Module, count: int, source: str
+) -> tuple[tuple[Value, ...], ...]:
+    """The arguments of each device, of arrays by the keys of such a file; raises as `load_device_inputs`."""
+    rows = _by_device(given, count, source)
+    return tuple(read_arguments(row, module, _on(source, n)) for n, row in enumerate(rows))
+
+
+def load_device_outputs(source: str, module: Module, count: int) -> tuple[Value, ...]:
+    """What each of `count` devices returned; raises as `load_device_inputs`."""
+    rows = _by_device(read_arrays(source, module), count, source)
+    return tuple(read_result(row, module, _on(source, n)) for n, row in enumerate(rows))
+
+
+def _on(source: str, device: int) -> str:
+    return f"{source}: device {device}"
+
+
+def _by_device(given: Mapping[str, Any], count: int, source: str) -> list[dict[str, Any]]:
+    """The arrays of each device by key, without the number of the device."""
+    rows: list[dict[str, Any]] = [{} for _ in range(count)]
+    for key, array in given.items():
+        name, at, device = key.rpartition("@")
+        if at and device.isdecimal():
+            if int(device) >= count:
+                raise InputDataError(f"{source}: {key}: the program is for {count} devices")
+            rows[int(device)][name] = array
+        elif array.ndim and array.shape[0] == count:
+            for number, row in enumerate(rows):
+                row[key] = array[number]
+        else:
+            dims = ",".join(map(str, array.shape))
+            raise InputDataError(
+                f"{source}: {key} has dimensions [{dims}]: the program is for {count} devices; give each its "
+                f"own as {key}@0, {key}@1, …, or an array with a first dimension of {count}"
+            )
+    return rows

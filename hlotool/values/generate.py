@@ -6,6 +6,8 @@ not zero, loops end, and so on. What was assumed of each parameter is part of th
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -16,14 +18,24 @@ from hlotool.analysis.interval import ANY, Interval
 from hlotool.analysis.work import of_drawing, of_following
 from hlotool.errors import InputDataError
 from hlotool.ir.dtypes import Array
+from hlotool.ir.literal import Literal
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, ShapeIndex, TokenShape, leaves
+from hlotool.ir.types import (
+    UNBOUNDED,
+    ArrayShape,
+    ElementType,
+    Shape,
+    ShapeIndex,
+    TokenShape,
+    TupleShape,
+    leaves,
+)
+from hlotool.values.array_files import Keep, as_it_is
 from hlotool.values.constraints import Constraint, combine
-from hlotool.values.demand_flow import parameter_demands
+from hlotool.values.demand_flow import demands_on, parameter_demands
 from hlotool.values.flatten import Value, unflatten
 from hlotool.values.generators import Draw, generate
 from hlotool.values.integers import holds, integer_range
-from hlotool.values.keeping import Keep, as_it_is
 from hlotool.workers.work_limit import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.
@@ -217,3 +229,26 @@ def _interval_text(element_type: ElementType, interval: Interval) -> str:
     return str(
         Interval(drawn.start, drawn.stop - 1, interval.avoid if holds(drawn, interval.avoid) else None)
     )
+
+
+# Values for constants that a dump leaves out, made as inputs are: so that the program makes sense.
+
+
+def generate_constants(module: Module, constants: Sequence[Instruction], seed: int) -> None:
+    """Give `constants` of `module` values that follow from `seed`, their names, shapes and uses."""
+    constraints = combine(demands_on(module, {c: number for number, c in enumerate(constants)}))
+    for number, constant in enumerate(constants):
+        constraint = constraints.get((number, ()), Constraint())
+        key = zlib.crc32(f"{constant.name} {constant.shape}".encode())
+        constant.literal = _literal(constant.shape, constraint, [seed, key])
+
+
+def _literal(shape: Shape, constraint: Constraint, key: list[int]) -> Literal:
+    if isinstance(shape, TupleShape):
+        parts = (_literal(part, Constraint(), [*key, n]) for n, part in enumerate(shape.elements))
+        return Literal(shape, tuple(parts))
+    if not isinstance(shape, ArrayShape):
+        return Literal(shape, None)
+    is_wide = shape.element_type.real_part is ElementType.F64
+    draw = Draw(np.random.default_rng(key), key[-1], wide=is_wide)
+    return Literal(shape, generate(shape.element_type, shape.dims, constraint, draw))

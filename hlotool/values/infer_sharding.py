@@ -129,16 +129,12 @@ def _merged(mesh: Mesh, axes: Sequence[MeshAxis]) -> tuple[MeshAxis, ...]:
     merged: list[MeshAxis] = []
     for axis in axes:
         last = merged[-1] if merged else None
-        if last and last.name == axis.name and _end(last) == axis.pre_size:
+        if last and last.name == axis.name and ((last.pre_size or 1) * (last.size or 1)) == axis.pre_size:
             merged[-1] = MeshAxis(axis.name, last.pre_size, (last.size or 1) * (axis.size or 1))
         else:
             merged.append(axis)
     sizes = dict(mesh.axes)
     return tuple(MeshAxis(axis.name) if axis.size == sizes[axis.name] else axis for axis in merged)
-
-
-def _end(axis: MeshAxis) -> int:
-    return (axis.pre_size or 1) * (axis.size or 1)
 
 
 class _Scores:

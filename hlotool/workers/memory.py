@@ -22,7 +22,7 @@ _STATUS = Path("/proc/self/status")
 
 def free_memory() -> int | None:
     """Bytes that the system, or the container, could still give away; None where nobody says."""
-    known = [_system_free(), *map(_group_free, _group_folders())]
+    known = [_number_after(_MEMORY, "MemAvailable") or None, *map(_group_free, _group_folders())]
     return min((size for size in known if size is not None), default=None)
 
 
@@ -115,10 +115,6 @@ def _growth_left() -> Iterator[float]:
 
         limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
         yield float("inf") if limit == resource.RLIM_INFINITY else limit - _number_after(_STATUS, "VmData")
-
-
-def _system_free() -> int | None:
-    return _number_after(_MEMORY, "MemAvailable") or None
 
 
 def _group_folders() -> list[Path]:

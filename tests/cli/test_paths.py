@@ -191,7 +191,7 @@ def test_what_extract_writes_is_run_on_the_values_beside_it(
 
 
 def test_the_programs_of_a_bundle_get_its_arguments(tmp_path: Path) -> None:
-    from hlotool.dump.arguments import arguments_beside
+    from hlotool.dump.directory import arguments_beside
     from hlotool.repro import bundle
 
     pairs = {

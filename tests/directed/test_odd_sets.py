@@ -11,9 +11,8 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.directed import long_loops, positions
 from hlotool.directed.leaves import leaves_of
-from hlotool.directed.left_open import left_open
 from hlotool.directed.plan import directed_sets
-from hlotool.directed.sets import OUT_OF_RANGE, InputSet
+from hlotool.directed.sets import OUT_OF_RANGE, InputSet, left_open
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module
 from hlotool.values.generate import generate_inputs

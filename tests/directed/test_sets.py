@@ -12,8 +12,7 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.coverage.observer import Instrumented
 from hlotool.directed.families import odd_sets, quick_sets
 from hlotool.directed.mixed import mixed_sets
-from hlotool.directed.plan import directed_sets
-from hlotool.directed.searched import searched_sets
+from hlotool.directed.plan import directed_sets, searched_sets
 from hlotool.directed.sets import OUT_OF_RANGE, InputSet
 from hlotool.directed.solved import solved_sets
 from hlotool.ir.module import Module

@@ -9,14 +9,12 @@ import pytest
 from support.budget import processor_budget
 from support.dumps import Write, module_text
 
-from hlotool.dump.classify import sniff
-from hlotool.dump.diffs import both_sides
+from hlotool.dump.classify import is_profile, programs_in, sniff
 from hlotool.dump.directory import open_dump
 from hlotool.dump.mended import is_mended, mended
 from hlotool.dump.names import Format, Kind
-from hlotool.dump.profiles import is_profile, programs_in
 from hlotool.dump.sections import is_plain
-from hlotool.dump.wrapped import wrapped_texts
+from hlotool.dump.wrapped import both_sides, wrapped_texts
 from hlotool.errors import DumpError
 
 ONE, TWO = module_text("jit_f"), module_text("jit_g", "abs")

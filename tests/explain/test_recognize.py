@@ -11,7 +11,7 @@ from support.budget import processor_budget
 
 from hlotool.cli.main import build_parser
 from hlotool.explain.entries import FIELDS, Entry, catalogue, find_entry
-from hlotool.explain.recognize import recognize
+from hlotool.explain.records import recognize
 
 FOLDER = Path(__file__).parent
 LOGS = FOLDER / "logs"

@@ -12,8 +12,7 @@ from hlotool.backends.cuda import compilers
 from hlotool.errors import BackendUnavailable
 from hlotool.inspect import kernels
 from hlotool.inspect.kernel_records import KernelsInfo
-from hlotool.inspect.kernels import kernels_of
-from hlotool.inspect.listing import indented
+from hlotool.inspect.kernels import indented, kernels_of
 from hlotool.parse.reader import parse_module
 from hlotool.report.console import html
 from hlotool.report.inspect_kernels import kernels_report

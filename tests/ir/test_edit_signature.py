@@ -6,7 +6,7 @@ import pytest
 
 from hlotool.ir.builder import array
 from hlotool.ir.edit import editing
-from hlotool.ir.edit_signature import add_entry_parameter, drop_entry_parameters
+from hlotool.ir.edit_dead import add_entry_parameter, drop_entry_parameters
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parse.reader import parse_module

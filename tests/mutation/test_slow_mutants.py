@@ -11,7 +11,7 @@ import pytest
 from hlotool.mutation.fates import Examiner, Fate, Found, Running
 from hlotool.mutation.mutants import Mutant
 from hlotool.mutation.task import fate_within
-from hlotool.workers.time_limit import TooSlow
+from hlotool.workers.work_limit import TooSlow
 
 
 @dataclass

@@ -14,8 +14,13 @@ import pytest
 
 from hlotool.errors import InputError
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.parse.mlir_constants import MlirConstant, MlirProgram, read_mlir_constants
-from hlotool.parse.mlir_values import dense_values, tensor_shape
+from hlotool.parse.mlir_constants import (
+    MlirConstant,
+    MlirProgram,
+    dense_values,
+    read_mlir_constants,
+    tensor_shape,
+)
 
 
 @pytest.mark.parametrize(

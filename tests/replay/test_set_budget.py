@@ -16,8 +16,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.set_budget import Allowed, Limits, allowed_for_sets, in_budget
 from hlotool.replay.task import find_tasks
-from hlotool.workers.time_limit import TooSlow
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, spend, work_done
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, TooSlow, spend, work_done
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 #: A loop whose length depends on the values, sums that are rounded, a fault.

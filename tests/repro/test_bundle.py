@@ -16,8 +16,7 @@ from hlotool.errors import DumpError, ExitCode
 from hlotool.replay.options import ReplayOptions
 from hlotool.repro.bundle import Bundle, read_bundle, write_bundle
 from hlotool.repro.from_culprit import bundle_of
-from hlotool.repro.trust import objection
-from hlotool.repro.verify import verify
+from hlotool.repro.verify import objection, verify
 from hlotool.search.bisection.records import TriggerRecord
 from hlotool.values.npz import npz_bytes
 from hlotool.workers.pool import Pool

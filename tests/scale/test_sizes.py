@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hlotool.scale.positions import kept
+from hlotool.scale.rewrite import kept
 from hlotool.scale.sizes import Sizes
 from hlotool.scale.terms import Form, Size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlotool.search.minimal_sets import CONFIRMATIONS, minimal_sets
+from hlotool.search.bisection.disabling import CONFIRMATIONS, minimal_sets
 
 
 @given(st.lists(st.frozensets(st.integers(0, 9), min_size=1, max_size=3), max_size=4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.stores.index_page import links_below
+from hlotool.stores.objects import links_below
 
 URL = "http://host/dump/"
 

@@ -10,7 +10,7 @@ import pytest
 
 from hlotool.errors import InputDataError
 from hlotool.parse.reader import parse_module
-from hlotool.values.captured_devices import load_device_inputs, load_device_outputs
+from hlotool.values.captured import load_device_inputs, load_device_outputs
 
 MODULE = parse_module("""HloModule m, replica_count=2
 ENTRY e {

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hlotool.workers.time_limit import TooSlow, time_limit
+from hlotool.workers.work_limit import TooSlow, time_limit
 
 
 def test_what_takes_too_long_is_stopped() -> None:

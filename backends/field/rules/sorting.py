@@ -8,17 +8,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.scalar_form import ScalarForm, scalar_form, select_outputs
+from hlotool.analysis.scalar_form import ScalarForm, select_outputs
 from hlotool.backends.field.held import is_float
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import call_means, means
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.words import Words
-from hlotool.backends.numpy.comparators import SortKey, sort_order
+from hlotool.backends.numpy.comparators import SortKey
+from hlotool.backends.numpy.kernels.library_calls import finds_largest
 from hlotool.backends.numpy.kernels.sort import order_by_keys
 from hlotool.backends.numpy.lanes import lanes, vectorised
+from hlotool.backends.numpy.ordering import stable_order, take_along_last
 from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.backends.numpy.stable_order import stable_order, take_along_last
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape, array_shapes
@@ -81,13 +82,7 @@ def topk_call(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     if not is_float(instruction.operands[0].shape):
         return RULES["custom-call"](instruction, lowering)
     k = array_shapes(instruction.shape)[0].dims[-1]
-    forms = [scalar_form(computation) for computation in instruction.called]
-    if not forms:
-        return _top(lowering.trial, k, largest=True)
-    order = sort_order(forms[0]) if forms[0] is not None else None
-    if order is None:
-        raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
-    return _top(lowering.trial, k, order.keys[0].descending)
+    return _top(lowering.trial, k, finds_largest(instruction, lowering))
 
 
 def _top(trial: Trial, k: int, largest: bool) -> Kernel:

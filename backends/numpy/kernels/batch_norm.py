@@ -21,15 +21,7 @@ def batch_norm_training(instruction: Instruction, lowering: Lowering) -> Kernel:
     XLA: operation_semantics.md#batchnormtraining.
     """
     features = _stated(instruction)
-
-    def kernel(x: Array, scale: Array, offset: Array) -> tuple[Array, ...]:
-        wide, scales, offsets = features.widen(x, scale, offset)
-        mean = features.mean(wide)
-        variance = features.mean(np.square(wide - features.spread(mean, wide)))
-        output = features.normalise(wide, scales, offsets, mean, variance)
-        return features.finish_all(output, mean, variance)
-
-    return kernel
+    return lambda *operands: features.finish_all(*features.trained(*features.widen(*operands)))
 
 
 def in_terms_of_sums(
@@ -62,11 +54,7 @@ def in_terms_of_sums(
 def batch_norm_inference(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Normalise by given means and variances. XLA: operation_semantics.md#batchnorminference."""
     features = _stated(instruction)
-
-    def kernel(*operands: Array) -> Array:
-        return features.finish_all(features.normalise(*features.widen(*operands)))[0]
-
-    return kernel
+    return lambda *operands: features.finish_all(features.normalise(*features.widen(*operands)))[0]
 
 
 @lowers("batch-norm-grad")
@@ -133,6 +121,12 @@ class Features:
     def spread(self, feature: Array, x: Array) -> Array:
         """One value per feature, broadcastable against `x`."""
         return feature.reshape([-1 if d == self._axis else 1 for d in range(x.ndim)])
+
+    def trained(self, x: Array, scale: Array, offset: Array) -> tuple[Array, Array, Array]:
+        """Normalised by their own mean and (biased) variance, which come after."""
+        mean = self.mean(x)
+        variance = self.mean(np.square(x - self.spread(mean, x)))
+        return self.normalise(x, scale, offset, mean, variance), mean, variance
 
     def normalise(self, x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Array:
         """(x - mean) / sqrt(variance + epsilon) · scale + offset."""

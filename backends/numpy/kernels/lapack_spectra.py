@@ -46,11 +46,17 @@ def geev(call: LapackCall, a: Array) -> Results:
 
     Returns (values, left, right, info), of real matrices (real parts, imaginary parts, left, right, info).
     """
+    *values, lefts, rights, info = packed_spectrum(call, a)
+    if not call.is_complex:
+        lefts, rights = (None if v is None else _complex_vectors(values[1], v) for v in (lefts, rights))
+    return *values, lefts, rights, info
+
+
+def packed_spectrum(call: LapackCall, a: Array) -> Results:
+    """What LAPACK's `geev` returns, None in place of vectors that are not wanted."""
     left, right = call.is_option("compute_left", "V"), call.is_option("compute_right", "V")
     work = call.workspace("geev", len(a), compute_vl=left, compute_vr=right)
     *values, lefts, rights, info = call.function("geev")(a, compute_vl=left, compute_vr=right, **work)
-    if not call.is_complex:
-        lefts, rights = (_complex_vectors(values[1], v) for v in (lefts, rights))
     return *values, lefts if left else None, rights if right else None, info
 
 

@@ -24,15 +24,19 @@ def topk_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     GPUs leave the order of equal elements open.
     XLA: topk_rewriter.cc, service/gpu/transforms/topk_specializer.cc.
     """
-    operand = instruction.operands[0].array_shape
     k = array_shapes(instruction.shape)[0].dims[-1]
-    forms = [scalar_form(c) for c in instruction.called]
+    return top(instruction.operands[0].element_type, k, finds_largest(instruction, lowering))
+
+
+def finds_largest(call: Instruction, lowering: Lowering) -> bool:
+    """Whether a call of TopK finds the largest elements and not the smallest."""
+    forms = [scalar_form(c) for c in call.called]
     if not forms:
-        return top(operand.element_type, k, descending=True)
+        return True
     order = sort_order(forms[0]) if forms[0] is not None else None
     if order is None:
-        raise lowering.unsupported(instruction, "TopK with a comparator that is not understood")
-    return top(operand.element_type, k, order.keys[0].descending)
+        raise lowering.unsupported(call, "TopK with a comparator that is not understood")
+    return order.keys[0].descending
 
 
 @custom_call("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotool.analysis.tiles import has_tiles
+from hlotool.analysis.sizes import has_tiles
 from hlotool.check.findings import Severity
 from hlotool.check.offload.annotations import HOST_MEMORY, is_host_compute, memory_space, on_host, placement
 from hlotool.check.rules import Problem

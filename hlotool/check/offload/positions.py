@@ -14,7 +14,7 @@ from hlotool.check.subject import Subject
 from hlotool.ir.attributes import OperandAlias
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
-from hlotool.ir.walk import branches
+from hlotool.ir.walk import branches, through_tuple
 
 #: A part of an instruction's result.
 Position: TypeAlias = Part
@@ -78,11 +78,11 @@ class Positions:
     def predecessors(self, position: Position) -> list[Position] | None:
         """Where the buffer at `position` was before; None where it is computed from several operands."""
         instruction, index = position
+        if (source := through_tuple(instruction, index)) is not None:
+            return [source]
         match instruction.opcode:
-            case "get-tuple-element":
-                return [(instruction.operands[0], (instruction.integer("index"), *index))]
             case "tuple":
-                return [(instruction.operands[index[0]], index[1:])] if index else None
+                return None
             case "call":
                 return [(instruction.computation("to_apply").root, index)]
             case "while":

@@ -19,12 +19,11 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import Shape
 from hlotool.parse.text.builder import Builder, Mark
 from hlotool.parse.text.checks import same_array
-from hlotool.parse.text.large_header import NAME, large_header
 from hlotool.parse.text.modules import finish_module
 from hlotool.parse.text.pieces import Doubt, known_pieces, split_commas
 from hlotool.parse.text.plain_attributes import LONG_NUMBER
 from hlotool.parse.text.scope import Scope
-from hlotool.parse.text.statements import Statement, Statements
+from hlotool.parse.text.statements import NAME, Statement, Statements, large_header
 from hlotool.parse.text.structure_actions import RESERVED, parse_syntax
 from hlotool.parse.text.syntax import (
     AttributeSyntax,

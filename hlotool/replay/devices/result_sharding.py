@@ -15,6 +15,7 @@ from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import LEAVES_REGION
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves
+from hlotool.ir.walk import through_tuple
 from hlotool.parse.region_borders import border_of
 from hlotool.parse.sdy import module_meshes, parse_shardings
 from hlotool.values.sharding import leaf_shardings, local_dims
@@ -112,13 +113,9 @@ def declared_shardings(module: Module) -> list[Sharding | None]:
 
 def _maker(instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
     """The instruction that makes a leaf, and the leaf's index in its result; tuples are looked through."""
-    while True:
-        if instruction.opcode == "tuple" and index:
-            instruction, index = instruction.operands[index[0]], index[1:]
-        elif instruction.opcode == "get-tuple-element":
-            instruction, index = instruction.operands[0], (instruction.integer("index"), *index)
-        else:
-            return instruction, index
+    while (source := through_tuple(instruction, index)) is not None:
+        instruction, index = source
+    return instruction, index
 
 
 def _declared(instruction: Instruction, index: ShapeIndex, meshes: dict[str, Mesh]) -> Sharding | None:

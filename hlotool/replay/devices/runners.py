@@ -21,7 +21,7 @@ from hlotool.findings.outputs import output_name
 from hlotool.ir.attributes import Mesh, Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.printing.sharding import sharding_text
-from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves, strip_layouts
 from hlotool.values.flatten import flatten, unflatten
 from hlotool.values.infer_sharding import infer_sharding, part_counts
 from hlotool.values.sharding import Disagreement, assemble, local_dims, split
@@ -286,3 +286,26 @@ def _rebuilt(like: Shape, parts: Iterator[Shape]) -> Shape:
     if isinstance(like, TupleShape):
         return TupleShape(tuple(_rebuilt(element, parts) for element in like.elements))
     return next(parts)
+
+
+# Do two programs take the same arguments?
+
+
+def parameter_difference(expected: Runner, actual: Runner) -> str:
+    """How the parameters of two programs differ, layouts and dynamic sizes apart; empty when they do not."""
+    left, right = expected.parameters, actual.parameters
+    if len(left) != len(right):
+        return f"{len(left)} parameters are expected, the program has {len(right)}"
+    for number, (one, other) in enumerate(zip(left, right)):
+        if _at_bounds(one) != _at_bounds(other):
+            return f"parameter {number}: expected {strip_layouts(one)}, got {strip_layouts(other)}"
+    return ""
+
+
+def _at_bounds(shape: Shape) -> list[object]:
+    """What must be equal for one value to suit two shapes."""
+    parts = ((index, strip_layouts(part)) for index, part in leaves(shape))
+    return [
+        (index, part.element_type, part.dims) if isinstance(part, ArrayShape) else (index, part)
+        for index, part in parts
+    ]

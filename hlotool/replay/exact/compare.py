@@ -20,7 +20,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes, leaves
 from hlotool.numerics import thresholds
-from hlotool.replay.devices.runners import Runner
+from hlotool.replay.devices.runners import Runner, parameter_difference
 from hlotool.replay.exact.arguments import Options, Side, point_arguments
 from hlotool.replay.exact.covering import Further, on_other_sides, one_sided
 from hlotool.replay.exact.leaves import compared, explained, worst
@@ -31,7 +31,6 @@ from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.rounded import excused
 from hlotool.replay.exact.sides import Watched
 from hlotool.replay.exact.solving import Start
-from hlotool.replay.parameters import parameter_difference
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
 from hlotool.workers.work_limit import TooMuchWork, spend, work_done, work_limit

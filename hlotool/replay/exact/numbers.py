@@ -116,7 +116,9 @@ class OnNumbers:
         expected = reference.run(arguments).value
         actual = tested.run(arguments, expected).value
         left, right = flatten(reference.result, expected), flatten(tested.result, actual)
-        found = [(index, _real(one), _real(other)) for (index, _, one), (_, _, other) in zip(left, right)]
+        found = [
+            (index, parts_of(one), parts_of(other)) for (index, _, one), (_, _, other) in zip(left, right)
+        ]
         return Compared(
             {index for index, a, b in found if _are_alike(a, b)},
             {index for index, a, b in found if _are_finite(a, b) and not _are_alike(a, b)},
@@ -139,7 +141,8 @@ def _are_alike(a: Floats, b: Floats, tolerance: float | None = None) -> bool:
     return bool((np.abs(a - b) <= near).all())
 
 
-def _real(value: Any) -> Floats:
+def parts_of(value: Any) -> Floats:
+    """The elements of one leaf, real and imaginary parts for themselves; none of a token."""
     array = np.asarray(value)
     if array.dtype.kind == "c":
         return np.ascontiguousarray(array).reshape(-1).view(np.float64)

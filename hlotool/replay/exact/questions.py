@@ -19,7 +19,7 @@ from hlotool.coverage.outcomes import Tests, outcome_tests, some
 from hlotool.ir.attributes import Window
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import ElementType
 from hlotool.ir.walk import Context, contexts
 
 #: By the name of each side the outcomes that show it.
@@ -114,13 +114,9 @@ def questions(calls: CallGraph) -> Iterator[Question]:
             yield from _of_instruction(instruction)
 
 
-def _type(instruction: Instruction) -> ElementType | None:
-    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
-
-
 def _of_decision(decision: Decision) -> Iterator[Question]:
     instruction = decision.instruction
-    kind = _type(instruction.operands[decision.operands[0]]) if decision.operands else None
+    kind = instruction.operands[decision.operands[0]].array_type if decision.operands else None
     if kind is None or kind.is_complex:
         return
     if decision.kind is Kind.COMPARISON:
@@ -234,7 +230,7 @@ def _keys(instruction: Instruction) -> list[int]:
 
 def _of_instruction(instruction: Instruction) -> Iterator[Question]:
     """What is asked of instructions that decide nothing by themselves."""
-    kind = _type(instruction)
+    kind = instruction.array_type
     match instruction.opcode:
         case "and" if kind is not None and kind.is_integer:
             yield from _of_masks(instruction)

@@ -27,6 +27,7 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.numerics import thresholds
 from hlotool.replay.devices.runners import Runner
 from hlotool.replay.exact.arguments import Options, Side, sample_arguments
+from hlotool.replay.exact.numbers import parts_of
 from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
@@ -306,7 +307,7 @@ class Samples:
             arguments = sample_arguments(self._inputs, source, self.options, number, self.apart)
             expected = None if units is None else self._ran(source, arguments, None)
             found = self._ran(runner, arguments, expected)
-            leaves = {at: _numbers(value) for at, _, value in flatten(runner.result, found)}
+            leaves = {at: parts_of(value) for at, _, value in flatten(runner.result, found)}
             self._known[key] = {
                 at: leaf if is_whole else leaf[_some(leaf.size)] for at, leaf in leaves.items()
             }
@@ -368,14 +369,6 @@ class _Seen:
 def _some(size: int) -> npt.NDArray[np.intp]:
     """Places of some of so many elements."""
     return np.arange(0, size, max(1, -(-size // _MOST_ELEMENTS)), dtype=np.intp)
-
-
-def _numbers(value: Any) -> Floats:
-    """The elements of one leaf, real and imaginary parts for themselves; none of a token."""
-    array = np.asarray(value)
-    if array.dtype.kind == "c":
-        return np.ascontiguousarray(array).reshape(-1).view(np.float64)
-    return array.reshape(-1).astype(np.float64) if array.dtype.kind in "biuf" else np.zeros(0)
 
 
 def _bounded(slopes: Floats, wanted: Floats, most: Floats) -> Floats:

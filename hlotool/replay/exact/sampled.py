@@ -30,8 +30,7 @@ from hlotool.replay.program import Program
 from hlotool.replay.set_budget import Allowed, Limits
 from hlotool.values.flatten import flatten
 from hlotool.values.generate import InputGenerator
-from hlotool.workers.time_limit import TooSlow
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, TooSlow
 
 #: Sets that are compared: each is a point.
 _MOST: Final = 16

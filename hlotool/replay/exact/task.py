@@ -27,7 +27,7 @@ from hlotool.replay.exact.records import ProvedRecord, proved_record
 from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.sampled import Sampled, on_further_sets
 from hlotool.replay.program import Program, compile_program, load_program
-from hlotool.replay.saved_inputs import save_inputs
+from hlotool.replay.saved_outputs import save_inputs
 from hlotool.replay.scaling import fitting_pair
 from hlotool.replay.trials import load_arguments
 from hlotool.scale.wish import AUTO

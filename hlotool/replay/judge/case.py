@@ -50,12 +50,14 @@ class Case:
         wide: what both programs show in f64; None where there is but one, or no float matters.
         found: how the leaf stands to legal executions: to those in f64 where the programs differ there; None
             where nothing is rounded on the way to it.
+        because: what is known to make it wrong; empty where the values have to say it.
     """
 
     leaf: Leaf
     executions: Executions
     wide: WideRelation | None
     found: Finding | None
+    because: str = ""
 
     @property
     def known(self) -> Finding:
@@ -111,12 +113,8 @@ class Case:
         reason = range_reason(0 if self.found is None else self.found.misplaced, cause.reason, origin)
         return self._said(Verdict.RANGE, reason, overflowing)
 
-    def narrowed(self, because: str) -> Accusation:
-        """The tested program lost width; `because` says where."""
-        return Accusation(self, because)
-
-    def accused(self) -> LeafComparison | Accusation:
-        """Nothing legal explains it, unless a known departure of XLA's does."""
+    def accused(self) -> LeafComparison | Case:
+        """The case itself, for nothing legal explains it, unless a known departure of XLA's does."""
         # Where nothing is rounded, nothing is denormal, either: no execution tells what f64 tells apart.
         is_outside = self.wide is WideRelation.OUTSIDE
         rule = self.executions.departures.explaining(self.leaf, flushes=not is_outside)
@@ -124,7 +122,7 @@ class Case:
         if rule is None and isinstance(self.found, Score) and not is_outside:
             rule, rest = self._rule_beside_rounding(), ", apart from rounding"
         if rule is None:
-            return Accusation(self)
+            return self
         reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same{rest}"
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
 
@@ -170,59 +168,46 @@ class Case:
             wide=self.wide.value if self.wide is not None else "",
         )
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Accusation:
-    """A leaf that is wrong.
-
-    Attributes:
-        case: what is known of it.
-        because: what is known to be the cause; empty where the values have to say it.
-    """
-
-    case: Case
-    because: str = ""
-
     @property
     def severity(self) -> float:
-        """How far out it is: infinite where nothing is rounded."""
-        return np.inf if self.case.found is None else self.case.found.ratio
+        """How far out it is, if it is wrong: infinite where nothing is rounded."""
+        return np.inf if self.found is None else self.found.ratio
 
     @property
     def misplaced(self) -> int:
         """Elements that are NaN or infinite on one side only."""
-        metrics = self.case.leaf.compared.metrics
-        if self.case.wide is WideRelation.OUTSIDE and metrics is not None:
+        metrics = self.leaf.compared.metrics
+        if self.wide is WideRelation.OUTSIDE and metrics is not None:
             return metrics.nan_mismatches + metrics.inf_mismatches
-        return 0 if self.case.found is None else self.case.found.misplaced
+        return 0 if self.found is None else self.found.misplaced
 
     @property
     def is_hidden(self) -> bool:
         """Whether the declared types hide it in their rounding."""
-        return self.case.leaf.compared.verdict is Verdict.AGREE
+        return self.leaf.compared.verdict is Verdict.AGREE
 
     @property
     def elements(self) -> npt.NDArray[np.bool_]:
         """The elements out of reach, flat; all unequal ones where only their sum is."""
-        leaf, found = self.case.leaf, self.case.found
+        leaf, found = self.leaf, self.found
         unequal: npt.NDArray[np.bool_] = np.not_equal(leaf.expected, leaf.actual).reshape(-1)
         if found is None or not (found.beyond & unequal).any():
             return unequal
         return found.beyond & unequal
 
-    def comparison(self, pattern: tuple[str, str] | None) -> LeafComparison:
-        """What is said of the leaf; `pattern` is kind and detail, None where none was looked for."""
+    def wrong(self, pattern: tuple[str, str] | None) -> LeafComparison:
+        """Nothing legal explains it; `pattern` is kind and detail, None where none was looked for."""
         kind, detail = pattern or ("", "")
         evidence = replace(
-            self.case.evidence(),
+            self.evidence(),
             beyond=int(self.elements.sum()),
             pattern=kind,
             detail=detail,
             explained=pattern is not None,
         )
-        reason = self.because or wrong_reason(evidence, self.case.found, self.misplaced, self.is_hidden)
-        if self.case.wide is WideRelation.OUTSIDE and (dropped := self.case.executions.widths.dropped):
+        reason = self.because or wrong_reason(evidence, self.found, self.misplaced, self.is_hidden)
+        if self.wide is WideRelation.OUTSIDE and (dropped := self.executions.widths.dropped):
             reason = f"{reason}; {dropped}"
         return dataclasses.replace(
-            self.case.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
+            self.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
         )

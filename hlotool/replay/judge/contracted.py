@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hlotool.backends.numpy import DevicesExecutable, LogicalExecutable, NumpyBackend, NumpyExecutable
-from hlotool.ir.devices import DeviceGrid
+from hlotool.backends.numpy import NumpyBackend, RewritingBackend
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Instruction, Module
@@ -28,36 +27,19 @@ from hlotool.numerics.facts import origin_of
 _OF_SUMS = 2
 
 
-class ContractedSums(NumpyBackend):
-    """Executes programs whose products are contracted.
-
-    Args:
-        chosen: which of two products in a sum is: the first (0) or the second one (1); None: none of those of
-            parts of complex numbers, and no other, either; or `_OF_SUMS`.
-    """
-
-    def __init__(self, chosen: int | None) -> None:
-        super().__init__()
-        self._chosen = chosen
-
-    def compile(self, module: Module) -> NumpyExecutable | LogicalExecutable:
-        """See `Backend.compile`."""
-        return super().compile(contracted(module, self._chosen))
-
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
-        """See `DevicesBackend.compile_devices`."""
-        return super().compile_devices(contracted(module, self._chosen), grid)
-
-
 def contractions(module: Module) -> Iterator[NumpyBackend]:
     """Backends that contract one product of each sum, or the other; none where there is none."""
     found = [instruction.opcode for instruction in module.instructions() if _is_contracted(instruction)]
     if found:
-        yield from map(ContractedSums, (0, 1))
+        yield from (_contracting(chosen) for chosen in (0, 1))
     if "multiply" in found:
-        yield ContractedSums(None)
+        yield _contracting(None)
     if "dot" in found:
-        yield ContractedSums(_OF_SUMS)
+        yield _contracting(_OF_SUMS)
+
+
+def _contracting(chosen: int | None) -> NumpyBackend:
+    return RewritingBackend(lambda module: contracted(module, chosen))
 
 
 def contracted_text(module: Module) -> str:
@@ -68,7 +50,13 @@ def contracted_text(module: Module) -> str:
 
 
 def contracted(module: Module, chosen: int | None) -> Module:
-    """A copy in which one product of each sum of f32 is not rounded; reducers stay as they are."""
+    """A copy in which one product of each sum of f32 is not rounded; reducers stay as they are.
+
+    Args:
+        module: to be copied.
+        chosen: which of two products in a sum is contracted: the first (0) or the second one (1); None: none
+            of those of parts of complex numbers, and no other, either; or `_OF_SUMS`.
+    """
     copy = clone_module(module).module
     kinds = contexts(copy)
     for computation in copy.computations:
@@ -86,13 +74,9 @@ def _is_contracted(instruction: Instruction) -> bool:
     if not isinstance(shape, ArrayShape):
         return False
     if instruction.opcode in ("dot", "multiply"):
-        return all(_kind(one) is ElementType.C64 for one in (instruction, *instruction.operands))
+        return all(one.array_type is ElementType.C64 for one in (instruction, *instruction.operands))
     is_sum = instruction.opcode in ("add", "subtract") and shape.element_type is ElementType.F32
     return is_sum and any(operand.opcode == "multiply" for operand in instruction.operands)
-
-
-def _kind(instruction: Instruction) -> ElementType | None:
-    return instruction.shape.element_type if isinstance(instruction.shape, ArrayShape) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.analysis.calls import CallGraph
+from hlotool.analysis.flow import INLINED
 from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.noise import Member
@@ -20,12 +22,13 @@ from hlotool.backends.numpy.sums_in_turn import STEPS, has_long_sums
 from hlotool.backends.numpy.varied import VariedBackend
 from hlotool.errors import Unsupported
 from hlotool.ir.dtypes import Array
-from hlotool.ir.module import Instruction
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape
+from hlotool.numerics.contributions import does_arithmetic
 from hlotool.numerics.retyping import Precision
 from hlotool.replay.judge.contracted import contractions
 from hlotool.replay.judge.judgement import Side
-from hlotool.replay.judge.overflow import OverflowFinder
 from hlotool.replay.judge.product_order import other_orders
 from hlotool.replay.judge.product_uses import feeds_products_only
 from hlotool.values.flatten import flatten
@@ -281,3 +284,50 @@ def array_leaves(shape: Shape, value: Any) -> list[Array]:
         np.asarray(leaf) if isinstance(part, ArrayShape) else np.empty(0)
         for _, part, leaf in flatten(shape, value)
     ]
+
+
+# Which instruction overflows: an infinity from finite operands that are merely too large.
+#
+# Poles do not count: log(0), 1 / 0 and their kin are infinite in every type.
+
+#: Infinite at zero or at one.
+_POLES = opcodes_with(Trait.SINGULAR)
+
+
+class OverflowFinder:
+    """The probe of an execution of `module`, arguments included.
+
+    Attributes:
+        found: the first instruction that overflows, None where none does.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.found: Instruction | None = None
+        self._finite: dict[Instruction, bool] = {}
+        self._calls = CallGraph(module)
+
+    def __call__(self, instruction: Instruction, value: Value) -> None:
+        """Look at one value."""
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+            return
+        finite = self._finite[instruction] = bool(np.isfinite(value).all())
+        if not finite and self.found is None and self._overflows(instruction, value):
+            self.found = instruction
+
+    def _overflows(self, instruction: Instruction, value: Any) -> bool:
+        if instruction.opcode in _POLES or not bool(np.isinf(value).any()):
+            return False
+        if not (does_arithmetic(instruction) or instruction.opcode == "convert"):
+            return False
+        return all(map(self._is_finite, instruction.operands))
+
+    def _is_finite(self, instruction: Instruction) -> bool:
+        if instruction in self._finite:
+            return self._finite[instruction]
+        if instruction.literal is not None and isinstance(instruction.literal.value, np.ndarray):
+            value = instruction.literal.value
+            return value.dtype.kind in "biu" or bool(np.isfinite(value.astype(np.complex128)).all())
+        if instruction.opcode == "parameter":
+            callers = [c for c in self._calls.callers[self._calls.home[instruction]] if c.opcode in INLINED]
+            return bool(callers) and self._is_finite(callers[-1].operands[instruction.parameter_number or 0])
+        return True

@@ -28,25 +28,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from hlotool.errors import HlotoolError
+from hlotool.errors import HlotoolError, InputDataError
+from hlotool.findings.outputs import output_name
 from hlotool.findings.verdict import Verdict
-from hlotool.ir.types import ElementType
+from hlotool.ir.types import ElementType, ShapeIndex
 from hlotool.numerics import thresholds
 from hlotool.numerics.compare import compare_values
 from hlotool.numerics.exchangeability import Score, score
 from hlotool.numerics.facts import Facts
 from hlotool.numerics.flips import Flips, flips
 from hlotool.numerics.reasons import Finding
-from hlotool.numerics.tolerance import Tolerance, derive
+from hlotool.numerics.tolerance import ChosenTolerance, Tolerance, derive
 from hlotool.numerics.ulp import epsilon
 from hlotool.numerics.verdict import Comparison, LeafComparison, aggregate, not_plainly_agreeing
 from hlotool.replay.judge import excuses, range_check
-from hlotool.replay.judge.by_user import settled
 from hlotool.replay.judge.cancellations import Cancellation
-from hlotool.replay.judge.case import Accusation, Case
+from hlotool.replay.judge.case import Case
 from hlotool.replay.judge.ensemble import OutOfTime
 from hlotool.replay.judge.executions import Executions
 from hlotool.replay.judge.explaining import explained
@@ -88,19 +89,19 @@ def _judged(judgement: Judgement) -> Comparison:
 
 def _decided(
     leaves: Sequence[Leaf], executions: Executions, by_user: Mapping[int, LeafComparison]
-) -> list[LeafComparison | Accusation]:
+) -> list[LeafComparison | Case]:
     """The verdict on every leaf, in tuple order; the user's own stand.
 
     The one that is furthest off comes first: once it is wrong for certain, so is the program, and for the
     others what is at hand has to do.
     """
-    decided: dict[int, LeafComparison | Accusation] = {**by_user}
+    decided: dict[int, LeafComparison | Case] = {**by_user}
     others = [leaf for leaf in leaves if leaf.number not in by_user]
     in_question = [leaf for leaf in others if _is_in_question(leaf, executions)]
     in_company = False
     for leaf in sorted(in_question, key=lambda leaf: -_urgency(leaf, executions)):
         decided[leaf.number] = _verdict(leaf, executions, in_company)
-        in_company = in_company or isinstance(decided[leaf.number], Accusation)
+        in_company = in_company or isinstance(decided[leaf.number], Case)
     return [decided.get(leaf.number, leaf.compared) for leaf in leaves]
 
 
@@ -127,7 +128,7 @@ def _urgency(leaf: Leaf, executions: Executions) -> float:
     return found.ratio
 
 
-def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Accusation:
+def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafComparison | Case:
     """The verdict on a leaf in question; `in_company` of another one that is wrong for certain."""
     if not _depends_on_floats(leaf):
         cause = range_check.fast_math(executions) if range_check.asks_of_floats(executions) else None
@@ -139,7 +140,7 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
         return Case(leaf, executions, relation, wide.found).accused()
     is_close = leaf.compared.verdict is Verdict.AGREE
     if (not is_close or executions.rounds_coarser) and (because := executions.widths.lost(leaf)):
-        return Case(leaf, executions, relation, wide.found if wide is not None else None).narrowed(because)
+        return Case(leaf, executions, relation, wide.found if wide is not None else None, because)
     if is_close:
         return leaf.compared
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
@@ -168,7 +169,7 @@ def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
     return executions.wide is not None and (is_coarse or executions.rounds_coarser)
 
 
-def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accusation:
+def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Case:
     leaf, executions, found = case.leaf, case.executions, case.known
     if found.misplaced:
         cause = range_check.range_cause(leaf, found, executions, case.wide)
@@ -284,3 +285,60 @@ def _generous(element_type: ElementType, facts: Facts, scale: float) -> Toleranc
     """The bound, so many times as large as what no further execution would acquit."""
     derived, factor = derive(element_type, facts, scale), thresholds.CERTAIN.value
     return replace(derived, atol=factor * derived.atol, rtol=factor * derived.rtol)
+
+
+# What the user decides: tolerances of single outputs, and a comparison of his own.
+
+
+def settled(judgement: Judgement, leaves: Sequence[Leaf]) -> dict[int, LeafComparison]:
+    """What is said of leaves that the user decides about, by their numbers.
+
+    Raises:
+        InputDataError: the user's comparison raises, or answers something else than it may.
+    """
+    said: dict[int, LeafComparison] = {}
+    for leaf in leaves:
+        answer = _by_comparison(judgement, leaf) or _by_tolerance(judgement, leaf)
+        if answer is not None:
+            said[leaf.number] = answer
+    return said
+
+
+def _by_tolerance(judgement: Judgement, leaf: Leaf) -> LeafComparison | None:
+    """By the tolerance of the output itself; that of all outputs is where values are compared."""
+    chosen = _chosen_for(judgement, leaf.compared.index)
+    if chosen is None or leaf.compared.verdict in (Verdict.IDENTICAL, Verdict.NOT_COMPARABLE):
+        return None
+    compared = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts], tolerance=chosen)
+    return replace(compared.leaves[0], index=leaf.compared.index)
+
+
+def _chosen_for(judgement: Judgement, index: ShapeIndex) -> ChosenTolerance | None:
+    """Of an output, or of the innermost tuple around it that has one."""
+    for length in range(len(index), -1, -1):
+        if (chosen := judgement.tolerances.get(index[:length])) is not None:
+            return chosen
+    return None
+
+
+def _by_comparison(judgement: Judgement, leaf: Leaf) -> LeafComparison | None:
+    """By the user's function, which gets copies: it may do with them what it likes."""
+    if judgement.compare_with is None:
+        return None
+    name = output_name(leaf.compared.index)
+    try:
+        answer: Any = judgement.compare_with(name, leaf.expected.copy(), leaf.actual.copy())
+    except Exception as error:
+        raise InputDataError(f"--compare-with: of {name}: {type(error).__name__}: {error}") from error
+    if answer is None:
+        return None
+    if isinstance(answer, str):
+        return replace(leaf.compared, verdict=Verdict.WRONG, reason=f"{answer}, says --compare-with")
+    if not isinstance(answer, bool | np.bool_):
+        kind = type(answer).__name__
+        raise InputDataError(f"--compare-with: of {name}: it returned {kind}, not a bool, a str or None")
+    if answer and leaf.compared.verdict is Verdict.IDENTICAL:
+        return None
+    if answer:
+        return replace(leaf.compared, verdict=Verdict.AGREE, reason="agrees, says --compare-with")
+    return replace(leaf.compared, verdict=Verdict.WRONG, reason="differs, says --compare-with")

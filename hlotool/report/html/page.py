@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from hlotool._version import __version__
-from hlotool.report.conformance_records import ConformanceRecord
+from hlotool.ir.types import ElementType
+from hlotool.report.conformance import LOOKS
+from hlotool.report.conformance_records import STATUSES, CellRecord, ConformanceRecord
 from hlotool.report.exec_records import ExecRecord
 from hlotool.report.html.data import page_data
 from hlotool.report.html.installed import need_jinja
-from hlotool.report.html.matrix import matrix_of
 from hlotool.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.report.records import RunRecord
 from hlotool.report.terminal import basis_lines
@@ -121,3 +123,52 @@ def _headline(command: str, outcomes: list[Outcome], took: float) -> str:
     parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
     text = f"{', '.join(parts)} of {plural(len(outcomes), 'result')}" if parts else "no results"
     return f"{text} in {seconds(took)}" if took else text
+
+
+# The table of a page that is about opcodes and element types.
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An opcode on an element type: its sign, the class of its colour, and what a pointer on it shows."""
+
+    sign: str
+    state: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The table.
+
+    Attributes:
+        legend: what each sign says.
+        kinds: headings of the columns.
+        rows: opcodes with their cells, None where nothing was tried.
+    """
+
+    legend: Sequence[tuple[str, str]]
+    kinds: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell | None]]]
+
+
+def matrix_of(record: ConformanceRecord) -> Matrix:
+    """The table of a record: its opcodes, and the element types that occur in it."""
+    states = [outcome.state.value for outcome in outcomes_of(record)]
+    known = {(cell.opcode, cell.element_type): _cell(cell, s) for cell, s in zip(record.cells, states)}
+    tried = {cell.element_type for cell in record.cells}
+    kinds = [kind.value for kind in ElementType if kind.value in tried] + ([""] if "" in tried else [])
+    opcodes = dict.fromkeys(cell.opcode for cell in record.cells)
+    return Matrix(
+        legend=[(LOOKS[status][0], status) for status in STATUSES],
+        kinds=[kind or "token" for kind in kinds],
+        rows=[(opcode, [known.get((opcode, kind)) for kind in kinds]) for opcode in opcodes],
+    )
+
+
+def _cell(cell: CellRecord, state: str) -> Cell:
+    taken = [f"{name} ×{count}" for name, count in cell.freedoms.items()]
+    parts = [f"{getattr(cell, status)} {status}" for status in STATUSES if getattr(cell, status)]
+    ulps = [f"{cell.ulps} ulps"] if cell.ulps else []
+    about = f"{cell.opcode} {cell.element_type}: {', '.join([*parts, *taken, *ulps])}"
+    return Cell(LOOKS[cell.status][0], state, about)

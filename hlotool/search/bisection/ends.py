@@ -10,8 +10,8 @@ import msgspec
 
 from hlotool.cache.fingerprint import digest
 from hlotool.findings.verdict import AGREEING, DIFFERING
-from hlotool.replay.inheritance import inherited_row
 from hlotool.replay.records import ModuleRecord
+from hlotool.replay.rows import inherited_row
 from hlotool.replay.task import Task
 from hlotool.search.bisection.stage_oracle import StageOracle, question_key
 from hlotool.search.bisection.stage_worker import INPUTS_FUNCTION, RESULT, Question

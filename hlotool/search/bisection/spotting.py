@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,10 @@ import msgspec
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.findings.provenance import source_of_output
 from hlotool.findings.verdict import DIFFERING, Verdict
+from hlotool.ir.attributes import Sharding
+from hlotool.ir.edit_clone import clone_module
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import own_arguments
 from hlotool.ir.types import ShapeIndex
 from hlotool.locate.cut import Spot, cut_out
 from hlotool.locate.locator import Found, Search
@@ -23,15 +26,14 @@ from hlotool.locate.surroundings import with_surroundings
 from hlotool.replay.devices.looking import leaves_of, subjects
 from hlotool.replay.devices.result_sharding import stated_sharding
 from hlotool.replay.divergence_row import OTHER_FUNCTIONS, is_wide_enough, open_exact_search
-from hlotool.replay.program import compile_program
+from hlotool.replay.program import Program, compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.task import Task
 from hlotool.search.bisection.codegen import level_of, opcodes_within, suspects
-from hlotool.search.bisection.device_pairs import on_its_own, whole_stages
 from hlotool.search.bisection.records import PairRecord, SpotRecord
 from hlotool.search.bisection.stage_worker import stage_program, stage_trials
 from hlotool.search.comparing import compare_programs
-from hlotool.search.reduction.case import case_of, observe
+from hlotool.search.reduction.case import case_of, for_one_device, observe
 from hlotool.search.reduction.subgraph import cut_out as cut_out_of
 from hlotool.search.strip_positions import remove_positions, without_positions
 from hlotool.values.npz import arrays_in, as_values, npz_bytes
@@ -226,3 +228,46 @@ def compare_modules(
 def is_wrong(record: SpotRecord) -> bool:
     """Whether the two small programs differ, as the stages that they were cut from do."""
     return record.comparison is not None and record.comparison.verdict in DIFFERING
+
+
+# Two programs that should compute the same, on several devices: as programs that run alone.
+#
+# What no device exchanges values in is a program for one of them. A program that was partitioned is compared
+# with what the partitioner was given, on global arrays, or with another partitioned one, device by device.
+
+
+def on_its_own(spot: Spot) -> Iterator[Spot]:
+    """A spot as programs that can be run alone; several where it is not known on which device they differ.
+
+    None where only the wrong one exchanges values: what the right one does there is not one program for all.
+    """
+    counts = own_arguments(spot.before), own_arguments(spot.after)
+    if spot.copies == 1 or counts[0] > 1:
+        yield spot
+    elif counts == (1, 1):
+        known: set[tuple[bytes, ...]] = set()
+        for row in spot.arguments:
+            key = tuple(array.tobytes() for array in arrays_in(row))
+            if key not in known:
+                known.add(key)
+                yield Spot(for_one_device(spot.before), for_one_device(spot.after), row)
+
+
+def whole_stages(
+    before: Program, after: Program, arguments: Sequence[Any], sharding: Sharding | None = None
+) -> Spot:
+    """Two stages and the arguments of a replay, or where both are partitioned the parts of each device.
+
+    Args:
+        before: the right one.
+        after: the wrong one.
+        arguments: of the replay.
+        sharding: of the result of `after`, where the dump tells.
+    """
+    copies = own_arguments(before.module)
+    rows = before.runner.on_devices(arguments)
+    stated = clone_module(after.module).module
+    if sharding is not None and copies == 1:
+        root = stated.entry.root
+        root.attributes = {**root.attributes, "sharding": sharding}
+    return Spot(before.module, stated, tuple(rows) if copies > 1 else tuple(arguments), copies)

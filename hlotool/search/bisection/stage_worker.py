@@ -16,9 +16,8 @@ from hlotool.backends.base import Value
 from hlotool.dump.records import Stage
 from hlotool.errors import BackendOutOfMemory, HlotoolError, Location, Unsupported
 from hlotool.replay import further_sets
-from hlotool.replay.devices.runners import Outcome
+from hlotool.replay.devices.runners import Outcome, parameter_difference
 from hlotool.replay.doubts import doubt_of
-from hlotool.replay.parameters import parameter_difference
 from hlotool.replay.program import Program, load_program
 from hlotool.replay.records import REALITY, ModuleRecord
 from hlotool.replay.rows import Actual, compare_row, structural_row

@@ -33,8 +33,7 @@ from hlotool.search.reduction.oracle import BackendJudge, CaseOracle, Judge
 from hlotool.search.reduction.reducer import reduce_case
 from hlotool.search.reduction.task import bare_case
 from hlotool.search.steps import Steps
-from hlotool.values.captured import read_arguments
-from hlotool.values.captured_devices import read_device_arguments
+from hlotool.values.captured import read_arguments, read_device_arguments
 from hlotool.values.npz import npz_arrays, npz_bytes
 from hlotool.workers.executor import Limits
 from hlotool.workers.pool import Pool

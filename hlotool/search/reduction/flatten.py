@@ -9,8 +9,7 @@ from typing import Any
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_calls import inline, insert_body
 from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.edit_dead import remove_dead_code
-from hlotool.ir.edit_signature import add_entry_parameter, drop_entry_parameters
+from hlotool.ir.edit_dead import add_entry_parameter, drop_entry_parameters, remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.walk import branches
 from hlotool.locate.frames import Frame, branch_taken, resolve, value_in

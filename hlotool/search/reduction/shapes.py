@@ -16,7 +16,7 @@ from hlotool.ir.shape_inference import can_infer, infer_shape
 from hlotool.ir.types import ArrayShape, Shape, TupleShape, array_shapes
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.oracle import Candidate, CaseOracle
-from hlotool.search.reduction.rewriting import rewritten
+from hlotool.search.reduction.values import rewritten
 
 #: Sizes that are tried for a dimension, the smallest first.
 _SIZES = (1, 2, 3, 4, 8, 16)

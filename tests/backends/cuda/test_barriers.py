@@ -14,7 +14,7 @@ from support.kernel_fuzz import BATCH, KINDS, fuzz_program
 from support.kernels import differing, emulator, needs_compiler
 
 from hlotool.backends.cuda.codegen.elements import array_shape
-from hlotool.backends.cuda.executable import KernelExecutable
+from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.ir.module import Module
 from hlotool.parse.reader import parse_module

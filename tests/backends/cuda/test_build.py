@@ -13,16 +13,15 @@ from types import SimpleNamespace
 import pytest
 
 from hlotool.backends.cuda import OPTIONS as BACKEND_OPTIONS
-from hlotool.backends.cuda import compilers, nvrtc
+from hlotool.backends.cuda import compilers
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import of_fusion, of_instruction
 from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler
+from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler, find_nvrtcs
 from hlotool.backends.cuda.device import MAX_BLOCKS, open_device
 from hlotool.backends.cuda.loading import CudaLoading
-from hlotool.backends.cuda.nvrtc import find_nvrtcs
 from hlotool.backends.cuda.options import OPTIONS
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
@@ -195,7 +194,7 @@ def test_a_library_that_is_no_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         command = ["gcc", "-w", "-shared", "-fPIC", "-x", "c", "-", "-o", str(tmp_path / name)]
         subprocess.run(command, input=text.encode(), check=True)
     opened = [ctypes.CDLL(str(tmp_path / name)) for name in texts]
-    monkeypatch.setattr(nvrtc, "open_libraries", lambda name: iter(opened))
+    monkeypatch.setattr(compilers, "open_libraries", lambda name: iter(opened))
     assert list(find_nvrtcs()) == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotool.backends.numpy.narrow_floats import F32, from_f32, to_f32
+from hlotool.backends.numpy.precision import F32, from_f32, to_f32
 from hlotool.ir.dtypes import DTYPES
 from hlotool.ir.types import ElementType
 

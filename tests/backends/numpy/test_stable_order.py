@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hlotool.backends.numpy import stable_order as module
-from hlotool.backends.numpy.stable_order import first_in_order, stable_order, take_along_last
+from hlotool.backends.numpy import ordering as module
+from hlotool.backends.numpy.ordering import first_in_order, stable_order, take_along_last
 
 DTYPES = ("bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 

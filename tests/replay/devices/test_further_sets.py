@@ -20,8 +20,7 @@ from hlotool.replay.records import ModuleRecord
 from hlotool.replay.run import replay_module
 from hlotool.replay.task import Task
 from hlotool.search.bisection.stage_worker import inputs_that_show
-from hlotool.values.captured import load_inputs
-from hlotool.values.captured_devices import load_device_inputs
+from hlotool.values.captured import load_device_inputs, load_inputs
 from hlotool.values.generate import generate_inputs
 
 SUM = """

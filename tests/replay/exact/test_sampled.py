@@ -14,8 +14,7 @@ from hlotool.parse.reader import parse_module
 from hlotool.replay.exact.arguments import Options, point_arguments
 from hlotool.replay.exact.records import ProvedRecord
 from hlotool.replay.exact.task import ProveTask, programs, prove
-from hlotool.values.captured import load_inputs
-from hlotool.values.captured_devices import load_device_inputs
+from hlotool.values.captured import load_device_inputs, load_inputs
 from hlotool.values.generate import InputGenerator
 
 RIGHT = """HloModule jit_f

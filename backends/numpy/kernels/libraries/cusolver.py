@@ -89,11 +89,9 @@ _solver("hybrid_eig_comp", (2,), _vectors)(lapack_spectra.geev)
 @_solver("solver_geev_ffi", (2,), _vectors)
 def general_eigenvalues(call: LapackCall, a: Array) -> Results:
     """Eigenvalues of any square matrix; (scratch, values, left, right vectors as LAPACK packs them, info)."""
-    left, right = call.is_option("compute_left", "V"), call.is_option("compute_right", "V")
-    work = call.workspace("geev", len(a), compute_vl=left, compute_vr=right)
-    *values, lefts, rights, info = call.function("geev")(a, compute_vl=left, compute_vr=right, **work)
+    *values, lefts, rights, info = lapack_spectra.packed_spectrum(call, a)
     whole = values[0] if call.is_complex else values[0] + 1j * values[1]
-    return None, whole, lefts if left else None, rights if right else None, info
+    return None, whole, lefts, rights, info
 
 
 def _singular(config: Config) -> Mapping[str, int]:
