@@ -10,11 +10,13 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
+#: They keep what all elements have; a bitcast may be one to another type.
+_REGROUPING = opcodes_with(Trait.REGROUPS) - {"bitcast"}
+
 
 def uniform(instruction: Instruction) -> np.generic[Any] | None:
     """The value that all elements of a constant, or of a broadcast one, have; None for anything else."""
-    # A bitcast may be one to another type.
-    while instruction.opcode in opcodes_with(Trait.REGROUPS) - {"bitcast"} and instruction.operands:
+    while instruction.opcode in _REGROUPING and instruction.operands:
         instruction = instruction.operands[0]
     literal = instruction.literal
     if (

@@ -25,6 +25,8 @@ _Value: TypeAlias = "Instruction | tuple[_Value, ...]"
 
 #: Move or regroup a single element, that is, do nothing.
 _IDENTITIES = opcodes_with(Trait.REGROUPS) | {"opt-barrier", "reverse"}
+#: Their result is that of the computation that they call.
+_CALLS = opcodes_with(Trait.INLINED) | {"map"}
 
 #: Not elementwise in general, but on scalars.
 _SCALAR_ONLY = frozenset({"bitcast-convert", "constant"})
@@ -118,7 +120,7 @@ class _Builder:
             return tuple(operands)
         if opcode == "get-tuple-element":
             return _element(operands[0], instruction.integer("index"))
-        if opcode in opcodes_with(Trait.INLINED) | {"map"}:
+        if opcode in _CALLS:
             return self.inline(next(instruction.called), operands)
         if opcode == "conditional":
             return self._conditional(instruction, operands)

@@ -23,6 +23,8 @@ from hlotool.ir.walk import Context, call_sites, contexts
 from hlotool.locate.frames import Frame, Kept, Spread, Trace
 from hlotool.locate.store import Budget, OutOfTime, Sample, Store
 
+_CALLING = opcodes_with(Trait.INLINED) | {"async-start"}
+
 
 def trace(module: Module, arguments: Sequence[Value], budget: Budget | None = None) -> Frame:
     """Execute `module` on the reference and keep what every instruction returned.
@@ -139,7 +141,7 @@ def _record(frame: Frame, event: _Event) -> None:
     instruction = event.instruction
     frame.values[instruction] = event.kept
     frames = event.frames
-    if not frames and instruction.opcode in opcodes_with(Trait.INLINED) | {"async-start"}:
+    if not frames and instruction.opcode in _CALLING:
         # A callee that hands on its parameters leaves no events.
         frames = [Frame(c, frame.trace) for c in instruction.called]
     adopt(frame, instruction, frames)

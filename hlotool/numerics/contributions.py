@@ -30,6 +30,7 @@ EXACT = opcodes_with(Trait.EXACT)
 
 #: A square root is rounded correctly everywhere.
 _TRANSCENDENTAL = opcodes_with(Trait.TRANSCENDENTAL) - {"sqrt"}
+_DOTS = opcodes_with(Class.CONTRACTION) - {"convolution"}
 
 #: Collectives that combine values of several devices, arithmetically if their computation does.
 _SUMMING_COLLECTIVES = opcodes_with(Class.COLLECTIVE) & opcodes_with(Trait.COMBINES)
@@ -93,7 +94,7 @@ def rounding_epsilon(instruction: Instruction, target: ElementType) -> float:
         return _convert_epsilon(instruction.operands[0].element_type, target)
     if opcode == "reduce-precision":
         return max(own, 2.0 ** -instruction.integer("mantissa_bits"))
-    if opcode in opcodes_with(Class.CONTRACTION) - {"convolution"}:
+    if opcode in _DOTS:
         algorithm = instruction.text("algorithm", "").removeprefix("dot_")
         return max(own, _ALGORITHM_EPSILON.get(algorithm, 0.0))
     if does_arithmetic(instruction):
