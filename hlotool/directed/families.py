@@ -117,10 +117,16 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
             "positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)
         ),
         _Family(
-            "positions lengths before", lambda rng: positions.lengths_away(rng, above=False), (OUT_OF_RANGE,)
+            "positions lengths before",
+            lambda rng: positions.lengths_away(rng, above=False),
+            (OUT_OF_RANGE,),
+            is_hard=True,
         ),
         _Family(
-            "positions lengths beyond", lambda rng: positions.lengths_away(rng, above=True), (OUT_OF_RANGE,)
+            "positions lengths beyond",
+            lambda rng: positions.lengths_away(rng, above=True),
+            (OUT_OF_RANGE,),
+            is_hard=True,
         ),
         _Family("positions from the end", lambda rng: positions.from_the_end(rng, lengths), (OUT_OF_RANGE,)),
         _Family("zeros", lambda _: corners.constant(0, of_integers=False), is_hard=True),
@@ -128,7 +134,7 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("numbers near 0", sizes.near_zero, is_hard=True),
         _Family("numbers close together", sizes.close_together, is_hard=True),
-        _Family("numbers alike", lambda rng: corners.coincident(rng, constants)),
+        _Family("numbers alike", lambda rng: corners.coincident(rng, constants), is_hard=True),
         _Family("ties", lambda rng: corners.ties(rng, constants)),
     ]
 
