@@ -83,7 +83,7 @@ def ask(folder: Path, *options: str, only: str = "") -> dict[str, Said]:
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", str(_ROOT))},
+        env={**os.environ, "PYTHONPATH": str(Path(os.environ.get("PYTHONPATH", _ROOT)).resolve())},
     )
     try:
         record = json.loads(done.stdout)

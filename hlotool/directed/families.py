@@ -120,13 +120,17 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family(
             "positions before the start", lambda rng: positions.outside(rng, above=False), (OUT_OF_RANGE,)
         ),
-        *(
-            _Family(
-                f"positions lengths {name}",
-                lambda rng, a=above: positions.lengths_away(rng, a),
-                (OUT_OF_RANGE,),
-            )  # type: ignore[misc]
-            for above, name in ((False, "before"), (True, "beyond"))
+        _Family(
+            "positions lengths before",
+            lambda rng: positions.lengths_away(rng, above=False),
+            (OUT_OF_RANGE,),
+            is_hard=True,
+        ),
+        _Family(
+            "positions lengths beyond",
+            lambda rng: positions.lengths_away(rng, above=True),
+            (OUT_OF_RANGE,),
+            is_hard=True,
         ),
         _Family("positions from the end", lambda rng: positions.from_the_end(rng, lengths), (OUT_OF_RANGE,)),
         _Family("zeros", lambda _: corners.constant(0, of_integers=False), is_hard=True),
@@ -134,7 +138,7 @@ def _quick(constants: Sequence[float]) -> list[_Family]:
         _Family("negative numbers", lambda rng: corners.one_sided(rng, -1), is_hard=True),
         _Family("numbers near 0", sizes.near_zero, is_hard=True),
         _Family("numbers close together", sizes.close_together, is_hard=True),
-        _Family("numbers alike", lambda rng: corners.coincident(rng, constants)),
+        _Family("numbers alike", lambda rng: corners.coincident(rng, constants), is_hard=True),
         _Family("ties", lambda rng: corners.ties(rng, constants)),
     ]
 

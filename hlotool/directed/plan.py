@@ -24,8 +24,7 @@ from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.values.generate import InputGenerator
 
-#: Sets that cost little and come before the first that is solved for, by which time most of a default budget
-#: is spent.
+#: Mixed sets that come before the first that is solved for, which may take most of a default budget.
 _BEFORE_SOLVED: Final = 5
 #: Sets for what only the tested program decides that no others come between.
 _OF_TESTED: Final = 12
@@ -42,13 +41,13 @@ def directed_sets(
 ) -> Iterator[InputSet]:
     """Every set but the plain one, made when it is asked for; equal seeds give equal sets.
 
-    After the few that show most, the limits of loops, a few of the next sort and what is solved for decisions
-    that the tested program alone has, sets of mixed values, odd and ordinary ones, take turns with those of one kind of value; once
-    several of each were made, those that inverse arithmetic makes for a decision take their turn, too, for
-    they take longer: first those that start from the plain arguments, then ties that start from small whole
-    numbers, then ties alone that start from the plain arguments. Then come those that a random search
-    finds for outcomes that none of them has, then what else is odd. More mixed values follow; long loops,
-    which are most work, are last.
+    After those that show most, the limits of loops among them, a few mixed ones and what is solved for
+    decisions that the tested program alone has, sets of mixed values, odd and ordinary ones, take turns with
+    those of one kind of value; once several of each were made, those that inverse arithmetic makes for a
+    decision take their turn, too, for they take longer: first those that start from the plain arguments, then
+    ties that start from small whole numbers, then ties alone that start from the plain arguments. Then come
+    those that a random search finds for outcomes that none of them has, then what else is odd. More mixed
+    values follow; long loops, which are most work, are last.
 
     Args:
         module: a program for one device.
