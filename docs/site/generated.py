@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import hlotool
-from hlotool.cli.main import build_parser
 from hlotool.cli.exit_codes import EXIT_CODES
+from hlotool.cli.main import build_parser
 from hlotool.cli.parser import Parser
 from hlotool.cli.reference import Entry, sections_of
 

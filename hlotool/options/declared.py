@@ -162,13 +162,13 @@ class Option:
     def description(self) -> str:
         """What it does, for readers of Python: the signature has the default, unless that stands for"
         " another."""
-        text, bracket, default = self.help.removesuffix("]").rpartition(" [")
-        if self.doc or not bracket:
-            text = self.doc or self.help
-        elif default not in ("yes", f"{self.default}".removesuffix(".0")):
-            text += f"; by default {default}"
+        found = re.fullmatch(r"(.*?)(?: \[([^]]*)\])?", self.doc or self.help)
+        assert found is not None
+        text, default = found.groups()
         if self.choices and not self.doc:
-            text += f": {', '.join(f'`{choice}`' for choice in self.choices)}"
+            text += f" ({', '.join(f'`{choice}`' for choice in self.choices)})"
+        if default not in (None, "yes", f"{self.default}".removesuffix(".0")):
+            text += f"; by default {default}"
         return text if text.endswith((".", "?", "…")) else f"{text}."
 
     @property
@@ -243,14 +243,17 @@ class Arguments:
     @classmethod
     def signature(cls, returned: Any = inspect.Signature.empty) -> inspect.Signature:
         """That of the function; options of the command line alone are not in it."""
-        own = [one.parameter for one in cls.options.values() if one.init]
-        return inspect.Signature(sorted(own, key=lambda one: one.kind), return_annotation=returned)
+        return inspect.Signature([one.parameter for one in cls._called()], return_annotation=returned)
 
     @classmethod
     def description(cls) -> str:
         """The section `Args:` of the function's docstring."""
-        own = [one for one in cls.options.values() if one.init]
-        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
+        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in cls._called())])
+
+    @classmethod
+    def _called(cls) -> list[Option]:
+        """The options of the function, in the order of its arguments."""
+        return sorted((one for one in cls.options.values() if one.init), key=lambda one: one.kw_only)
 
 
 def _implied(annotation: str, said: Option) -> Option:
