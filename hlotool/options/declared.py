@@ -230,7 +230,9 @@ class Arguments:
         for name, value in vars(cls).items():
             if isinstance(value, Option):
                 before = found.get(name) or _implied(cls.__annotations__[name], value)
-                found[name] = before.but(**vars(value), name=name)
+                # A new text in `--help` replaces the old one for Python, too.
+                said = {"doc": ""} | vars(value) if "help" in vars(value) else vars(value)
+                found[name] = before.but(**said, name=name)
         if group:
             found = {name: one.but(group=group, about=about) for name, one in found.items()}
         cls.options = found

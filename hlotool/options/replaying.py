@@ -99,12 +99,14 @@ class TolerancesByOutput(
 
     rtol: float | None = option(
         "relative to the larger magnitude; of one output: --rtol 'out[1]:1e-3'",
+        "tolerance relative to the larger magnitude; with `atol`, instead of a judgement",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
     )
     atol: float | None = option(
         "absolute; of one output: --atol 'out[1]:1e-3'",
+        "absolute tolerance; one of the two given, the other one is 0",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
