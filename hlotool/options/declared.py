@@ -76,19 +76,11 @@ class As(Generic[Given_contra, Kept_co]):
 File: TypeAlias = As[str | os.PathLike[str] | None, str | None]
 Folder: TypeAlias = As[str | os.PathLike[str] | None, str | None]
 Words: TypeAlias = As[str | Sequence[str], tuple[str, ...]]
-#: What these types, by their names, say of an option.
-NAMED: dict[str, dict[str, Any]] = {
-    "File": {
-        "annotation": "As[str | os.PathLike[str] | None, str | None]",
-        "convert": path_text,
-        "metavar": "FILE",
-    },
-    "Folder": {
-        "annotation": "As[str | os.PathLike[str] | None, str | None]",
-        "convert": path_text,
-        "metavar": "DIR",
-    },
-    "Words": {"annotation": "As[str | Sequence[str], tuple[str, ...]]", "convert": several},
+#: What these types say of an option.
+NAMED: dict[str, tuple[object, dict[str, Any]]] = {
+    "File": (File, {"convert": path_text, "metavar": "FILE"}),
+    "Folder": (Folder, {"convert": path_text, "metavar": "DIR"}),
+    "Words": (Words, {"convert": several}),
 }
 
 
@@ -160,8 +152,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What it does, for readers of Python: the signature has the default, unless that stands for"
-        " another."""
+        """What it does, for readers of Python; a default is in the signature, unless it stands for another."""
         found = re.fullmatch(r"(.*?)(?: \[([^]]*)\])?", self.doc or self.help)
         assert found is not None
         text, default = found.groups()
@@ -263,12 +254,14 @@ def _implied(annotation: str, said: Option) -> Option:
     known: dict[str, Any] = {"annotation": annotation, **getattr(said.parse, "said", {})}
     if annotation == "bool" and said.default is not REQUIRED:
         known["kind"] = "off" if said.default else "switch"
-    return Option(**(known | NAMED.get(annotation, {})))
+    if annotation in NAMED:
+        alias, said_by_type = NAMED[annotation]
+        known |= {"annotation": f"As{repr(alias).partition('As')[2]}", **said_by_type}
+    return Option(**known)
 
 
 def parser(metavar: str, **said: Any) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Of a function that makes values of texts: what options with such values are, unless they say"
-    " otherwise."""
+    """Of a function that makes values of texts: what it says of options with such values."""
 
     def known(parse: Callable[[str], T]) -> Callable[[str], T]:
         parse.said = {"metavar": metavar, **said}  # type: ignore[attr-defined]
