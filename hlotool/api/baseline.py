@@ -68,10 +68,15 @@ class BaselineArguments(Arguments):
 
     action: str = option("the only one", init=False, kw_only=False, choices=("update",))
     file: As[str | os.PathLike[str], str] = option(
-        "the baseline", kw_only=False, metavar="FILE", convert=declared.path_text
+        "the baseline",
+        "the baseline, or its URL; it need not be there yet",
+        kw_only=False,
+        metavar="FILE",
+        convert=declared.path_text,
     )
     records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
         "what a command printed with --json",
+        "files, or URLs of such, of what commands printed with `--json`",
         kw_only=False,
         nargs="+",
         metavar="RECORD",

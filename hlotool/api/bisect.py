@@ -12,7 +12,7 @@ from hlotool.api.course import Accompanied, Ending, ending
 from hlotool.api.options import options_of
 from hlotool.api.results import FindingsResult
 from hlotool.errors import UsageError
-from hlotool.options.declared import Arguments, option, takes
+from hlotool.options.declared import Arguments, As, option, takes
 from hlotool.options.replaying import ClusterExecution
 from hlotool.options.shared import (
     Baseline,
@@ -27,6 +27,7 @@ from hlotool.options.shared import (
     Tolerances,
     Unknown,
 )
+from hlotool.options.spool import Program
 
 if TYPE_CHECKING:
     from hlotool.cache.journal import Journal
@@ -112,6 +113,12 @@ class BisectArguments(
     Paths, _Searched, InputsAndOutputs, Tolerances, _Bundles, ClusterExecution, Resume, Accompanied
 ):
     """What `bisect` takes, and `hlotool bisect`."""
+
+    paths: As[Program | Sequence[Program], list[str]] = option(
+        doc="a dump with the program after every pass (`--xla_dump_hlo_pass_re=.*`), a file, an archive, a"
+        " module, or several of these",
+        kw_only=False,
+    )
 
 
 @takes(BisectArguments)

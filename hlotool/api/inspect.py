@@ -44,7 +44,11 @@ class _Looked(Only, Stages, group="what to look at"): ...
 
 
 class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
-    kernels: bool = option("source, launches, resources, host fallbacks", default=False)
+    kernels: bool = option(
+        "source, launches, resources, host fallbacks",
+        "the CUDA kernels that are generated for the last stage, too",
+        default=False,
+    )
     arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
 
 

@@ -23,6 +23,7 @@ class MergeArguments(Arguments):
 
     records: As[str | os.PathLike[str] | Sequence[str | os.PathLike[str]], tuple[str, ...]] = option(
         "what `run --shard I/N --json` printed",
+        "files, or URLs of such, that `hlotool run --shard I/N --json` printed, in any order",
         kw_only=False,
         nargs="+",
         metavar="RECORD",

@@ -76,7 +76,11 @@ class _Questioned(
         "after the plain generated set, others that reach more of the program [yes]", default=True
     )
     thorough: bool = option("all further sets, however long it takes", default=False)
-    budget: str | None = option("what further sets may take [0.5x]", default=None)
+    budget: str | None = option(
+        "what further sets may take [0.5x]",
+        "what further sets may take, in seconds (`30`) or times the work of the runs (`5x`)",
+        default=None,
+    )
 
 
 class MutateArguments(OneProgram, _Planted, _Questioned, Execution, Accompanied):

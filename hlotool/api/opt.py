@@ -94,7 +94,11 @@ class _Program(Arguments):
         metavar="FILE",
     )
     form: str | None = option(
-        "what FILE is [look inside]", default=None, choices=("text", "proto"), flags=("--from",)
+        "what FILE is [look inside]",
+        "what the file is; None looks inside",
+        default=None,
+        choices=("text", "proto"),
+        flags=("--from",),
     )
     emit: str = option(
         "what to write; filecheck is a test of --passes [text]",
@@ -128,7 +132,9 @@ class _Passes(Arguments, group="passes"):
         convert=lambda fuel: (str(fuel),) if isinstance(fuel, int) else declared.several(fuel),
         metavar="[PASS=]N",
     )
-    verify: bool = option("do not verify between passes", default=True)
+    verify: bool = option(
+        "do not verify between passes", "whether the program is verified, after each pass", default=True
+    )
     print_before: Words = option(
         "on stderr; 'all' for every pass",
         "passes before which the program goes to stderr; `all` for every pass",
@@ -139,6 +145,8 @@ class _Passes(Arguments, group="passes"):
     print_after: Words = option("likewise, where something changed", default=(), kind="list", metavar="PASS")
     compiler: str = option(
         "have a compiler make something of it: xla, aot:v5e",
+        "a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the result is"
+        " what that ends with",
         default="",
         flags=("--compile",),
         metavar="BACKEND",

@@ -100,7 +100,10 @@ class _Execution(ClusterExecution, Resume, group="execution"):
         default=True,
     )
     journal: Folder = option(
-        "keep what is finished there, or at a URL, to go on elsewhere [cache]", default=None
+        "keep what is finished there, or at a URL, to go on elsewhere [cache]",
+        "folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for the"
+        " cache folder",
+        default=None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import OPCODES, attribute_kind
 from hlotool.ir.types import ShapeIndex
 
 _Node = TypeVar("_Node", Instruction, Computation)

@@ -76,19 +76,11 @@ class As(Generic[Given_contra, Kept_co]):
 File: TypeAlias = As[str | os.PathLike[str] | None, str | None]
 Folder: TypeAlias = As[str | os.PathLike[str] | None, str | None]
 Words: TypeAlias = As[str | Sequence[str], tuple[str, ...]]
-#: What these types, by their names, say of an option.
-NAMED: dict[str, dict[str, Any]] = {
-    "File": {
-        "annotation": "As[str | os.PathLike[str] | None, str | None]",
-        "convert": path_text,
-        "metavar": "FILE",
-    },
-    "Folder": {
-        "annotation": "As[str | os.PathLike[str] | None, str | None]",
-        "convert": path_text,
-        "metavar": "DIR",
-    },
-    "Words": {"annotation": "As[str | Sequence[str], tuple[str, ...]]", "convert": several},
+#: What these types say of an option.
+NAMED: dict[str, tuple[object, dict[str, Any]]] = {
+    "File": (File, {"convert": path_text, "metavar": "FILE"}),
+    "Folder": (Folder, {"convert": path_text, "metavar": "DIR"}),
+    "Words": (Words, {"convert": several}),
 }
 
 
@@ -160,15 +152,14 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What it does, for readers of Python: the signature has the default, unless that stands for"
-        " another."""
-        text, bracket, default = self.help.removesuffix("]").rpartition(" [")
-        if self.doc or not bracket:
-            text = self.doc or self.help
-        elif default not in ("yes", f"{self.default}".removesuffix(".0")):
-            text += f"; by default {default}"
+        """What it does, for readers of Python; a default is in the signature, unless it stands for another."""
+        found = re.fullmatch(r"(.*?)(?: \[([^]]*)\])?", self.doc or self.help)
+        assert found is not None
+        text, default = found.groups()
         if self.choices and not self.doc:
-            text += f": {', '.join(f'`{choice}`' for choice in self.choices)}"
+            text += f" ({', '.join(f'`{choice}`' for choice in self.choices)})"
+        if default not in (None, "yes", f"{self.default}".removesuffix(".0")):
+            text += f"; by default {default}"
         return text if text.endswith((".", "?", "…")) else f"{text}."
 
     @property
@@ -230,7 +221,9 @@ class Arguments:
         for name, value in vars(cls).items():
             if isinstance(value, Option):
                 before = found.get(name) or _implied(cls.__annotations__[name], value)
-                found[name] = before.but(**vars(value), name=name)
+                # A new text in `--help` replaces the old one for Python, too.
+                said = {"doc": ""} | vars(value) if "help" in vars(value) else vars(value)
+                found[name] = before.but(**said, name=name)
         if group:
             found = {name: one.but(group=group, about=about) for name, one in found.items()}
         cls.options = found
@@ -243,14 +236,17 @@ class Arguments:
     @classmethod
     def signature(cls, returned: Any = inspect.Signature.empty) -> inspect.Signature:
         """That of the function; options of the command line alone are not in it."""
-        own = [one.parameter for one in cls.options.values() if one.init]
-        return inspect.Signature(sorted(own, key=lambda one: one.kind), return_annotation=returned)
+        return inspect.Signature([one.parameter for one in cls._called()], return_annotation=returned)
 
     @classmethod
     def description(cls) -> str:
         """The section `Args:` of the function's docstring."""
-        own = [one for one in cls.options.values() if one.init]
-        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in own)])
+        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in cls._called())])
+
+    @classmethod
+    def _called(cls) -> list[Option]:
+        """The options of the function, in the order of its arguments."""
+        return sorted((one for one in cls.options.values() if one.init), key=lambda one: one.kw_only)
 
 
 def _implied(annotation: str, said: Option) -> Option:
@@ -258,12 +254,14 @@ def _implied(annotation: str, said: Option) -> Option:
     known: dict[str, Any] = {"annotation": annotation, **getattr(said.parse, "said", {})}
     if annotation == "bool" and said.default is not REQUIRED:
         known["kind"] = "off" if said.default else "switch"
-    return Option(**(known | NAMED.get(annotation, {})))
+    if annotation in NAMED:
+        alias, said_by_type = NAMED[annotation]
+        known |= {"annotation": f"As{repr(alias).partition('As')[2]}", **said_by_type}
+    return Option(**known)
 
 
 def parser(metavar: str, **said: Any) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Of a function that makes values of texts: what options with such values are, unless they say"
-    " otherwise."""
+    """Of a function that makes values of texts: what it says of options with such values."""
 
     def known(parse: Callable[[str], T]) -> Callable[[str], T]:
         parse.said = {"metavar": metavar, **said}  # type: ignore[attr-defined]

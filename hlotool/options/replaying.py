@@ -69,8 +69,18 @@ class Some(Arguments):
         default=None,
         parse=numbers.shard,
     )
-    sample: int = option("N modules, spread over functions and sizes", default=0, parse=numbers.modules)
-    max_failures: int = option("begin no more after N that fail", default=0, parse=numbers.modules)
+    sample: int = option(
+        "N modules, spread over functions and sizes",
+        "how many modules, spread over functions and sizes; 0 for all",
+        default=0,
+        parse=numbers.modules,
+    )
+    max_failures: int = option(
+        "begin no more after N that fail",
+        "after so many modules that fail no further ones are begun; 0 for no such bound",
+        default=0,
+        parse=numbers.modules,
+    )
 
 
 class _CompareWith(Arguments):
@@ -89,12 +99,14 @@ class TolerancesByOutput(
 
     rtol: float | None = option(
         "relative to the larger magnitude; of one output: --rtol 'out[1]:1e-3'",
+        "tolerance relative to the larger magnitude; with `atol`, instead of a judgement",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
     )
     atol: float | None = option(
         "absolute; of one output: --atol 'out[1]:1e-3'",
+        "absolute tolerance; one of the two given, the other one is 0",
         default=None,
         kind="by-output",
         metavar="[OUTPUT:]VALUE",
@@ -115,7 +127,12 @@ class TolerancesByOutput(
 class _Looked(Exact):
     save_outputs: Folder = option("write expected and actual arrays as .npy", default=None)
     save_values: Folder = option("write what instructions compute as .npy", default=None)
-    values: str = option("of those whose name matches [all]", default="", parse=parsers.regex)
+    values: str = option(
+        "of those whose name matches [all]",
+        "regular expression of the instructions whose values are saved",
+        default="",
+        parse=parsers.regex,
+    )
     first_divergence: bool | None = option(
         "name the instruction at which a differing program goes wrong [where that takes seconds]",
         default=None,

@@ -53,7 +53,11 @@ class Stages(Arguments):
     """Stages, each by itself."""
 
     stages: Words = option(
-        "stages [the first and the last]", default=(), parse=declared.words, metavar="PATTERN,..."
+        "stages [the first and the last]",
+        "shell patterns of stage names; the first and the last of each module when empty",
+        default=(),
+        parse=declared.words,
+        metavar="PATTERN,...",
     )
 
 
@@ -62,6 +66,7 @@ class Elided(Arguments):
 
     elided: str = option(
         "constants that are not in the dump: all programs get the same generated values [refuse]",
+        "constants that are not in the dump: `refuse`, or `generate` the same values for all programs",
         default="refuse",
         choices=("refuse", "generate"),
     )
@@ -91,6 +96,8 @@ class Scale(Arguments):
 
     scale: str = option(
         "programs that do not fit run with smaller sizes; PLAN: sizes (4096=7,512=3) or a memory (8G)",
+        "programs that do not fit run with smaller sizes: `auto`, `never`, sizes by the old ones"
+        " (`4096=7,512=3`), or the memory to fit (`8G`)",
         default="auto",
         parse=parsers.scale,
     )

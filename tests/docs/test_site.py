@@ -75,6 +75,7 @@ def test_functions_are_described_by_their_docstrings(site: Path) -> None:
     text = (site / "reference" / "hlotool.html").read_text(encoding="utf-8")
     assert 'id="hlotool.api.replay.replay"' in text
     assert "a dump with the program after every pass" in text  # of `bisect`
+    assert "regular expression of the instructions whose values are saved" in text  # an argument of `replay`
     assert 'id="hlotool.backends.base.Backend"' in (site / "reference/hlotool.backends.base.html").read_text(
         encoding="utf-8"
     )

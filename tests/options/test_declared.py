@@ -135,9 +135,9 @@ def test_the_docstring_has_all_arguments_before_what_is_raised() -> None:
         "Call it.",
         "",
         "Args:",
+        "    place: where.",
         "    first: no longer the first.",
         "    second: the second; all when empty.",
-        "    place: where.",
         "    switch: on.",
         "",
         "Raises:",
@@ -197,6 +197,6 @@ def test_values_of_python_are_checked_as_typed_ones_are() -> None:
 
     assert Kinds(words="a, b").words == Kinds(words=["a", "b"]).words == ("a", "b")
     assert Kinds(words=["a,b"]).words == ("a,b",)
-    assert Kinds.options["one"].description == "of two: `a`, `b`."
+    assert Kinds.options["one"].description == "of two (`a`, `b`)."
     with pytest.raises(declared.UsageError, match=r"one='c': it is one of a, b"):
         Kinds(one="c")
