@@ -47,7 +47,8 @@ from units import UnitDone, measured
 
 from hlotool.errors import HlotoolError
 from hlotool.faults import BELOW_ROUNDING, CATALOGUE
-from hlotool.replay.exact import Options, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.task import programs as sides
 
 PARTS = ("legal", "faults", "cost", "thresholds")

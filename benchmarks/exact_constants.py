@@ -22,7 +22,7 @@ from hlotool.backends.field.snapping import Rule
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.parse.reader import parse_module
-from hlotool.replay.exact import Relation
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.exact.task import compare_modules
 
 #: Constants of a drawn program, and those of one that has many.

@@ -47,8 +47,10 @@ from hlotool.findings.verdict import Verdict  # noqa: E402
 from hlotool.locate.records import DivergenceRecord  # noqa: E402
 from hlotool.locate.report import divergence_record  # noqa: E402
 from hlotool.locate.store import Budget  # noqa: E402
-from hlotool.replay.exact import Options, Relation, compare  # noqa: E402
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare  # noqa: E402
 from hlotool.replay.exact.parting import open_search  # noqa: E402
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import ReplayOptions  # noqa: E402
 from hlotool.repro.bundle import write_bundle  # noqa: E402
 from hlotool.repro.from_culprit import bundle_of  # noqa: E402

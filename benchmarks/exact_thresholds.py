@@ -14,7 +14,7 @@ from exact_integers import labels
 from hlotool.backends.field.snapping import reading_of
 from hlotool.ir.module import Module
 from hlotool.numerics import thresholds
-from hlotool.replay.exact import ExactResult, Relation
+from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.task import compare_modules
 
 

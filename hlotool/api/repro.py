@@ -13,7 +13,7 @@ from hlotool.options.declared import Arguments, As, option, takes
 
 if TYPE_CHECKING:
     from hlotool.report.bisect_records import VerifyRecord
-    from hlotool.repro.verify import Verification
+    from hlotool.search.bisection.records import Verification
 
 
 class VerifyResult(Result["Verification"]):

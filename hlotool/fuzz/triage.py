@@ -39,8 +39,9 @@ from hlotool.replay.exact.result import Relation
 from hlotool.replay.options import PRELOAD, RunOptions
 from hlotool.report.fuzz_records import FailureRecord, FaultRecord, Kind
 from hlotool.repro.bundle import write_bundle
-from hlotool.repro.verify import Verification, verify
+from hlotool.repro.verify import verify
 from hlotool.search.bisection.disabling import without
+from hlotool.search.bisection.records import Verification
 from hlotool.search.reduction.afresh import asked_afresh
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
+import msgspec
 
 from hlotool.dump.loading import load_stage
 from hlotool.dump.records import DumpModule, Stage
@@ -61,15 +61,17 @@ def _plan(
     may_be_in_place: bool,
 ) -> PlanRecord:
     need = need_of(*programs.values())
-    plan = replace(plan, memory=need.memory, work=need.work, why=limits.lacks(need))
+    plan = msgspec.structs.replace(plan, memory=need.memory, work=need.work, why=limits.lacks(need))
     if may_be_in_place and (place := how_in_place(programs, options, limits)) is not None:
-        return replace(plan, in_place=place.planned)
+        return msgspec.structs.replace(plan, in_place=place.planned)
     if options.scale == NEVER:
         return plan
     try:
         found = scaled(programs, options.scale, limits)
     except Unsupported as error:
-        return replace(plan, note=f"cannot be scaled: {error.reason}")
+        return msgspec.structs.replace(plan, note=f"cannot be scaled: {error.reason}")
     if found is None:
         return plan
-    return replace(plan, why=found.record.why, scaled=found.record, unseen=[*found.record.unseen, *UNSEEN])
+    return msgspec.structs.replace(
+        plan, why=found.record.why, scaled=found.record, unseen=[*found.record.unseen, *UNSEEN]
+    )

@@ -18,8 +18,7 @@ from hlotool.report.next_command import command_after_bisect
 from hlotool.report.scale import scale_facts
 from hlotool.report.tables import Report, cut, facts, next_line, plain_table
 from hlotool.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
-from hlotool.repro.verify import Verification
-from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+from hlotool.search.bisection.records import BisectedModule, CulpritRecord, Verification
 
 #: Lines of a program that are shown unless everything is asked for.
 _LINES = 30

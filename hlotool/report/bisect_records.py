@@ -11,8 +11,7 @@ from hlotool.findings.verdict import DIFFERING, Verdict, exit_code_of
 from hlotool.replay.options import RunOptions
 from hlotool.report.baseline_records import ComparedRecord
 from hlotool.report.cause_records import CauseRecord
-from hlotool.repro.verify import Verification
-from hlotool.search.bisection.records import BisectedModule, CulpritRecord
+from hlotool.search.bisection.records import BisectedModule, CulpritRecord, Verification
 
 
 class BisectRecord(CommandRecord, frozen=True, kw_only=True):

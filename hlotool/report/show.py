@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hlotool.report.tables import Report
 
-#: By the name in the schema of a record: a module of this folder, and its report.
+#: By the name in the schema of a record: the module of its report, and that.
 _REPORTS = {
-    "run": ("terminal", "RunReport"),
-    "exec": ("exec", "ExecReport"),
-    "bisect": ("bisect", "BisectReport"),
-    "reduce": ("reduce", "ReduceReport"),
-    "extract": ("extract", "ExtractReport"),
-    "repro": ("bisect", "VerifyReport"),
-    "check": ("check", "CheckReport"),
-    "rules": ("check", "RuleTable"),
-    "diff": ("diff", "DiffReport"),
-    "prove": ("prove", "ProveReport"),
-    "fuzz": ("fuzz", "FuzzReport"),
-    "mutate": ("mutate", "MutateReport"),
-    "conformance": ("conformance", "ConformanceReport"),
-    "baseline": ("baseline_report", "BaselineReport"),
-    "inspect": ("inspect", "InspectReport"),
-    "opt": ("opt", "OptReport"),
-    "passes": ("opt", "PassList"),
-    "explain": ("explain", "Explanation"),
-    "backends": ("backends", "BackendTable"),
-    "scale": ("scale", "ScalePlansReport"),
-    "cache": ("cache", "CacheReport"),
+    "run": "hlotool.report.terminal:RunReport",
+    "exec": "hlotool.report.exec:ExecReport",
+    "bisect": "hlotool.report.bisect:BisectReport",
+    "reduce": "hlotool.report.reduce:ReduceReport",
+    "extract": "hlotool.report.extract:ExtractReport",
+    "repro": "hlotool.report.bisect:VerifyReport",
+    "check": "hlotool.report.check:CheckReport",
+    "rules": "hlotool.report.check:RuleTable",
+    "diff": "hlotool.report.diff:DiffReport",
+    "prove": "hlotool.report.prove:ProveReport",
+    "fuzz": "hlotool.report.fuzz:FuzzReport",
+    "mutate": "hlotool.report.mutate:MutateReport",
+    "conformance": "hlotool.report.conformance:ConformanceReport",
+    "baseline": "hlotool.report.baseline_report:BaselineReport",
+    "inspect": "hlotool.report.inspect:InspectReport",
+    "opt": "hlotool.report.opt:OptReport",
+    "passes": "hlotool.report.opt:PassList",
+    "explain": "hlotool.report.explain:Explanation",
+    "backends": "hlotool.report.backends:BackendTable",
+    "scale": "hlotool.report.scale:ScalePlansReport",
+    "cache": "hlotool.report.cache:CacheReport",
 }
 
 
@@ -42,6 +42,6 @@ def report_of(record: Any, quiet: bool, verbose: bool) -> Report[Any]:
     name = record.schema.partition("/")[0].removeprefix("hlotool.")
     if name not in _REPORTS:
         raise ValueError(f"no report shows {record.schema}")
-    module, report = _REPORTS[name]
-    shown: Report[Any] = getattr(import_module(f"hlotool.report.{module}"), report)(record, quiet, verbose)
+    module, _, report = _REPORTS[name].partition(":")
+    shown: Report[Any] = getattr(import_module(module), report)(record, quiet, verbose)
     return shown

@@ -8,8 +8,7 @@ from typing import Any
 
 from hlotool.backends.registry import BUILT_IN, backend_options
 from hlotool.backends.spec import parse_spec
-from hlotool.errors import ExitCode, HlotoolError, UsageError
-from hlotool.findings.records import Record
+from hlotool.errors import HlotoolError, UsageError
 from hlotool.findings.verdict import Answer
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
@@ -19,6 +18,7 @@ from hlotool.replay.program import compile_program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import load_arguments, load_result
 from hlotool.repro.bundle import AFTER, INPUTS, OUTPUTS, PROGRAM, Bundle, read_bundle
+from hlotool.search.bisection.records import Verification
 from hlotool.search.comparing import compare_programs, compare_result
 from hlotool.search.reduction.case import Case
 from hlotool.search.reduction.case_worker import CaseQuestion, judge_case
@@ -26,41 +26,6 @@ from hlotool.search.reduction.oracle import CommandJudge
 
 #: Whether a bundle still fails; None where nothing can be said.
 _FAILS = {Answer.BAD: True, Answer.GOOD: False, Answer.UNUSABLE: None}
-
-
-class Verification(Record, frozen=True, kw_only=True):
-    """What running a bundle again came to.
-
-    Attributes:
-        folder: of the bundle.
-        title: of the bundle.
-        fails: the failure is there; None when nothing could be compared.
-        same: it fails in the same way.
-        expected: how it failed when the bundle was made.
-        found: how it fails now; empty when it does not.
-        reason: in one line.
-        compared: what was run to find that out, in words.
-        comparison: the numbers.
-    """
-
-    folder: str
-    title: str
-    fails: bool | None
-    same: bool
-    expected: str
-    found: str
-    reason: str
-    compared: str = ""
-    comparison: ModuleRecord | None = None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """1 when it still fails in the same way, 0 when it does not fail, 5 when it fails otherwise."""
-        if self.fails is None:
-            return ExitCode.NOTHING_COMPARED
-        if not self.fails:
-            return ExitCode.AGREE
-        return ExitCode.MISMATCH if self.same else ExitCode.INCONCLUSIVE
 
 
 def verify(

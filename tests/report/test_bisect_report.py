@@ -15,8 +15,13 @@ from hlotool.report.console import plain_text
 from hlotool.report.next_command import command_after_bisect as next_command
 from hlotool.report.reduce import ReduceReport
 from hlotool.report.reduce_records import ReduceRecord
-from hlotool.repro.verify import Verification
-from hlotool.search.bisection.records import BisectedModule, CandidateRecord, CulpritRecord, SpotRecord
+from hlotool.search.bisection.records import (
+    BisectedModule,
+    CandidateRecord,
+    CulpritRecord,
+    SpotRecord,
+    Verification,
+)
 
 SOURCE = SourceRecord(
     instruction="mul.0",

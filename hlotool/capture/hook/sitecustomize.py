@@ -1,7 +1,8 @@
 """Found by every Python process below `hlotool exec`, whose PYTHONPATH begins with this folder.
 
-Starts `hlotool/capture/process.py`, and then the `sitecustomize` of the environment that this one hides. Runs
-in whatever Python the program uses, which need not have hlotool: it imports nothing but the standard library.
+Starts `hlotool/capture/process.py`, and then the `sitecustomize` of the environment that this one
+hides. Runs in whatever Python the program uses, which need not have hlotool: it imports nothing but the
+standard library.
 """
 
 from __future__ import annotations

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hlotool.coverage.records import DecisionRecord
 from hlotool.findings.records import ErrorRecord, Record
 from hlotool.locate.records import DivergenceRecord
-from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
 from hlotool.scale.records import ScaleRecord
+
+if TYPE_CHECKING:
+    from hlotool.replay.exact.result import ExactResult, LeafResult, Witness
 
 
 class WitnessRecord(Record, frozen=True, kw_only=True):

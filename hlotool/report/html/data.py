@@ -106,9 +106,9 @@ def _details(record: Any, outcomes: list[Outcome]) -> Iterator[tuple[list[Sectio
         special = [[] for _ in record.programs]
         special += [leaf_details(result.comparison, result.name) for result in record.results]
     commands = {row: cause.next for cause in getattr(record, "causes", []) for row in cause.rows}
-    for number, outcome in enumerate(outcomes):
-        own = special[number] if number < len(special) else []
-        yield [*outcome_details(outcome), *own], [commands[number]] if number in commands else []
+    for row, outcome in enumerate(outcomes):
+        own = special[row] if row < len(special) else []
+        yield [*outcome_details(outcome), *own], [commands[row]] if row in commands else []
 
 
 def _run_details(record: RunRecord) -> Iterator[tuple[list[Section], list[str]]]:
@@ -123,9 +123,9 @@ def _bisect_details(
     record: BisectRecord, outcomes: list[Outcome]
 ) -> Iterator[tuple[list[Section], list[str]]]:
     next_commands = {row: cause.next for cause in record.causes for row in cause.rows}
-    for number, outcome in enumerate(outcomes):
-        if number < len(record.culprits):
-            command = next_commands[number]
-            yield culprit_details(record.culprits[number]), [command] if command else []
+    for row, outcome in enumerate(outcomes):
+        if row < len(record.culprits):
+            command = next_commands[row]
+            yield culprit_details(record.culprits[row]), [command] if command else []
         else:
             yield outcome_details(outcome), []

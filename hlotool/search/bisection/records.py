@@ -1,4 +1,4 @@
-"""What a bisection found, as plain data."""
+"""What a bisection found, and whether its bundles still fail, as plain data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from hlotool.errors import ExitCode
 from hlotool.findings.records import Record, SourceRecord
 from hlotool.locate.records import DivergenceRecord
 from hlotool.replay.records import ModuleRecord
@@ -216,3 +217,38 @@ class BisectedModule(Record, frozen=True, kw_only=True):
     history: list[str] = []
     culprits: list[CulpritRecord] = []
     bundle: str = ""
+
+
+class Verification(Record, frozen=True, kw_only=True):
+    """What running a bundle again came to.
+
+    Attributes:
+        folder: of the bundle.
+        title: of the bundle.
+        fails: the failure is there; None when nothing could be compared.
+        same: it fails in the same way.
+        expected: how it failed when the bundle was made.
+        found: how it fails now; empty when it does not.
+        reason: in one line.
+        compared: what was run to find that out, in words.
+        comparison: the numbers.
+    """
+
+    folder: str
+    title: str
+    fails: bool | None
+    same: bool
+    expected: str
+    found: str
+    reason: str
+    compared: str = ""
+    comparison: ModuleRecord | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 when it still fails in the same way, 0 when it does not fail, 5 when it fails otherwise."""
+        if self.fails is None:
+            return ExitCode.NOTHING_COMPARED
+        if not self.fails:
+            return ExitCode.AGREE
+        return ExitCode.MISMATCH if self.same else ExitCode.INCONCLUSIVE

@@ -7,7 +7,7 @@ import pytest
 
 import hlotool
 from hlotool.backends.field.rules.factorizations import _order, _pivots
-from hlotool.replay.exact import Relation
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.exact.task import compare_modules
 
 #: The right hand side is permuted as the rows of the matrix were, as `solve` does it.

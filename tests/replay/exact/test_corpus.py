@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hlotool.dump.directory import open_dump
-from hlotool.replay.exact import ExactResult, Options, Relation, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
+from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.task import only_read
 from hlotool.replay.program import load_program
 from hlotool.replay.stages import select_stages

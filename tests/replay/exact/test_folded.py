@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hlotool
-from hlotool.replay.exact import Relation
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.exact.task import compare_modules
 
 REFERENCE = """HloModule m

@@ -6,7 +6,7 @@ import pytest
 
 import hlotool
 from hlotool.analysis.inequalities import Law
-from hlotool.replay.exact import ExactResult, Relation
+from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.task import compare_modules
 
 #: Reducers that the programs below call.

@@ -13,7 +13,8 @@ from hlotool.ir.module import Module
 from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record
 from hlotool.locate.store import Budget
-from hlotool.replay.exact import Options, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.parting import open_search
 from hlotool.replay.exact.task import compare_modules, programs
 

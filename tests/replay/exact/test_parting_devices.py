@@ -13,8 +13,10 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.locate.records import DivergenceRecord
 from hlotool.locate.report import divergence_record
 from hlotool.locate.store import Budget
-from hlotool.replay.exact import Options, Relation, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.parting import open_search
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.exact.task import programs
 
 #: Instructions that make `{name}` a factor of 1 everywhere but on one device, where it is off by 2e-6.

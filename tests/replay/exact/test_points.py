@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import hlotool
-from hlotool.replay.exact import Options, Relation, compare
+from hlotool.replay.exact.arguments import Options
+from hlotool.replay.exact.compare import compare
 from hlotool.replay.exact.points import points_for, points_for_integers
+from hlotool.replay.exact.result import Relation
 from hlotool.replay.exact.task import compare_modules, programs
 from hlotool.workers.work_limit import TooMuchWork, work_done, work_limit
 

@@ -8,7 +8,7 @@ from support.rewrites import CORPUS
 
 import hlotool
 from hlotool.numerics.thresholds import ROOTS
-from hlotool.replay.exact import ExactResult, Relation
+from hlotool.replay.exact.result import ExactResult, Relation
 from hlotool.replay.exact.task import compare_modules
 
 #: Six constants that no simple number rounds to.

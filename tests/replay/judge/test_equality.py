@@ -18,7 +18,8 @@ from hlotool.numerics import thresholds
 from hlotool.numerics.tolerance import ChosenTolerance
 from hlotool.numerics.verdict import LeafComparison
 from hlotool.parse.reader import parse_module
-from hlotool.replay.exact import ExactResult, LeafResult, Relation, within
+from hlotool.replay.exact import within
+from hlotool.replay.exact.result import ExactResult, LeafResult, Relation
 from hlotool.replay.exact.task import programs
 from hlotool.replay.judge.judge import judge
 from hlotool.replay.judge.judgement import CompareExactly, judgement_of
