@@ -256,7 +256,8 @@ def _implied(annotation: str, said: Option) -> Option:
         known["kind"] = "off" if said.default else "switch"
     if annotation in NAMED:
         alias, said_by_type = NAMED[annotation]
-        known |= {"annotation": f"As{repr(alias).partition('As')[2]}", **said_by_type}
+        written = repr(alias).partition("As")[2].replace("collections.abc.", "")
+        known |= {"annotation": f"As{written}", **said_by_type}
     return Option(**known)
 
 
