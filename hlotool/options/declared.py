@@ -152,7 +152,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What it does, for readers of Python; a default is in the signature, unless it stands for another."""
+        """What it does, for readers of Python; the default is added where it stands for another one."""
         found = re.fullmatch(r"(.*?)(?: \[([^]]*)\])?", self.doc or self.help)
         assert found is not None
         text, default = found.groups()
@@ -236,15 +236,15 @@ class Arguments:
     @classmethod
     def signature(cls, returned: Any = inspect.Signature.empty) -> inspect.Signature:
         """That of the function; options of the command line alone are not in it."""
-        return inspect.Signature([one.parameter for one in cls._called()], return_annotation=returned)
+        return inspect.Signature([one.parameter for one in cls.called()], return_annotation=returned)
 
     @classmethod
     def description(cls) -> str:
         """The section `Args:` of the function's docstring."""
-        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in cls._called())])
+        return "\n".join(["Args:", *(f"    {one.name}: {one.description}" for one in cls.called())])
 
     @classmethod
-    def _called(cls) -> list[Option]:
+    def called(cls) -> list[Option]:
         """The options of the function, in the order of its arguments."""
         return sorted((one for one in cls.options.values() if one.init), key=lambda one: one.kw_only)
 
@@ -256,7 +256,8 @@ def _implied(annotation: str, said: Option) -> Option:
         known["kind"] = "off" if said.default else "switch"
     if annotation in NAMED:
         alias, said_by_type = NAMED[annotation]
-        known |= {"annotation": f"As{repr(alias).partition('As')[2]}", **said_by_type}
+        written = repr(alias).partition("As")[2].replace("collections.abc.", "")
+        known |= {"annotation": f"As{written}", **said_by_type}
     return Option(**known)
 
 
@@ -285,6 +286,8 @@ def takes(kind: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[P, 
         assert issubclass(kind, Arguments)
         call.arguments = kind  # type: ignore[attr-defined]
         call.__signature__ = kind.signature(function.__annotations__["return"])  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.parameter.annotation for one in kind.called()}
+        call.__annotations__["return"] = function.__annotations__["return"]
         about = inspect.cleandoc(function.__doc__ or "")
         before, *section = re.split(r"(?m)^(?=(?:Returns|Raises):$)", about, maxsplit=1)
         call.__doc__ = "\n\n".join([before.rstrip(), kind.description(), *section])

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.budget import HUNG
 
+from hlotool.errors import UsageError
 from hlotool.options import declared
 from hlotool.options.declared import Arguments, As, Words, option, takes
 
@@ -198,5 +199,5 @@ def test_values_of_python_are_checked_as_typed_ones_are() -> None:
     assert Kinds(words="a, b").words == Kinds(words=["a", "b"]).words == ("a", "b")
     assert Kinds(words=["a,b"]).words == ("a,b",)
     assert Kinds.options["one"].description == "of two (`a`, `b`)."
-    with pytest.raises(declared.UsageError, match=r"one='c': it is one of a, b"):
+    with pytest.raises(UsageError, match=r"one='c': it is one of a, b"):
         Kinds(one="c")
