@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.elements import NotGenerated
-from hlotool.backends.cuda.codegen.partition import KernelProgram
+from hlotool.backends.cuda.codegen.partition import KernelProgram, of_instruction
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.device import MAX_BLOCKS, Function
-from hlotool.backends.cuda.launch import Launch
-from hlotool.backends.cuda.memory import Resident, to_arrays, to_residents
-from hlotool.backends.cuda.products import product_of
+from hlotool.backends.cuda.cublas import Cublas
+from hlotool.backends.cuda.device import MAX_BLOCKS, Allocation, Function
+from hlotool.backends.cuda.launch import Launch, located
+from hlotool.backends.cuda.memory import Memory, Resident, Storage, to_arrays, to_residents
+from hlotool.backends.cuda.products import Product, product_of
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import Calling, Reading
 from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.backends.numpy.run import Run
+from hlotool.errors import BackendFailed
 from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
 if TYPE_CHECKING:
     from hlotool.backends.cuda.backend import CudaBackend
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import cached_property
-
-from hlotool.backends.cuda.codegen.partition import of_instruction
-from hlotool.backends.cuda.cublas import Cublas
-from hlotool.backends.cuda.device import Allocation
-from hlotool.backends.cuda.launch import located
-from hlotool.backends.cuda.memory import Memory, Storage
-from hlotool.backends.cuda.products import Product
-from hlotool.errors import BackendFailed
 
 
 class CudaLoading:

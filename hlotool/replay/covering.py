@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,21 +14,13 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.program import Program
 from hlotool.replay.records import ModuleRecord
 from hlotool.replay.trials import Trial
-from hlotool.workers.work_limit import UNITS_PER_SECOND, in_words
+from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, in_words, work_limit
 from hlotool.workers.worker import tell
 
 if TYPE_CHECKING:
     from hlotool.coverage.coverage import Coverage
     from hlotool.coverage.observer import Instrumented
     from hlotool.coverage.records import CoverageRecord
-from typing import TYPE_CHECKING, Final
-
-from hlotool.workers.work_limit import TooMuchWork, work_limit
-
-if TYPE_CHECKING:
-    from hlotool.coverage.coverage import Coverage
-    from hlotool.coverage.records import CoverageRecord
-
 
 #: Observed unasked where a run of the reference is no more work: observing takes about as long again.
 CHEAP = 5 * UNITS_PER_SECOND

@@ -43,6 +43,7 @@ from hlotool.replay.rows import (
     lonely_row,
     structural_row,
 )
+from hlotool.replay.saved_outputs import save_values
 from hlotool.replay.scaling import Fitted, fitting
 from hlotool.replay.set_budget import ends_like
 from hlotool.replay.stages import Selection, select_stages
@@ -288,8 +289,6 @@ class _Replay:
 
     def _saving(self, rows: Iterator[ModuleRecord], trial: Trial) -> Iterator[ModuleRecord]:
         """The rows, of which the first says where the values of all programs are."""
-        from hlotool.replay.saved_outputs import save_values
-
         different = {program.path: program for program in (self._reference, *self._programs)}
         notes = [note for program in different.values() for note in save_values(self._task, trial, program)]
         for row in rows:

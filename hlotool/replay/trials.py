@@ -19,7 +19,13 @@ from hlotool.replay.options import ReplayOptions
 from hlotool.replay.records import InputsRecord
 from hlotool.stores.paths import is_folder
 from hlotool.values.array_files import Keep, as_it_is
-from hlotool.values.captured import values_file
+from hlotool.values.captured import (
+    load_device_inputs,
+    load_device_outputs,
+    load_inputs,
+    load_outputs,
+    values_file,
+)
 
 if TYPE_CHECKING:
     from hlotool.scale.plan import Scaled
@@ -139,11 +145,7 @@ def load_arguments(source: str, module: Module, copies: int, keep: Keep = as_it_
         InputDataError: they do not fit the program.
     """
     if copies > 1:
-        from hlotool.values.captured import load_device_inputs
-
         return load_device_inputs(source, module, copies)
-    from hlotool.values.captured import load_inputs
-
     return load_inputs(source, module, keep)
 
 
@@ -226,9 +228,5 @@ def _with_outputs(
 def load_result(source: str, module: Module, copies: int, keep: Keep = as_it_is) -> Any:
     """The result in a file, of each device where `copies` return their own; raises as `load_arguments`."""
     if copies > 1:
-        from hlotool.values.captured import load_device_outputs
-
         return load_device_outputs(source, module, copies)
-    from hlotool.values.captured import load_outputs
-
     return load_outputs(source, module, keep)

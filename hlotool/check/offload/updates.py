@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
-
-from hlotool.check.offload import messages
-from hlotool.check.offload.annotations import Placement, placement
-from hlotool.check.offload.positions import PASSES_ON, Position, Positions
-from hlotool.check.rules import Problem
-from hlotool.ir.module import Instruction
-
-if TYPE_CHECKING:
-    from hlotool.check.offload.walk import HostMemory
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hlotool.analysis.trip_counts import trip_count
+from hlotool.check.offload import messages
+from hlotool.check.offload.annotations import Placement, placement
+from hlotool.check.offload.positions import PASSES_ON, Position, Positions
+from hlotool.check.rules import Problem
 from hlotool.check.subject import Subject
+from hlotool.ir.module import Instruction
+
+if TYPE_CHECKING:
+    from hlotool.check.offload.walk import HostMemory
 
 
 def check_updates(memory: HostMemory, positions: Positions, updates: Mapping[Instruction, bool]) -> None:

@@ -7,12 +7,18 @@ the next stage comes to again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from hlotool.parse.text.pieces import METADATA_KEY, Doubt, Pieces, after_comment, split_commas
+from hlotool.ir.attributes import FileLocation, StackFrame, StackFrameTables
+from hlotool.parse.text.builder import Builder
+from hlotool.parse.text.modules import Header, read_header
+from hlotool.parse.text.pieces import METADATA_KEY, SAFE_NUMBER, Doubt, Pieces, after_comment, split_commas
+from hlotool.parse.text.strings import SAFE_STRING, unquote
 from hlotool.parse.text.structure_actions import RESERVED
-from hlotool.parse.text.syntax import TextError
+from hlotool.parse.text.syntax import HeaderSyntax, Name, TextError
 
 if TYPE_CHECKING:
     from hlotool.ir.attributes import Metadata
@@ -20,16 +26,6 @@ if TYPE_CHECKING:
     from hlotool.ir.types import Shape
     from hlotool.parse.text.binding import BoundAttributes
     from hlotool.parse.text.checks import Rule
-from collections.abc import Callable
-from dataclasses import fields
-from functools import cache
-
-from hlotool.ir.attributes import FileLocation, StackFrame, StackFrameTables
-from hlotool.parse.text.builder import Builder
-from hlotool.parse.text.modules import Header, read_header
-from hlotool.parse.text.pieces import SAFE_NUMBER
-from hlotool.parse.text.strings import SAFE_STRING, unquote
-from hlotool.parse.text.syntax import HeaderSyntax, Name
 
 # What stands before the computations of a large text: the HloModule line and the tables of source positions.
 #
