@@ -31,8 +31,8 @@ _LONGEST: Final = 4 * UNITS_PER_SECOND
 _SHORT: Final = UNITS_PER_SECOND // 100
 #: Narrower counters cannot count so far.
 _LEAST_BITS: Final = 32
-#: Limits of loops, those first that are least work: none, and a bit more than counters of 7 and 8 bits hold.
-_COUNTS: Final = (-1, 0, 1, -3, 130, 260)
+#: Limits of loops, those first that are least work: none, and more than counters of 7 and 8 bits hold.
+_COUNTS: Final = (-1, 0, 1, -3, 130, 256)
 #: Of those that are not positive the one for what a loop works on until it is done, and may for ever.
 _NEGATIVE: Final = -3
 #: And what a loop works on is a multiple of a number in one more set: f32 does not hold them.
@@ -44,7 +44,7 @@ _LARGEST_CONSTANT: Final = 300
 
 def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
     """Sets in which an argument that says how often a loop runs is negative, 0, 1, larger than what a byte
-    holds, or beside a constant of the program; last one with large numbers for what loops work on.
+    holds, or beside a constant of the program; among them one with large numbers for what loops work on.
 
     Args:
         module: a program for one device.
@@ -56,28 +56,10 @@ def counts(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
         return
     constants = {int(c) for c in scalar_constants(module) if c == int(c) and 1 < c <= _LARGEST_CONSTANT}
     beside = sorted({c + step for c in constants for step in (-1, 0, 1)} - set(_COUNTS))
-    for number in (*_COUNTS, *beside):
-        for leaf in counting:
-            # Of what a loop works on, or counts by, wishes say that it is positive.
-            suits = number > 0 or number == _NEGATIVE or leaf.bounds.low <= 0
-            if not suits or not allows(leaf, number, ANY):
-                continue
-            value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
-
-            def choose(other: Leaf, leaf: Leaf = leaf, value: Array = value) -> Array | None:
-                return value if other is leaf else None
-
-            values, changed = with_chosen(module, plain, leaves, choose)
-            may_not_end = number <= 0 < leaf.bounds.low
-            if may_not_end and not _is_moderate(module, values, _SHORT):
-                continue
-            if changed and not np.array_equal(value, leaf.plain):
-                odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
-                name = f"{number} in {leaf.name}"
-                yield InputSet(name, values, odd, is_hard=True)
-
+    yield from _single(module, plain, leaves, _COUNTS)
     if any(leaf.bounds.low != 0 for leaf in counting):
         yield from _large(module, plain, leaves)
+    yield from _single(module, plain, leaves, beside)
 
 
 def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
@@ -99,6 +81,30 @@ def long_loops(module: Module, plain: Sequence[Value]) -> Iterator[InputSet]:
         if changed and _is_moderate(module, values, _LONGEST):
             odd = (OUT_OF_RANGE,) if leaf.is_index else ()
             yield InputSet(f"long loop by {leaf.name}", values, odd, is_hard=True)
+
+
+def _single(
+    module: Module, plain: Sequence[Value], leaves: Sequence[Leaf], numbers: Sequence[int]
+) -> Iterator[InputSet]:
+    """A set for each number in each argument that a loop runs by."""
+    for number in numbers:
+        for leaf in filter(_counts, leaves):
+            # Of what a loop works on, or counts by, wishes say that it is positive.
+            suits = number > 0 or number == _NEGATIVE or leaf.bounds.low <= 0
+            if not suits or not allows(leaf, number, ANY):
+                continue
+            value = np.full(leaf.plain.shape, number, dtype_of(leaf.element_type))
+
+            def choose(other: Leaf, leaf: Leaf = leaf, value: Array = value) -> Array | None:
+                return value if other is leaf else None
+
+            values, changed = with_chosen(module, plain, leaves, choose)
+            may_not_end = number <= 0 < leaf.bounds.low
+            if may_not_end and not _is_moderate(module, values, _SHORT):
+                continue
+            if changed and not np.array_equal(value, leaf.plain):
+                odd = (OUT_OF_RANGE,) if leaf.is_index and number < 0 else ()
+                yield InputSet(f"{number} in {leaf.name}", values, odd, is_hard=True)
 
 
 def _large(module: Module, plain: Sequence[Value], leaves: Sequence[Leaf]) -> Iterator[InputSet]:
