@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from hlotool.analysis.functions import FUNCTIONS
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 
 #: Operand and number.
@@ -167,13 +168,11 @@ _RULES: dict[str, _Rule] = {
     "multiply": _multiply,
     "divide": _divide,
     "remainder": _remainder,
-    "maximum": _extremum,
-    "minimum": _extremum,
+    **dict.fromkeys(opcodes_with(Trait.EXTREMUM), _extremum),
     "clamp": _clamp,
     "select": _select,
     "convert": _convert,
-    "reduce-precision": _truncated,
-    **dict.fromkeys(("floor", "ceil", "round-nearest-even", "round-nearest-afz"), _truncated),
+    **dict.fromkeys(opcodes_with(Trait.TO_INTEGER) | {"reduce-precision"}, _truncated),
     "power": _power,
     "and": _and,
     "or": _or,

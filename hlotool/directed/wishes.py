@@ -12,6 +12,7 @@ import numpy as np
 
 from hlotool.ir.dtypes import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 
 #: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
@@ -320,10 +321,9 @@ def _sign(instruction: Instruction, values: _Values) -> Iterator[Wish]:
 _RULES: dict[str, _Rule] = {
     "add": _carry,
     "compare": _compare,
-    "maximum": _compare,
-    "minimum": _compare,
+    **dict.fromkeys(opcodes_with(Trait.EXTREMUM), _compare),
     "clamp": _clamp,
-    **dict.fromkeys(("convert", "floor", "ceil", "round-nearest-even", "round-nearest-afz"), _to_integer),
+    **dict.fromkeys(opcodes_with(Trait.TO_INTEGER) | {"convert"}, _to_integer),
     "divide": _division,
     "remainder": _division,
     "dynamic-slice": _dynamic_slice,
@@ -332,7 +332,7 @@ _RULES: dict[str, _Rule] = {
     "scatter": _scatter,
     "conditional": _conditional,
     "select": _select,
-    **dict.fromkeys(("shift-left", "shift-right-arithmetic", "shift-right-logical"), _shift),
+    **dict.fromkeys(opcodes_with(Trait.SHIFTS), _shift),
     "sort": _order,
     "reduce": _order,
     "abs": _sign,
