@@ -75,7 +75,8 @@ def infer_binary(op: Op) -> Shape:
     """The operands' common shape; compare gives pred, complex joins two real arrays."""
     lhs, rhs = op.array(0), op.array(1)
     check_same_types(op, (lhs, rhs))
-    _check_type(op, lhs)
+    if op.opcode != "complex":
+        _check_type(op, lhs)
     element_type = higher_precision(lhs.element_type, rhs.element_type)
     if op.opcode == "compare":
         _check_comparison(op)
