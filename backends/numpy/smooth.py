@@ -67,17 +67,28 @@ class Base:
         return exponents
 
 
-class SmoothBackend(VariedBackend):
-    """Executes HLO so.
+class MovedBackend(VariedBackend):
+    """Executes HLO in f64, with other constants.
 
     Args:
-        base: of exp and log, which programs share that are compared; it may be changed between runs.
         constants: positive values of small constants, and what takes their place.
     """
 
-    def __init__(self, base: Base, constants: Mapping[float, float] | None = None) -> None:
+    def __init__(self, constants: Mapping[float, float] | None = None) -> None:
         policy = _WithConstants(wide=True, constants=constants or {})
-        super().__init__(policy, Member(), name="numpy:smooth", keeps_wide=True)
+        super().__init__(policy, Member(), name="numpy:moved", keeps_wide=True)
+
+
+class SmoothBackend(MovedBackend):
+    """The same, with functions that saturate nowhere.
+
+    Args:
+        base: of exp and log, which programs share that are compared; it may be changed between runs.
+        constants: see `MovedBackend`.
+    """
+
+    def __init__(self, base: Base, constants: Mapping[float, float] | None = None) -> None:
+        super().__init__(constants)
         self._base = base
 
     def kernels(self, program: Retyped, module: Module) -> KernelPolicy:

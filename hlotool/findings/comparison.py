@@ -122,6 +122,7 @@ class EqualityRecord(Record, frozen=True, kw_only=True):
         around: binary logarithm of the sizes that numbers have at the points that show a difference, up to a
             factor of 2^8.
         seed: of the point that shows a difference, where numbers have sizes of their own there.
+        apart: relative difference in f64 on the inputs at hand that no rounding of constants explains.
     """
 
     relation: str
@@ -131,3 +132,4 @@ class EqualityRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
     around: float = 0.0
     seed: int | None = None
+    apart: float = 0.0

@@ -9,6 +9,7 @@ import numpy as np
 from hlotool.findings.comparison import EqualityRecord, EvidenceRecord
 from hlotool.findings.records import SourceRecord
 from hlotool.findings.verdict import Verdict
+from hlotool.numerics import thresholds
 from hlotool.numerics.exchangeability import Score
 from hlotool.numerics.facts import Facts, Origin
 from hlotool.numerics.flips import Flips
@@ -94,6 +95,8 @@ def harmful_reason(found: EqualityRecord, reason: str) -> str:
 def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
     """The reason of a difference between programs that do not mean the same; `said` is by their values."""
     what = found.reason or f"{found.differing} of {found.total} elements at a random point"
+    if found.apart > thresholds.APART_IN_F64.value:
+        what = f"{what}, and {found.apart:.2g} of the values apart in f64, which no rounding explains"
     here = _HERE.get(said.verdict, said.reason)
     return f"other functions of real numbers ({what}); here: {here}"
 

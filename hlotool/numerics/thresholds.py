@@ -356,6 +356,13 @@ SAME_FIT = Threshold(
     why="legal rewrites differ by 2e-16 to 1e-12; rounding a constant of f32 changes a result by some 1e-8",
     table=EXACT,
 )
+APART_IN_F64 = Threshold(
+    1e-10,
+    decides="the relative difference in f64 that no rounding of constants explains, from which on other functions"
+    " are `unequal` however close their declared types are",
+    why="a hundred times what legal rewrites differ by there; beside f32 a fault a thousandth of an ulp large",
+    table=EXACT,
+)
 ACCIDENTS = Threshold(
     0.02,
     decides="how many relations of one kind may be as near to a constant by chance for one to explain it",

@@ -55,6 +55,8 @@ class LeafResult:
         total: elements.
         witness: the first that differs, if any does.
         reason: why nothing is known, or what differs if not the values.
+        apart: relative difference on the first arguments in f64 that no rounding of constants explains; 0
+            where nobody looked.
     """
 
     index: ShapeIndex
@@ -63,6 +65,7 @@ class LeafResult:
     total: int = 0
     witness: Witness | None = None
     reason: str = ""
+    apart: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

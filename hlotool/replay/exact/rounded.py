@@ -11,7 +11,7 @@ another one lies outside its roundings.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from hlotool.backends.field.constants import constant_values, narrowest, precisions_of
 from hlotool.backends.field.factors import rounded_so_often
-from hlotool.backends.numpy.smooth import Base, SmoothBackend
+from hlotool.backends.numpy.smooth import Base, MovedBackend, SmoothBackend
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
@@ -36,7 +36,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _Units: TypeAlias = tuple[float, ...]
 
 #: Programs with more constants of their own are not looked at: too many points would be needed.
-_MOST_CONSTANTS: Final = 128
+MOST_CONSTANTS: Final = 128
 #: Points at most.
 _MOST_POINTS: Final = 64
 #: So many different differences there must be for each constant that matters, and so many besides.
@@ -76,11 +76,11 @@ def excused(
         leaf.index for leaf in result.leaves if leaf.relation is Relation.UNEQUAL and leaf.witness is not None
     ]
     constants = _own_constants(reference.module, tested.module)
-    if not accused or not (constants or doubt) or len(constants) > _MOST_CONSTANTS:
+    if not accused or not (constants or doubt) or len(constants) > MOST_CONSTANTS:
         return result
     reasons: dict[ShapeIndex, str] = {}
     try:
-        samples = _Samples(reference, tested, constants, options, deadline)
+        samples = Samples(reference, tested, constants, options, deadline)
         for index in accused:
             if doubt and samples.are_same(index):
                 reasons[index] = doubt
@@ -88,7 +88,7 @@ def excused(
                 reasons[index] = reason
         hidden = [index for index in accused if index not in reasons and samples.are_same(index)]
         if constants and hidden:
-            apart = _Samples(reference, tested, constants, options, deadline, apart=True)
+            apart = Samples(reference, tested, constants, options, deadline, apart=True)
             reasons |= {
                 index: reason for index in hidden if (reason := _explanation(apart, index, _POINTS_APART))
             }
@@ -105,8 +105,8 @@ def _refused(leaf: LeafResult, reason: str | None) -> LeafResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Constant:
-    """A constant of the tested program that the reference does not have.
+class Constant:
+    """A constant of the tested program.
 
     Attributes:
         size: its absolute value.
@@ -119,16 +119,23 @@ class _Constant:
     most: float
 
 
-def _own_constants(reference: Module, tested: Module) -> list[_Constant]:
+def _own_constants(reference: Module, tested: Module) -> list[Constant]:
+    """Of those that the reference has, too, none."""
+    written = _sizes(reference)
+    return [constant for constant in constants_of(reference, tested) if constant.size not in written]
+
+
+def constants_of(reference: Module, tested: Module) -> list[Constant]:
+    """All small constants of the tested program."""
     types = precisions_of(reference, tested)
     written, own = (_sizes(module) for module in (reference, tested))
     found = []
-    for size in sorted(own - written):
+    for size in sorted(own):
         unit = size * 2.0 ** -narrowest(size, types).bits
         most = rounded_so_often(int(thresholds.FOLDS.value))
         # Next to a constant of the reference it is that one, converted; nobody computed it.
         is_copy = any(abs(size - other) <= _BESIDE * unit for other in written)
-        found.append(_Constant(size, unit, rounded_so_often(1) if is_copy else most))
+        found.append(Constant(size, unit, rounded_so_often(1) if is_copy else most))
     return found
 
 
@@ -136,7 +143,7 @@ def _sizes(module: Module) -> set[float]:
     return {abs(value) for value in constant_values(module) if value and np.isfinite(value)}
 
 
-def _explanation(samples: _Samples, index: ShapeIndex, points: int = 1) -> str:
+def _explanation(samples: Samples, index: ShapeIndex, points: int = 1) -> str:
     """Why a leaf may be the same all the same; empty where it is not. Looks at `points` first."""
     while True:
         found = samples.fitted(index, points)
@@ -168,7 +175,7 @@ class _Fit:
 
 
 @dataclass(slots=True)
-class _Samples:
+class Samples:
     """What both programs return on numbers, as far as it was asked for.
 
     Attributes:
@@ -178,14 +185,16 @@ class _Samples:
         options: of the comparison, whose arguments come first.
         deadline: in `time.monotonic`.
         apart: arguments are of different sizes (`sample_arguments`).
+        is_smooth: functions saturate nowhere.
     """
 
     reference: Side
     tested: Side
-    constants: Sequence[_Constant]
+    constants: Sequence[Constant]
     options: Options
     deadline: float
     apart: bool = False
+    is_smooth: bool = True
     _inputs: InputGenerator = field(init=False)
     _base: Base = field(default_factory=Base)
     _runners: dict[_Units | None, Runner] = field(default_factory=dict)
@@ -194,6 +203,8 @@ class _Samples:
     def __post_init__(self) -> None:
         """Choose a base in which no exp of the reference saturates."""
         self._inputs = InputGenerator(self.reference.module)
+        if not self.is_smooth:
+            return
         runner = self._runner(None)
         arguments = sample_arguments(self._inputs, runner, self.options, 0, self.apart)
         self._base.choose(lambda: self._ran(runner, arguments, None))
@@ -212,9 +223,31 @@ class _Samples:
         seen = self._seen(index, points)
         if seen is None or not seen.usable.any() or seen.are_same or not seen.are_numbers:
             return None
+        fits = self._fits(seen, index, points)
+        return next((self._fit(reach, seen.off, units) for units, off, reach in fits if off <= 1), None)
+
+    def distance(self, index: ShapeIndex) -> float:
+        """How many times its resolution a leaf is off at the first point, with the constants as they are."""
+        seen = self._seen(index, 1)
+        if seen is None or not seen.usable.any() or not seen.are_numbers:
+            return 0.0
+        return float(np.abs(seen.off).max())
+
+    def unexplained(self, index: ShapeIndex) -> float:
+        """The same with those constants that bring both nearest."""
+        seen = self._seen(index, 1)
+        fits = () if seen is None else self._fits(seen, index, 1)
+        return min([self.distance(index), *(off for _, off, _ in fits)])
+
+    def _fits(self, seen: _Seen, index: ShapeIndex, points: int) -> Iterator[tuple[Floats, float, Floats]]:
+        """Constants that bring both programs nearer to each other, step by step, as long as they do.
+
+        Each with how many times its resolution the leaf is off at most, and by how many times it each constant
+        may change every element.
+        """
         off = seen.off
-        if not np.isfinite(off).all():
-            return None
+        if not np.isfinite(off).all() or not self.constants:
+            return
         most = np.array([constant.most for constant in self.constants])
         elements = np.concatenate(
             [n * (off.size // points) + _some(off.size // points) for n in range(points)]
@@ -223,12 +256,13 @@ class _Samples:
         units = np.zeros(most.size)
         for _ in range(_STEPS):
             units = _bounded(slopes, off[elements] + slopes @ units, most)
-            before, off = np.abs(off).max(), seen.against(self._leaf(units, index, points))
-            if not np.abs(off).max() <= max(1.0, before / 2):
-                return None
-            if np.abs(off).max() <= 1:
-                return self._fit(slopes * most, seen.off, units)
-        return None
+            before, off = float(np.abs(off).max()), seen.against(self._leaf(units, index, points))
+            now = float(np.abs(off).max())
+            if not now <= max(1.0, before / 2):
+                return
+            yield units, now, slopes * most
+            if now <= 1:
+                return
 
     def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
         """A leaf of both programs; None where the sizes differ."""
@@ -291,7 +325,8 @@ class _Samples:
         if key not in self._runners:
             side = self.reference if key is None else self.tested
             moved = {c.size: c.size + off * c.unit for c, off in zip(self.constants, key or ()) if off}
-            self._runners[key] = side.compiled_by(SmoothBackend(self._base, moved))
+            backend = SmoothBackend(self._base, moved) if self.is_smooth else MovedBackend(moved)
+            self._runners[key] = side.compiled_by(backend)
         return self._runners[key]
 
 

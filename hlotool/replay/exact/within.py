@@ -14,6 +14,7 @@ from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.numerics import thresholds
 from hlotool.replay.exact.arguments import Options, Side
 from hlotool.replay.exact.compare import compare
+from hlotool.replay.exact.distance import with_distance
 from hlotool.replay.exact.result import ExactResult
 
 #: They compute nothing of their own.
@@ -58,7 +59,7 @@ def comparing(
                 return ExactResult(refused=refused)
             options = replace(options, most_points=max(points, trials))
         try:
-            return compare(reference, tested, options)
+            return with_distance(reference, tested, compare(reference, tested, options), options)
         except HlotoolError:
             raise
         except MemoryError:

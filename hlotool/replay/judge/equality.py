@@ -10,8 +10,10 @@ at the points that were drawn. And what it calls unequal may rest on a law that 
 
 What no point covered (`exact.sides`) the reason names, and says no more than that.
 
-1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
-   `wrong` needs an ensemble that does not reach the result.
+1. Alone it accuses nobody. Where other functions are as close as legal executions are, the verdict is
+   `differs`; `unequal` needs f64, too, to be further apart than roundings and any rounding of the tested
+   program's constants explain: a law that is not known holds there as well. `wrong` needs an ensemble that
+   does not reach the result.
 2. It acquits nobody. What is out of reach of legal executions stays `wrong` if the programs are equal, and
    the reason says so: they mean the same, and the way in which one computes it loses the digits.
 3. Where legal executions span so much that nothing can be said, equality says it: `unstable` becomes
@@ -150,7 +152,7 @@ class Equality:
         if found is None or found.relation == "refused":
             return replace(said, exact=found)
         if found.relation == "unequal":
-            verdict = Verdict.DIFFERS if said.verdict in _CLOSE else said.verdict
+            verdict = _of_other_functions(found, said)
             return replace(said, verdict=verdict, reason=other_function_reason(found, said), exact=found)
         if said.verdict is Verdict.UNSTABLE:
             return self._weighed_unstable(leaf, said, found)
@@ -164,6 +166,13 @@ class Equality:
         if not is_unequal or said.verdict in DIFFERING | {Verdict.NOT_COMPARABLE}:
             return said
         return replace(said, verdict=Verdict.UNEQUAL)
+
+
+def _of_other_functions(found: EqualityRecord, said: LeafComparison) -> Verdict:
+    """The verdict on a leaf that is another function: in f64 the difference may show at the inputs at hand."""
+    if said.verdict not in _CLOSE:
+        return said.verdict
+    return Verdict.UNEQUAL if found.apart > thresholds.APART_IN_F64.value else Verdict.DIFFERS
 
 
 def _is_of_use(said: LeafComparison, is_wrong: bool) -> bool:
@@ -193,4 +202,5 @@ def _record(leaf: LeafResult, result: ExactResult) -> EqualityRecord:
         reason="; ".join(map(str, one_sided[:_SHOWN])) if is_partly else leaf.reason,
         around=0.0 if witness is None else result.around,
         seed=None if witness is None else witness.seed,
+        apart=0.0 if result.is_equal else leaf.apart,
     )

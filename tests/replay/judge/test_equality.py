@@ -90,12 +90,58 @@ def test_the_same_function_agrees_with_a_reason() -> None:
     assert leaf.exact.relation == "equal"
 
 
-def test_a_dropped_epsilon_differs_by_less_than_rounding_shows() -> None:
+def test_a_dropped_epsilon_shows_in_f64() -> None:
     leaf = _pair(DIVIDED, WITHOUT_EPSILON, [_normal(8, 32)])
+    assert leaf.verdict is Verdict.UNEQUAL
+    assert leaf.exact is not None
+    assert 1e-9 < leaf.exact.apart < 1e-8  # 1e-7 / 2 beside the least sum of squares
+    assert leaf.reason.startswith(
+        "other functions of real numbers (256 of 256 elements at a random point, and 1.8e-09 of the values apart"
+        " in f64, which no rounding explains); here: a few ulps apart"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(1e-7, 1e-30, id="f64 hides it as well"),
+        pytest.param(1.0, 1.0000003, id="a constant that is three ulps off"),
+    ],
+)
+def test_a_difference_that_f64_does_not_show_accuses_nobody(before: float, after: float) -> None:
+    scale = 1.0 if before == 1.0 else 1e15
+    one, other = (
+        text.replace("constant(1e-7)", f"constant({value})")
+        for text, value in ((DIVIDED, before), (NORMALISED, after))
+    )
+    x = [F32(scale) * _normal(8, 32)]
+    leaf = _pair(one, other, x)
     assert leaf.verdict is Verdict.DIFFERS
     assert leaf.reason.startswith("other functions of real numbers (256 of 256 elements at a random point)")
-    assert _pair(DIVIDED, WITHOUT_EPSILON, [_normal(8, 32)], exact=True).verdict is Verdict.UNEQUAL
+    assert _pair(one, other, x, exact=True).verdict is Verdict.UNEQUAL
 
+
+ROWS = """ENTRY e {
+  x = f32[8,16] parameter(0)
+  y = f32[8,16] parameter(1)
+  u = f32[8,16] copy(y)
+  m = f32[8,16] multiply(x, x)
+  ROOT r = f32[8,16] add(m, u)
+}"""
+#: The first row of y is its second one.
+OTHER_ROW = ROWS.replace(
+    "u = f32[8,16] copy(y)",
+    """a = f32[1,16] slice(y), slice={[1:2], [0:16]}
+  b = f32[7,16] slice(y), slice={[1:8], [0:16]}
+  u = f32[8,16] concatenate(a, b), dimensions={0}""",
+)
+
+
+def test_a_row_in_the_place_of_its_neighbour_shows_in_f64() -> None:
+    """Beside terms ten million times as large it changes a sum by a few ulps."""
+    leaf = _pair(ROWS, OTHER_ROW, [_normal(8, 16), F32(1e-7) * _normal(8, 16, seed=1)])
+    assert leaf.verdict is Verdict.UNEQUAL
+    assert leaf.reason.endswith("here: a few ulps apart")
 
 def test_equal_bits_are_asked_about_on_demand_only() -> None:
     """1e-7 beside a sum of 32 squares does not change one bit."""
