@@ -25,10 +25,12 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.numerics import thresholds
+from hlotool.numerics.compiler_made import uncertain_values
 from hlotool.numerics.facts import origin_of
 from hlotool.numerics.retyping import Precision, precision_of
+from hlotool.numerics.ulp import epsilon
 from hlotool.replay.freedoms import Freedoms
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.judgement import Leaf
@@ -188,6 +190,15 @@ class Widths:
             and all(unit < n.unit for unit in found.part.get(n.instruction, {}).values())
         ]
 
+    @cached_property
+    def _folded(self) -> float:
+        """One ulp at 1 of the coarsest type in which constants of one program were made of the other's."""
+        assert self._tested is not None
+        one, other = self._reference.side.module, self._tested.side.module
+        made = uncertain_values(one, other) | uncertain_values(other, one)
+        literals = [i for i in made if i.opcode == "constant"]
+        return max((epsilon(part.element_type) for i in literals for part in array_shapes(i.shape)), default=0.0)
+
     def _found(self, own: Iterable[Narrowing], side: Ensemble, other: Ensemble) -> Searcher | None:
         """Where `other` has the values that `side` rounds; None where they cannot be looked at."""
         wanted = {narrowing.instruction: narrowing for narrowing in own}
@@ -199,7 +210,7 @@ class Widths:
             side.watch_plainly(sampler, wide=True)
             units = {n.instruction: n.unit for n in rounded}
             adds = frozenset(n.instruction for n in rounded if n.adds)
-            searcher = Searcher(sampler.samples, units, adds)
+            searcher = Searcher(sampler.samples, units, adds, wanted, self._folded)
             other.watch_plainly(searcher, wide=True)
         except (HlotoolError, MemoryError):
             return None

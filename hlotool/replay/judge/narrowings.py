@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,12 @@ from hlotool.numerics.ulp import epsilon
 _SAMPLE, _VISITS = 32, 4
 #: Elements that are sorted, over all values of a program: about three seconds.
 _ELEMENTS = 30_000_000
-#: Relative difference of numbers in f64 that are one value: compilers fold constants in f32. Among many
-#: numbers one is that near by chance, so that the difference is smaller where there are more.
-_NEAR, _BY_CHANCE = 2.0**-20, 0.05
+#: Relative difference of numbers in f64 that are one value: compilers fold constants in f32, and those of a
+#: narrow type in that. Among many numbers one is that near by chance, so that the difference is smaller where
+#: there are more, and beside the rounding in question it is small in any case.
+_NEAR, _BY_CHANCE, _OF_ROUNDING = 2.0**-20, 0.05, 1 / 16
+#: So many numbers are not all that near by chance, where constants are narrow.
+_TELLING: Final = 8
 #: Shares of a sample that a value must have to be the same one, and to be a part of it: a compiler may round
 #: an array of which the program rounds a slice.
 _WHOLE, _PART = 0.9, 0.1
@@ -143,11 +146,15 @@ class Searcher:
         samples: by instruction of the other program.
         units: what this program rounds a result to, where that is less than its type.
         adds: instructions that add up in that type.
+        wanted: what rounds the samples.
+        folded: one ulp at 1 of the coarsest type in which a compiler may have folded constants.
     """
 
     samples: Mapping[Instruction, npt.NDArray[np.float64]]
     units: Mapping[Instruction, float]
     adds: frozenset[Instruction]
+    wanted: Mapping[Instruction, Narrowing]
+    folded: float
     #: By sample: where it is found whole, with the unit of the type there; and where a part of it is.
     whole: dict[Instruction, dict[Instruction, float]] = field(default_factory=dict)
     part: dict[Instruction, dict[Instruction, float]] = field(default_factory=dict)
@@ -172,8 +179,8 @@ class Searcher:
         shapes = list(array_shapes(instruction.shape))
         kinds = [part.element_type for part in shapes if part.element_type.is_inexact]
         unit = max(self.units.get(instruction, 0.0), epsilon(kinds[min(number, len(kinds) - 1)]))
-        near = min(_NEAR, _BY_CHANCE / values.size)
         for other, sample in self.samples.items():
+            near = min(self._near(other, sample.size), _BY_CHANCE / values.size)
             places = np.searchsorted(values, sample)
             below, above = values[np.maximum(places - 1, 0)], values[np.minimum(places, values.size - 1)]
             share = float((np.minimum(np.abs(sample - below), np.abs(above - sample)) <= near).mean())
@@ -181,6 +188,11 @@ class Searcher:
                 self.whole.setdefault(other, {})[instruction] = unit
             if share >= _PART:
                 self.part.setdefault(other, {})[instruction] = unit
+
+    def _near(self, other: Instruction, size: int) -> float:
+        if size < _TELLING:
+            return _NEAR
+        return max(_NEAR, min(self.folded / 2, _OF_ROUNDING * self.wanted[other].unit))
 
 
 def _float_parts(value: Any) -> Iterator[Array]:
