@@ -30,9 +30,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 #: They repeat or regroup elements.
 _MOVES = frozenset({"broadcast", "copy", "reshape", "transpose"})
 #: What they make of constants is the same at every point, and exact.
-RATIONAL = _MOVES | frozenset(
-    {"add", "convert", "divide", "multiply", "negate", "rsqrt", "sqrt", "subtract"}
-)
+RATIONAL = _MOVES | frozenset({"add", "convert", "divide", "multiply", "negate", "rsqrt", "sqrt", "subtract"})
 
 
 @dataclass(frozen=True, slots=True)

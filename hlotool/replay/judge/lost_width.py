@@ -197,7 +197,9 @@ class Widths:
         one, other = self._reference.side.module, self._tested.side.module
         made = uncertain_values(one, other) | uncertain_values(other, one)
         literals = [i for i in made if i.opcode == "constant"]
-        return max((epsilon(part.element_type) for i in literals for part in array_shapes(i.shape)), default=0.0)
+        return max(
+            (epsilon(part.element_type) for i in literals for part in array_shapes(i.shape)), default=0.0
+        )
 
     def _found(self, own: Iterable[Narrowing], side: Ensemble, other: Ensemble) -> Searcher | None:
         """Where `other` has the values that `side` rounds; None where they cannot be looked at."""

@@ -143,6 +143,7 @@ def test_a_row_in_the_place_of_its_neighbour_shows_in_f64() -> None:
     assert leaf.verdict is Verdict.UNEQUAL
     assert leaf.reason.endswith("here: a few ulps apart")
 
+
 def test_equal_bits_are_asked_about_on_demand_only() -> None:
     """1e-7 beside a sum of 32 squares does not change one bit."""
     leaf = _pair(NORMALISED, WITHOUT_EPSILON, [_normal(8, 32)])

@@ -279,3 +279,34 @@ def test_a_product_in_another_order_says_nothing() -> None:
     after = before.replace("multiply(x, y)", "multiply(y, z)").replace("multiply(m, z)", "multiply(x, m)")
     inputs = [_bf16(64, seed=seed) for seed in range(3)]
     assert _leaf(before, after, inputs).verdict in HEALTHY
+
+
+#: Scaled down twice in f16, then squared in f32.
+SCALED = """ENTRY e {
+  x = f32[16,8] parameter(0)
+  y = f32[16,8] parameter(1)
+  h = f16[16,8] convert(x)
+  c = f16[] constant(0.79785)
+  cs = f16[16,8] broadcast(c), dimensions={}
+  d = f16[] constant(0.044708)
+  ds = f16[16,8] broadcast(d), dimensions={}
+  s = f16[16,8] multiply(h, cs)
+  t = f16[16,8] multiply(s, ds)
+  f = f32[16,8] convert(t)
+  q = f32[16,8] multiply(f, f)
+  ROOT r = f32[16,8] add(q, y)
+}"""
+#: Both factors in one, which is rounded: all that follows is 1e-4 off.
+SCALED_ONCE = SCALED.replace("constant(0.79785)", "constant(0.035675)").replace("multiply(s, ds)", "copy(s)")
+
+
+def test_width_is_lost_where_constants_of_a_narrow_type_were_merged() -> None:
+    """A square is rounded to bf16, in a program that rounds to f16 before."""
+    arguments = [_normal(16, 8), F32(1e-3) * _normal(16, 8, seed=1)]
+    assert _leaf(SCALED, SCALED_ONCE, arguments).verdict in HEALTHY
+    rounded = SCALED_ONCE.replace("add(q, y)", "add(p, y)").replace(
+        "  ROOT", "  p = f32[16,8] reduce-precision(q), exponent_bits=8, mantissa_bits=7\n  ROOT"
+    )
+    leaf = _leaf(SCALED, rounded, arguments)
+    assert leaf.verdict is Verdict.WRONG
+    assert "rounds to bf16 at reduce-precision %p" in leaf.reason
