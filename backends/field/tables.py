@@ -55,16 +55,18 @@ class Tables:
     def find(self, values: npt.NDArray[np.float64]) -> Words | None:
         """The words of a table of the tested program; None where nothing explains it."""
         for known, off, words in self._known:
-            if known.size == values.size:
-                wide = known.astype(np.float64).reshape(values.shape)
-                if (np.abs(wide - values) <= off.reshape(values.shape)).all():
-                    return words.reshape(values.shape)
+            if known.size != values.size:
+                continue
+            wide = known.astype(np.float64).reshape(values.shape)
+            if (np.abs(wide - values) <= off.reshape(values.shape)).all():
+                return words.reshape(values.shape)
         return None
 
 
 def _tables(module: Module) -> Iterator[Literal]:
     for instruction in module.instructions():
         shape, literal = instruction.shape, instruction.literal
-        if literal is not None and isinstance(shape, ArrayShape) and shape.element_type.is_floating:
-            if SMALL < shape.size <= _LARGE and not literal.has_elided:
-                yield literal
+        if literal is None or not isinstance(shape, ArrayShape) or not shape.element_type.is_floating:
+            continue
+        if SMALL < shape.size <= _LARGE and not literal.has_elided:
+            yield literal

@@ -358,9 +358,8 @@ SAME_FIT = Threshold(
 )
 APART_IN_F64 = Threshold(
     1e-10,
-    decides="the relative difference in f64 that no rounding of constants explains, from which on other functions"
-    " are `unequal` however close their declared types are",
-    why="a hundred times what legal rewrites differ by there; beside f32 a fault a thousandth of an ulp large",
+    decides="the relative difference in f64, beyond roundings of constants, that makes functions `unequal`",
+    why="a hundred times what legal rewrites differ by there, and a thousandth of an ulp of f32",
     table=EXACT,
 )
 ACCIDENTS = Threshold(

@@ -229,9 +229,8 @@ class Samples:
     def distance(self, index: ShapeIndex) -> float:
         """How many times its resolution a leaf is off at the first point, with the constants as they are."""
         seen = self._seen(index, 1)
-        if seen is None or not seen.usable.any() or not seen.are_numbers:
-            return 0.0
-        return float(np.abs(seen.off).max())
+        is_known = seen is not None and seen.usable.any() and seen.are_numbers
+        return float(np.abs(seen.off).max()) if seen is not None and is_known else 0.0
 
     def unexplained(self, index: ShapeIndex) -> float:
         """The same with those constants that bring both nearest."""
@@ -242,8 +241,8 @@ class Samples:
     def _fits(self, seen: _Seen, index: ShapeIndex, points: int) -> Iterator[tuple[Floats, float, Floats]]:
         """Constants that bring both programs nearer to each other, step by step, as long as they do.
 
-        Each with how many times its resolution the leaf is off at most, and by how many times it each constant
-        may change every element.
+        Each with how many times its resolution the leaf is off at most, and by how many times that each
+        constant may change every element.
         """
         off = seen.off
         if not np.isfinite(off).all() or not self.constants:
@@ -261,8 +260,6 @@ class Samples:
             if not now <= max(1.0, before / 2):
                 return
             yield units, now, slopes * most
-            if now <= 1:
-                return
 
     def _seen(self, index: ShapeIndex, points: int) -> _Seen | None:
         """A leaf of both programs; None where the sizes differ."""

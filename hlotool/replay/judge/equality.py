@@ -61,6 +61,8 @@ _CLOSE = frozenset({Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING})
 _IN_QUESTION = frozenset({Verdict.AGREE, Verdict.ROUNDING, Verdict.UNSTABLE})
 
 
+#: What f64 makes of what legal executions in f32 differ by, with a margin of 32.
+_F64_NOISE: Final = 2.0**-24
 #: One-sided decisions that a reason names.
 _SHOWN: Final = 2
 
@@ -169,10 +171,18 @@ class Equality:
 
 
 def _of_other_functions(found: EqualityRecord, said: LeafComparison) -> Verdict:
-    """The verdict on a leaf that is another function: in f64 the difference may show at the inputs at hand."""
+    """The verdict on a leaf that is another function: f64 may show it at the inputs at hand.
+
+    Where terms cancel to nothing, what is made of the rest is noise in f64 as well, and otherwise as much less
+    as f64 is finer.
+    """
     if said.verdict not in _CLOSE:
         return said.verdict
-    return Verdict.UNEQUAL if found.apart > thresholds.APART_IN_F64.value else Verdict.DIFFERS
+    evidence = said.evidence
+    noise = _F64_NOISE * ((evidence and evidence.width) or 0.0)
+    is_apart = found.apart > max(noise, thresholds.APART_IN_F64.value)
+    is_noise = evidence is not None and evidence.cancelled > 0
+    return Verdict.UNEQUAL if is_apart and not is_noise else Verdict.DIFFERS
 
 
 def _is_of_use(said: LeafComparison, is_wrong: bool) -> bool:

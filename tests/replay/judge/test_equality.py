@@ -96,8 +96,8 @@ def test_a_dropped_epsilon_shows_in_f64() -> None:
     assert leaf.exact is not None
     assert 1e-9 < leaf.exact.apart < 1e-8  # 1e-7 / 2 beside the least sum of squares
     assert leaf.reason.startswith(
-        "other functions of real numbers (256 of 256 elements at a random point, and 1.8e-09 of the values apart"
-        " in f64, which no rounding explains); here: a few ulps apart"
+        "other functions of real numbers (256 of 256 elements at a random point, and 1.8e-09 of the values"
+        " apart in f64, which no rounding explains); here: a few ulps apart"
     )
 
 
