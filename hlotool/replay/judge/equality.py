@@ -173,8 +173,8 @@ class Equality:
 def _of_other_functions(found: EqualityRecord, said: LeafComparison) -> Verdict:
     """The verdict on a leaf that is another function: f64 may show it at the inputs at hand.
 
-    Where terms cancel to nothing, what is made of the rest is noise in f64 as well, and otherwise as much less
-    as f64 is finer.
+    Where terms cancel to nothing, what is made of the rest is noise in f64 as well; elsewhere noise is as
+    much less as f64 is finer.
     """
     if said.verdict not in _CLOSE:
         return said.verdict

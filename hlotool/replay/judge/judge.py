@@ -137,10 +137,11 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
     relation = wide.relation if wide is not None else None
     if wide is not None and relation is WideRelation.OUTSIDE:
         return Case(leaf, executions, relation, wide.found).accused()
-    if leaf.compared.verdict is Verdict.AGREE:
-        return leaf.compared
-    if because := executions.widths.lost(leaf):
+    is_close = leaf.compared.verdict is Verdict.AGREE
+    if (not is_close or executions.rounds_coarser) and (because := executions.widths.lost(leaf)):
         return Case(leaf, executions, relation, wide.found if wide is not None else None).narrowed(because)
+    if is_close:
+        return leaf.compared
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
         return Case(leaf, executions, relation, wide.found).rounding()
     try:
@@ -158,10 +159,13 @@ def _depends_on_floats(leaf: Leaf) -> bool:
 
 
 def _hides_faults(leaf: Leaf, executions: Executions) -> bool:
-    """An ulp of a narrow type hides a lot: what the programs mean decides, where both are at hand."""
+    """An ulp of a narrow type hides a lot: what the programs mean decides, where both are at hand.
+
+    So do a few ulps of a wide one, where the tested program rounds to less than the reference ever does.
+    """
     rounding = leaf.facts.rounding
     is_coarse = rounding is not None and rounding.epsilon >= thresholds.COARSE_ULP.value
-    return executions.wide is not None and is_coarse
+    return executions.wide is not None and (is_coarse or executions.rounds_coarser)
 
 
 def _by_ensemble(case: Case, wide: WideFinding | None) -> LeafComparison | Accusation:

@@ -34,7 +34,7 @@ from hlotool.numerics.ulp import epsilon
 from hlotool.replay.freedoms import Freedoms
 from hlotool.replay.judge.ensemble import Ensemble
 from hlotool.replay.judge.judgement import Leaf
-from hlotool.replay.judge.narrowings import Narrowing, Sampler, Searcher, narrowings
+from hlotool.replay.judge.narrowings import Narrowing, Sampler, Searcher, narrowings, pieces
 from hlotool.replay.judge.product_uses import feeds_products_only
 
 
@@ -135,7 +135,8 @@ class Widths:
         """What the tested program rounds, and the reference has in a wider type only."""
         if self._tested is None:
             return []
-        own = narrowings(self._tested.side.module)
+        taken_apart = frozenset(pieces(self._tested.side.module))
+        own = [n for n in narrowings(self._tested.side.module) if n.instruction not in taken_apart]
         found = self._found(own, self._tested, self._reference)
         if found is None:
             return []

@@ -84,6 +84,16 @@ def narrowings(module: Module) -> list[Narrowing]:
     return found
 
 
+def pieces(module: Module) -> Iterator[Instruction]:
+    """Roundings of values of which the rest is computed, too: such a value is taken apart, not lost."""
+    for instruction in module.instructions():
+        if instruction.opcode == "subtract":
+            whole, piece = instruction.operands
+            for one in (piece, *piece.operands):
+                if one.opcode in ("convert", "reduce-precision") and one.operands[0] is whole:
+                    yield one
+
+
 def _units(instruction: Instruction) -> Iterator[float]:
     """What the arrays of a result are rounded to, where an instruction rounds to less than f32."""
     if instruction.opcode in ("constant", "parameter", "fusion", "while", "call", "conditional", "tuple"):

@@ -310,3 +310,20 @@ def test_width_is_lost_where_constants_of_a_narrow_type_were_merged() -> None:
     leaf = _leaf(SCALED, rounded, arguments)
     assert leaf.verdict is Verdict.WRONG
     assert "rounds to bf16 at reduce-precision %p" in leaf.reason
+
+
+def test_width_is_lost_within_a_few_ulps_of_what_is_added_to_it() -> None:
+    """A correction is rounded to bf16, in a program of f32: the sum is two ulps off."""
+    arguments = [_normal(16, 8), F32(1e-5) * _normal(16, 8, seed=1)]
+    before = """ENTRY e {
+  x = f32[16,8] parameter(0)
+  y = f32[16,8] parameter(1)
+  q = f32[16,8] multiply(y, y)
+  p = f32[16,8] sqrt(q)
+  ROOT r = f32[16,8] add(x, p)
+}"""
+    after = _through(before, "p", "16,8", "bf16")
+    leaf = _leaf(before, after, arguments)
+    assert np.abs(executed(after, arguments) - executed(before, arguments)).max() < 2**-22
+    assert leaf.verdict is Verdict.WRONG
+    assert "rounds to bf16" in leaf.reason
