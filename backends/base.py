@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from hlotool.ir.arrays import Array
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction, Module
 
 

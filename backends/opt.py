@@ -12,15 +12,21 @@ from typing import TypeVar
 
 from hlotool._version import __version__
 from hlotool.backends.base import DevicesExecutable, Executable
-from hlotool.backends.registry import evaluate_constant, get_backend, get_devices_backend
-from hlotool.backends.spec import BackendSpec, Options, check_options
+from hlotool.backends.registry import (
+    BackendSpec,
+    Options,
+    check_options,
+    evaluate_constant,
+    get_backend,
+    get_devices_backend,
+)
 from hlotool.errors import BackendCrashed, UsageError, VerificationError
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Module
-from hlotool.passes.base import Context
-from hlotool.passes.manager import DumpModules, Listener, PassManager
-from hlotool.passes.pipeline import Item, Pipeline, parse_pipeline
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.manager import DumpModules, Listener, PassManager
+from hlotool.rewrite.passes.pipeline import Item, Pipeline, parse_pipeline
 
 #: By form, with their meaning.
 OPTIONS = {

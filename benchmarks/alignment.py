@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.alignment import points
-from hlotool.alignment.align import align
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.ir.edit_flatten import flatten_calls
+from hlotool.facts.alignment import similarity
+from hlotool.facts.alignment.align import align
+from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.edit_programs import flatten_calls
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.parser.reader import parse_module
+from hlotool.system.resources import TooSlow, time_limit
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 #: Programs of more instructions, and executions of more seconds, are left out: they take most of the time.
@@ -158,12 +158,12 @@ def main() -> None:
     print(f"{executed} programs before and after optimisation, {len(pairs) - executed} pairs of passes")
     print(f"| weight | value | {' | '.join(COLUMNS)} |\n|---|--:|{'--:|' * len(COLUMNS)}")
     _row("as it is", "", measure(pairs))
-    weights = {name: value for name, value in vars(points).items() if isinstance(value, float)}
+    weights = {name: value for name, value in vars(similarity).items() if isinstance(value, float)}
     for name in weights if arguments.only is None else arguments.only:
         for factor in arguments.factors:
-            setattr(points, name, weights[name] * factor)
+            setattr(similarity, name, weights[name] * factor)
             _row(name, f"{weights[name] * factor:g}", measure(pairs))
-        setattr(points, name, weights[name])
+        setattr(similarity, name, weights[name])
 
 
 def _row(name: str, value: str, found: Counter[str]) -> None:

@@ -3,7 +3,7 @@
 Each program is made from a seed: a dot, a convolution, a reduction, sums in windows or running ones, of f32,
 f64, bf16 or f16, over 300 to 100,000 terms of one, two or a hundred different numbers, or of numbers that all
 differ. XLA's result is judged as it is (legal), and that of the same program on operands of which some terms
-are lost (a fault). Both are judged again without the sums in turn (`backends/numpy/sums_in_turn.py`).
+are lost (a fault). Both are judged again without the sums in turn (`backends/numpy/executions/sums.py`).
 
     python benchmarks/alike_terms.py --cases 300 --seed 1
 """
@@ -26,11 +26,11 @@ import ml_dtypes
 import numpy as np
 
 from hlotool.backends.xla import create
-from hlotool.findings.verdict import Answer, Verdict
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge import ensemble
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.judge.rules import ensemble
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.judge.verdicts import Answer, Verdict
+from hlotool.parser.reader import parse_module
 
 ADD = "f { a = T[] parameter(0) b = T[] parameter(1) ROOT r = T[] add(a, b) }\n"
 

@@ -33,28 +33,31 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import hlotool  # noqa: E402
-from hlotool.dump.directory import open_dump  # noqa: E402
-from hlotool.dump.loading import load_stage  # noqa: E402
-from hlotool.dump.records import DumpModule  # noqa: E402
+from hlotool.blame.bisection.directory import Findings, bisect_directory  # noqa: E402
+from hlotool.blame.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.blame.bisection.stages import (  # noqa: E402
+    Question,
+    StageOracle,
+    judge_stage,
+)
+from hlotool.blame.reduction.case import Case, executed, terminates  # noqa: E402
+from hlotool.blame.steps import Steps  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
-from hlotool.findings.verdict import Answer  # noqa: E402
+from hlotool.inputs.generate import generate_inputs  # noqa: E402
+from hlotool.inputs.given import npz_bytes  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
-from hlotool.replay.exact.task import compare_modules  # noqa: E402
-from hlotool.replay.options import ReplayOptions  # noqa: E402
-from hlotool.replay.records import ModuleRecord  # noqa: E402
-from hlotool.replay.task import Task  # noqa: E402
-from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
-from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
-from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
-from hlotool.search.bisection.stage_worker import Question, judge_stage  # noqa: E402
-from hlotool.search.reduction.case import Case, executed, terminates  # noqa: E402
-from hlotool.search.steps import Steps  # noqa: E402
-from hlotool.values.generate import generate_inputs  # noqa: E402
-from hlotool.values.npz import npz_bytes  # noqa: E402
-from hlotool.workers.executor import Done  # noqa: E402
-from hlotool.workers.pool import Pool  # noqa: E402
+from hlotool.judge.verdicts import Answer  # noqa: E402
+from hlotool.lab.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
+from hlotool.runs.exact.task import compare_modules  # noqa: E402
+from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.records import ModuleRecord  # noqa: E402
+from hlotool.runs.task import Task  # noqa: E402
+from hlotool.sources.directory import open_dump  # noqa: E402
+from hlotool.sources.loading import load_stage  # noqa: E402
+from hlotool.sources.records import DumpModule  # noqa: E402
+from hlotool.system.executor import Done  # noqa: E402
+from hlotool.system.pool import Pool  # noqa: E402
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 

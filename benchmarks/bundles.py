@@ -29,21 +29,21 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 from bisection import CORPUS, Here, Results, bisect, draw, sources, task_of  # noqa: E402
 
 import hlotool  # noqa: E402
-from hlotool.dump.directory import open_dump  # noqa: E402
-from hlotool.faults import CATALOGUE  # noqa: E402
-from hlotool.findings.verdict import Answer  # noqa: E402
-from hlotool.replay.options import ReplayOptions, RunOptions  # noqa: E402
-from hlotool.replay.task import Task  # noqa: E402
-from hlotool.report.records import versions  # noqa: E402
-from hlotool.repro.bundle import write_bundle  # noqa: E402
-from hlotool.repro.from_culprit import bundle_of  # noqa: E402
-from hlotool.repro.verify import verify  # noqa: E402
-from hlotool.search.bisection.directory import Findings, bisect_directory  # noqa: E402
-from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
-from hlotool.search.bisection.stage_oracle import StageOracle  # noqa: E402
-from hlotool.search.bisection.trigger import try_culprits  # noqa: E402
-from hlotool.search.comparing import compare_programs  # noqa: E402
-from hlotool.search.steps import Steps  # noqa: E402
+from hlotool.blame.bisection.directory import Findings, bisect_directory  # noqa: E402
+from hlotool.blame.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.blame.bisection.stages import StageOracle  # noqa: E402
+from hlotool.blame.bisection.trigger import try_culprits  # noqa: E402
+from hlotool.blame.reduction.case_worker import compare_programs  # noqa: E402
+from hlotool.blame.repro.bundle import write_bundle  # noqa: E402
+from hlotool.blame.repro.making import bundle_of  # noqa: E402
+from hlotool.blame.repro.verify import verify  # noqa: E402
+from hlotool.blame.steps import Steps  # noqa: E402
+from hlotool.interface.report.records import versions  # noqa: E402
+from hlotool.judge.verdicts import Answer  # noqa: E402
+from hlotool.lab.faults import CATALOGUE  # noqa: E402
+from hlotool.runs.options import ReplayOptions, RunOptions  # noqa: E402
+from hlotool.runs.task import Task  # noqa: E402
+from hlotool.sources.directory import open_dump  # noqa: E402
 
 #: Dumps of faults that XLA has, with arguments and results.
 REAL = [*sorted((CORPUS / "miscompiles").iterdir()), CORPUS / "jax/int4_product"]
@@ -184,8 +184,8 @@ def real(backend: str, root: Path) -> tuple[Kept, list[str]]:
 
 def gets_it_wrong(folder: Path, backend: str) -> bool:
     """Whether a backend gets the program as given wrong: asked apart from all searches."""
-    from hlotool.replay.program import load_program
-    from hlotool.values.captured import load_inputs
+    from hlotool.inputs.captured import load_inputs
+    from hlotool.runs.program import load_program
 
     module = open_dump(folder).modules[0]
     one, other = (load_program(module, module.stages[0], name) for name in ("numpy", backend))

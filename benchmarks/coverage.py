@@ -26,10 +26,10 @@ sys.path.insert(0, str(ROOT))
 from modules import BenchmarkModule, benchmark_modules  # noqa: E402
 
 from hlotool.backends.numpy import NumpyBackend  # noqa: E402
-from hlotool.coverage.observer import Instrumented  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.inputs.coverage.observer import Instrumented  # noqa: E402
+from hlotool.inputs.generate import generate_inputs  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
 
 #: Milliseconds from which a run counts as long: below, what is set up for a run is most of it.
 _LONG = 5.0

@@ -44,20 +44,20 @@ from bisection import (  # noqa: E402
 from device_programs import PROGRAMS, REPLICAS  # noqa: E402
 
 from hlotool.backends.registry import get_devices_backend  # noqa: E402
+from hlotool.blame.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.blame.bisection.stages import stage_program, stage_trials  # noqa: E402
+from hlotool.blame.repro.bundle import write_bundle  # noqa: E402
+from hlotool.blame.repro.making import bundle_of  # noqa: E402
+from hlotool.blame.repro.verify import verify  # noqa: E402
 from hlotool.errors import HlotoolError, Unsupported  # noqa: E402
-from hlotool.faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
+from hlotool.inputs.given import arrays_in, npz_bytes  # noqa: E402
 from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.partitioning import is_per_device  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
-from hlotool.replay.options import ReplayOptions  # noqa: E402
-from hlotool.replay.program import compile_program  # noqa: E402
-from hlotool.repro.bundle import write_bundle  # noqa: E402
-from hlotool.repro.from_culprit import bundle_of  # noqa: E402
-from hlotool.repro.verify import verify  # noqa: E402
-from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
-from hlotool.search.bisection.stage_worker import stage_program, stage_trials  # noqa: E402
-from hlotool.values.npz import arrays_in, npz_bytes  # noqa: E402
+from hlotool.lab.faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
+from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.program import compile_program  # noqa: E402
 
 #: Numbers of devices that each program is compiled for.
 _DEVICES = (2, 4, 8)

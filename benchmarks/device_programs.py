@@ -277,7 +277,7 @@ def compile_replicas(devices: int, folder: Path) -> None:
     from hlotool.backends.registry import get_backend
     from hlotool.backends.xla.backend import XlaBackend
     from hlotool.ir.devices import DeviceGrid
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
 
     everybody = "{" + ",".join(map(str, range(devices))) + "}"
     ring = ",".join(f"{{{n},{(n + 1) % devices}}}" for n in range(devices))

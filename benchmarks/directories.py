@@ -33,7 +33,7 @@ def texts(directory: Path) -> list[str]:
 
 def pass_seconds(directory: Path, way: str) -> float:
     """CPU time of reading all stages once, in this process."""
-    from hlotool.parse.reader import forget_texts, parse_module
+    from hlotool.parser.reader import forget_texts, parse_module
 
     parse: Callable[[str], object] = parse_module
     if way == "xla":

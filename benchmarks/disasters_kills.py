@@ -18,7 +18,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from disasters_subjects import Calls, End, Place, Subject, differences, without  # noqa: E402
 
-from hlotool.cache import journal, sealed, store  # noqa: E402
+from hlotool.system import cache as journal  # noqa: E402
+from hlotool.system import cache as sealed
+from hlotool.system import cache as store
 
 #: Seconds after which a process that outlives the command is an orphan, on the busiest machine.
 _PATIENCE = 300.0

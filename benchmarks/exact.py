@@ -46,10 +46,10 @@ from modules import ROOT
 from units import UnitDone, measured
 
 from hlotool.errors import HlotoolError
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE
-from hlotool.replay.exact.arguments import Options
-from hlotool.replay.exact.compare import compare
-from hlotool.replay.exact.task import programs as sides
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE
+from hlotool.runs.exact.compare import compare
+from hlotool.runs.exact.points import Options
+from hlotool.runs.exact.task import programs as sides
 
 PARTS = ("legal", "faults", "cost", "thresholds")
 

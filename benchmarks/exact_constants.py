@@ -21,9 +21,9 @@ from hlotool.backends.field.constants import Constants, constant_values
 from hlotool.backends.field.snapping import Rule
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
-from hlotool.parse.reader import parse_module
-from hlotool.replay.exact.result import Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.parser.reader import parse_module
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.exact.task import compare_modules
 
 #: Constants of a drawn program, and those of one that has many.
 _FEW, _MANY = 10, 40

@@ -15,18 +15,18 @@ from typing import Any
 
 from hlotool.backends.base import Backend
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.drawing import with_drawn_floats
 from hlotool.backends.field.executable import FieldBackend
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.unknown import with_drawn_floats
 from hlotool.backends.registry import get_backend
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
 from hlotool.errors import HlotoolError
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Module
-from hlotool.replay.judge.ensemble import Ensemble
-from hlotool.replay.judge.judgement import side_of
-from hlotool.values.generate import generate_inputs
+from hlotool.judge.rules.ensemble import Ensemble
+from hlotool.judge.rules.judgement import side_of
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
 
 #: Programs that are measured where none are given.
 PROGRAMS = (

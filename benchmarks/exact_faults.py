@@ -26,14 +26,14 @@ from verdicts_truth import FACTOR, legal_spread
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
-from hlotool.ir.dtypes import Array
+from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
-from hlotool.replay.exact.task import compare_modules
-from hlotool.values.generate import generate_inputs
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
+from hlotool.parser.reader import parse_module
+from hlotool.runs.exact.task import compare_modules
+from hlotool.system.resources import TooSlow, time_limit
 
 #: Seconds for a run.
 _SECONDS = 10.0

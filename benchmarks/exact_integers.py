@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlotool.parse.reader import parse_module
-from hlotool.replay.exact.result import Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.parser.reader import parse_module
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.exact.task import compare_modules
 
 #: One-hot vectors of eight labels of ten classes, one of which is counted NUMBER times.
 _LABELS = """HloModule labels

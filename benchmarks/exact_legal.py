@@ -15,15 +15,15 @@ from exact_subjects import Subject
 from verdicts_programs import NEEDED_PASSES
 
 from hlotool.backends.registry import get_backend
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.names import Kind
-from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ShapeIndex, leaves
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
+from hlotool.sources.directory import open_dump
+from hlotool.sources.file_names import Kind
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule, Stage
 
 #: Passes disabled per program, one at a time.
 DISABLED = 4

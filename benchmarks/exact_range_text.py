@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.types import ElementType
 
 

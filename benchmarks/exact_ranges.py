@@ -26,11 +26,11 @@ from exact_range_orders import ORDERS
 from exact_range_text import Pair
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.dump.directory import open_dump
-from hlotool.parse.reader import parse_module
-from hlotool.replay.exact.records import ProvedRecord
-from hlotool.replay.exact.sides import one_sided_text
-from hlotool.replay.exact.task import ProveTask, prove
+from hlotool.parser.reader import parse_module
+from hlotool.runs.exact.records import ProvedRecord
+from hlotool.runs.exact.sides import one_sided_text
+from hlotool.runs.exact.task import ProveTask, prove
+from hlotool.sources.directory import open_dump
 
 
 def pairs(seed: int, count: int) -> Iterator[Pair]:

@@ -7,7 +7,7 @@ import enum
 import msgspec
 from units import UnitDone
 
-from hlotool.replay.exact.result import ExactResult, Relation
+from hlotool.runs.exact.result import ExactResult, Relation
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -41,21 +41,21 @@ from bisection import (  # noqa: E402
 from locate import Asked, Setting, asked, count  # noqa: E402
 from locate import summary as table  # noqa: E402
 
+from hlotool.blame.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.blame.repro.bundle import write_bundle  # noqa: E402
+from hlotool.blame.repro.making import bundle_of  # noqa: E402
+from hlotool.blame.repro.verify import verify  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
-from hlotool.findings.verdict import Verdict  # noqa: E402
-from hlotool.locate.records import DivergenceRecord  # noqa: E402
-from hlotool.locate.report import divergence_record  # noqa: E402
-from hlotool.locate.store import Budget  # noqa: E402
-from hlotool.replay.exact.arguments import Options
-from hlotool.replay.exact.compare import compare  # noqa: E402
-from hlotool.replay.exact.parting import open_search  # noqa: E402
-from hlotool.replay.exact.result import Relation
-from hlotool.replay.options import ReplayOptions  # noqa: E402
-from hlotool.repro.bundle import write_bundle  # noqa: E402
-from hlotool.repro.from_culprit import bundle_of  # noqa: E402
-from hlotool.repro.verify import verify  # noqa: E402
-from hlotool.search.bisection.records import CulpritRecord  # noqa: E402
+from hlotool.inputs.recorded_values import Budget  # noqa: E402
+from hlotool.judge.locate.report import divergence_record  # noqa: E402
+from hlotool.judge.records import DivergenceRecord  # noqa: E402
+from hlotool.judge.verdicts import Verdict  # noqa: E402
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
+from hlotool.runs.exact.compare import compare  # noqa: E402
+from hlotool.runs.exact.parting import open_search  # noqa: E402
+from hlotool.runs.exact.points import Options
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.options import ReplayOptions  # noqa: E402
 
 #: Seconds for each part of a search.
 _SECONDS = 20.0

@@ -12,11 +12,11 @@ from exact_programs import program_names, program_text
 from modules import ROOT
 from verdicts_programs import NOT_HEALTHY
 
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.records import DumpModule
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule
 
 #: More real programs than the corpus has, where they lie on this machine.
 SHARED = ROOT.parent / "shared"

@@ -12,10 +12,10 @@ from exact_cost import programs
 from exact_integers import labels
 
 from hlotool.backends.field.snapping import reading_of
+from hlotool.facts import thresholds
 from hlotool.ir.module import Module
-from hlotool.numerics import thresholds
-from hlotool.replay.exact.result import ExactResult, Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.runs.exact.result import ExactResult, Relation
+from hlotool.runs.exact.task import compare_modules
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from hlotool.fleet.executors import executor_of  # noqa: E402
-from hlotool.workers.executor import Done, Limits  # noqa: E402
+from hlotool.runs.fleet.planning import executor_of  # noqa: E402
+from hlotool.system.executor import Done, Limits  # noqa: E402
 
 #: Does next to nothing in a worker.
-_FUNCTION = "hlotool.workers.plain:legible"
+_FUNCTION = "hlotool.system.surrogates:legible"
 
 
 def main() -> None:

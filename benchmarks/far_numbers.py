@@ -3,7 +3,7 @@
 Each program is made from a seed: tails of a Gaussian, a softmax, powers, running products, products of
 matrices, sums and norms, of numbers between 1e-300 and 1e300. XLA's result is judged as it is (legal), and
 with one element, which is no denormal number, off by a millionth or as a tenth of itself (faults). All are
-judged again in the unit 1 (`numerics/exchangeability.py`), in which squares vanish or overflow.
+judged again in the unit 1 (`hlotool/facts/exchangeability.py`), in which squares vanish or overflow.
 
     python benchmarks/far_numbers.py --cases 300 --seed 1
 """
@@ -24,10 +24,10 @@ from unittest.mock import patch
 import numpy as np
 
 from hlotool.backends.xla import create
-from hlotool.findings.verdict import Answer, Verdict
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.judge.verdicts import Answer, Verdict
+from hlotool.parser.reader import parse_module
 
 REDUCER = "f { a = f64[] parameter(0) b = f64[] parameter(1) ROOT r = f64[] OP(a, b) }\n"
 SUM = REDUCER.replace("OP", "add") + "ENTRY e { x = f64[9,40] parameter(0) zero = f64[] constant(0) "
@@ -93,7 +93,7 @@ def rows(cases: int, seed: int) -> Iterator[Row]:
             actual = right.copy()
             actual.flat[place] *= factor
             found = judge(judgement_of(module, arguments, actual)).verdict
-            with patch("hlotool.numerics.exchangeability._exponents", lambda m: np.zeros_like(m, np.int32)):
+            with patch("hlotool.facts.exchangeability._exponents", lambda m: np.zeros_like(m, np.int32)):
                 without = judge(judgement_of(module, arguments, actual)).verdict
             yield Row(form, float(magnitudes.min()), float(magnitudes.max()), factor, found, without)
 

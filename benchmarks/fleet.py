@@ -29,8 +29,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support.renaming import renamed  # noqa: E402
 
-from hlotool.dump.directory import open_dumps  # noqa: E402
-from hlotool.fleet.normal_form import normal_form  # noqa: E402
+from hlotool.runs.fleet.normal_form import normal_form  # noqa: E402
+from hlotool.sources.directory import open_dumps  # noqa: E402
 
 #: Larger texts are left out: their replays take seconds each, and say nothing about a fleet.
 _LARGEST = 40_000

@@ -36,7 +36,7 @@ FAULTS = ("int4_product",)
 
 def call(*arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command line, run in this process."""
-    from hlotool.cli.main import main
+    from hlotool.interface.cli.main import main
 
     out, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
@@ -71,8 +71,8 @@ def answers(command: str, path: Path, is_cut: bool, scratch: Path) -> bool:
 
 
 def _last_instruction(path: Path) -> str:
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.loading import read_stage
+    from hlotool.sources.directory import open_dump
+    from hlotool.sources.loading import read_stage
 
     [owner] = open_dump(path).modules
     return read_stage(owner.stages[0]).entry.root.name
@@ -96,12 +96,12 @@ def forms() -> dict[str, dict[str, str]]:
 
 def without_constants(folder: Path, target: Path) -> int:
     """A dump's first and last stages with their large constants left out; returns how many that are."""
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.elided import elided_constants
-    from hlotool.dump.loading import load_stage
     from hlotool.errors import HlotoolError
     from hlotool.ir.printer import PrintOptions, print_module
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
+    from hlotool.sources.directory import open_dump
+    from hlotool.sources.elided import elided_constants
+    from hlotool.sources.loading import load_stage
 
     count = 0
     for number, module in enumerate(open_dump(folder).modules):

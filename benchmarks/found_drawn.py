@@ -72,10 +72,10 @@ def programs_of(path: Path) -> tuple[str, ...]:
 
 def read(path: Path) -> tuple[tuple[str, ...], bool, str]:
     """What hlotool makes of a file: prints of whole programs, whether one was cut, and an error."""
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.loading import read_stage
     from hlotool.errors import HlotoolError
     from hlotool.ir.printer import print_module
+    from hlotool.sources.directory import open_dump
+    from hlotool.sources.loading import read_stage
 
     modules, errors = [], []
     try:

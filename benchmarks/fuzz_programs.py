@@ -1,4 +1,4 @@
-"""Programs of `hlotool.fuzz.programs`: how many a minute, whether XLA takes them, what they hold.
+"""Programs of `hlotool.lab.fuzz.programs`: how many a minute, whether XLA takes them, what they hold.
 
     python benchmarks/fuzz_programs.py [--cases N] [--seed S] [--first I] [--devices N] [--origins WORD…]
                                        [--compile N] [--run N] [--minutes M] [--json FILE]
@@ -34,14 +34,14 @@ from hlotool.backends.numpy import NumpyBackend  # noqa: E402
 from hlotool.backends.xla.backend import XlaBackend  # noqa: E402
 from hlotool.backends.xla.options import XlaOptions  # noqa: E402
 from hlotool.errors import BackendFailed, HloSyntaxError, HlotoolError  # noqa: E402
-from hlotool.fuzz.programs import Drawn, Source  # noqa: E402
-from hlotool.fuzz.programs.idioms import IDIOMS  # noqa: E402
+from hlotool.inputs.generate import generate_inputs  # noqa: E402
 from hlotool.ir.devices import DeviceGrid  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
 from hlotool.ir.opcodes import OPCODES  # noqa: E402
 from hlotool.ir.types import ELEMENT_TYPES  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.lab.fuzz.programs import Drawn, Source  # noqa: E402
+from hlotool.lab.fuzz.programs.idioms import IDIOMS  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
 
 #: Seconds for one compilation: what takes longer has run wild.
 _TIMEOUT = 120.0

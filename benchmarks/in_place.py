@@ -30,9 +30,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from hlotool.amounts import size_of, size_text  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.scale.plan import COPIES, need_of  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
+from hlotool.rewrite.scale.plan import COPIES, need_of  # noqa: E402
+from hlotool.system.user_input import size_of, size_text  # noqa: E402
 
 #: A program of n by n arrays: before and after.
 Pair = tuple[str, str]

@@ -26,12 +26,12 @@ from benchmarks.gpu.xla_side import count_kernels
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.partition import KernelProgram, of_fusion
 from hlotool.backends.cuda.codegen.schedules import Kernel, Part
-from hlotool.backends.cuda.fusing import fused
-from hlotool.backends.cuda.products import product_of
+from hlotool.backends.cuda.cublas import product_of
+from hlotool.backends.cuda.kernel_backend import fused
+from hlotool.checks.inspect.kernels import listed
 from hlotool.errors import HlotoolError
-from hlotool.inspect.kernels import listed
 from hlotool.ir.module import Instruction, Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Where every file is one kernel.
 _EMITTERS = "emitters/tests"

@@ -24,13 +24,13 @@ from pathlib import Path
 from benchmarks.gpu.cases import all_cases
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.kernel_backend import fused
-from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.cuda.machine import KernelLowering
+from hlotool.backends.cuda.toolchain import find_compiler
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.registry import get_backend
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
 _TARGET = re.compile(r"0x([0-9a-f]+)\s*$")

@@ -27,7 +27,7 @@ from benchmarks.gpu.xla_side import XlaProgram
 from hlotool.backends.base import Backend
 from hlotool.backends.cuda_emu import create
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Programs of elementwise functions: steps on the arguments p0 and p1, on earlier steps, and on numbers.
 _FUNCTIONS = {

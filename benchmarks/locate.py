@@ -47,31 +47,31 @@ from bisection import (  # noqa: E402
     task_of,
 )
 
-from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.faults import CATALOGUE  # noqa: E402
-from hlotool.findings.verdict import Answer  # noqa: E402
-from hlotool.ir.module import Instruction, Module  # noqa: E402
-from hlotool.ir.verifier import verify_or_raise  # noqa: E402
-from hlotool.locate.frames import Frame, frames_of, resolve  # noqa: E402
-from hlotool.locate.recorder import trace  # noqa: E402
-from hlotool.locate.records import DivergenceRecord  # noqa: E402
-from hlotool.numerics import thresholds  # noqa: E402
-from hlotool.numerics.thresholds import Threshold  # noqa: E402
-from hlotool.replay.divergence_row import with_divergence  # noqa: E402
-from hlotool.replay.options import ReplayOptions  # noqa: E402
-from hlotool.replay.program import Program, compile_program  # noqa: E402
-from hlotool.replay.records import ModuleRecord  # noqa: E402
-from hlotool.replay.task import Task  # noqa: E402
-from hlotool.replay.trials import Trial, trials  # noqa: E402
-from hlotool.search.bisection.records import SpotRecord  # noqa: E402
-from hlotool.search.bisection.spotting import SpotQuestion, stage_spot  # noqa: E402
-from hlotool.search.bisection.stage_worker import (  # noqa: E402
+from hlotool.blame.bisection.records import SpotRecord  # noqa: E402
+from hlotool.blame.bisection.spotting import SpotQuestion, stage_spot  # noqa: E402
+from hlotool.blame.bisection.stages import (  # noqa: E402
     Question,
     judge_stage,
     stage_program,
     stage_trials,
 )
-from hlotool.search.comparing import compare_programs  # noqa: E402
+from hlotool.blame.reduction.case_worker import compare_programs  # noqa: E402
+from hlotool.errors import HlotoolError  # noqa: E402
+from hlotool.facts import thresholds  # noqa: E402
+from hlotool.facts.thresholds import Threshold  # noqa: E402
+from hlotool.inputs.frames import Frame, frames_of, resolve  # noqa: E402
+from hlotool.ir.module import Instruction, Module  # noqa: E402
+from hlotool.ir.verifier import verify_or_raise  # noqa: E402
+from hlotool.judge.locate.recording import trace  # noqa: E402
+from hlotool.judge.records import DivergenceRecord  # noqa: E402
+from hlotool.judge.verdicts import Answer  # noqa: E402
+from hlotool.lab.faults import CATALOGUE  # noqa: E402
+from hlotool.runs.divergence_row import with_divergence  # noqa: E402
+from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.program import Program, compile_program  # noqa: E402
+from hlotool.runs.records import ModuleRecord  # noqa: E402
+from hlotool.runs.task import Task  # noqa: E402
+from hlotool.runs.trials import Trial, trials  # noqa: E402
 
 #: One case in so many is a program for several devices.
 _DEVICES = 10

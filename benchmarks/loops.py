@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _SCAN = """HloModule scan
 condition {{

@@ -6,7 +6,7 @@ The lower bound is the largest total size, at any point of the program in textua
 to be read, arguments and constants included. Values that share memory count once: tuples, bitcasts, reshapes,
 transposes, broadcasts, copies. So it allows for every result to overwrite what its instruction is the last to
 read. The peak is what NumPy has allocated at once (tracemalloc) besides arguments and constants. Beside it
-stands what `hlotool.analysis.memory` expects of the interpreter, by which programs run as they are or scaled.
+stands what `hlotool.facts.memory` expects of the interpreter, by which programs run as they are or scaled.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ sys.path.insert(0, str(ROOT))
 
 from modules import benchmark_modules  # noqa: E402
 
-from hlotool.analysis.memory import INTERPRETER, memory_of  # noqa: E402
 from hlotool.backends.numpy import NumpyBackend  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.ir.dtypes import dtype_of  # noqa: E402
+from hlotool.facts.memory import INTERPRETER, memory_of  # noqa: E402
+from hlotool.inputs.generate import generate_inputs  # noqa: E402
+from hlotool.ir.arrays import dtype_of  # noqa: E402
 from hlotool.ir.module import Computation, Instruction, Module  # noqa: E402
 from hlotool.ir.types import ArrayShape, Shape, TupleShape  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
 
 MEGABYTE = 1 << 20
 

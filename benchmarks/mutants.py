@@ -13,7 +13,7 @@ only, which are rare among all. A long measurement goes in pieces, one seed each
 there at any time, and `--add` makes one table of several such files.
 
 A mutant is *killed* when `run` would say `wrong` on some set of inputs, *equivalent* when it is proved that
-no inputs can show it (see `hlotool.mutation.equivalence`); the others *survive*, with the best verdict
+no inputs can show it (see `hlotool.lab.mutation.equivalence`); the others *survive*, with the best verdict
 that was excused.
 """
 
@@ -35,21 +35,21 @@ from modules import ROOT
 from mutant_programs import generated_programs
 from verdicts_programs import subjects
 
-from hlotool.directed.sets import InputSet
-from hlotool.dump.records import DumpModule
+from hlotool.blame.reduction.case_worker import compare_programs
 from hlotool.errors import HlotoolError
-from hlotool.faults import FaultKind, family_of
+from hlotool.inputs.adversarial.sets import InputSet
 from hlotool.ir.module import Module
-from hlotool.mutation.fates import Examiner, Fate
-from hlotool.mutation.mutants import KINDS, Mutant, draw
-from hlotool.mutation.task import fate_within, sets_of
-from hlotool.parse.reader import parse_module
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.program import Program, compile_program
-from hlotool.replay.set_budget import allowed_for_sets, in_budget
-from hlotool.replay.trials import trials
-from hlotool.search.comparing import compare_programs
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooSlow, time_limit, work_done
+from hlotool.lab.faults import FaultKind, family_of
+from hlotool.lab.mutation.equivalence import KINDS, Mutant, draw
+from hlotool.lab.mutation.fates import Examiner, Fate
+from hlotool.lab.mutation.task import fate_within, sets_of
+from hlotool.parser.reader import parse_module
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.other_inputs import allowed_for_sets, in_budget
+from hlotool.runs.program import Program, compile_program
+from hlotool.runs.trials import trials
+from hlotool.sources.records import DumpModule
+from hlotool.system.resources import UNITS_PER_SECOND, TooSlow, time_limit, work_done
 
 #: Seconds for the plain set of one program.
 _SECONDS = 60.0

@@ -29,7 +29,7 @@ def default_directory() -> Path:
 def texts(directory: Path) -> list[tuple[Path, str]]:
     """The files of a directory tree that parse, by size; not those made to be wrong, which XLA may die of."""
     from hlotool.errors import HloSyntaxError
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
 
     found: list[tuple[Path, str]] = []
     files = (p for p in directory.rglob("*") if p.suffix in SUFFIXES and "malformed" not in p.parts)
@@ -69,9 +69,9 @@ def main() -> int:
     arguments.add_argument("--no-xla", action="store_true", help="do not compare")
     arguments.add_argument("--inspect", action="store_true", help="read what `inspect` needs, and count")
     options = arguments.parse_args()
-    from hlotool.inspect.stage import stage_info
-    from hlotool.parse.reader import forget_texts, parse_module
-    from hlotool.workers.collector import collector_off
+    from hlotool.checks.inspect.run import stage_info
+    from hlotool.parser.reader import forget_texts, parse_module
+    from hlotool.system.resources import collector_off
 
     def first(text: str) -> object:
         forget_texts()

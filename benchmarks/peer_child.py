@@ -45,7 +45,7 @@ def run_hlotool(text: str, arguments: list[Any], repeats: int) -> dict[str, Any]
     """Seconds to parse, to plan, of the first and of later runs; and the outputs."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from hlotool.backends.numpy import NumpyBackend
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
 
     times = [time.perf_counter()]
     module = parse_module(text)

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.parse.reader import parse_module
-from hlotool.workers.pool import worker_environment
+from hlotool.parser.reader import parse_module
+from hlotool.system.pool import worker_environment
 
 HERE = Path(__file__).resolve().parent
 

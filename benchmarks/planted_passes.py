@@ -25,7 +25,7 @@ from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.edit import editing, with_attributes
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.passes.base import Context, Pass
+from hlotool.rewrite.passes.base import Context, Pass
 
 #: What stands in the place of an instruction: an operand, or the opcode, operands and changed attributes of
 #: another one of the same shape; None where the pattern does not fit.
@@ -316,9 +316,9 @@ def _search(
     names: Sequence[str], folder: Path, seed: int, programs: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Passes that are found, each with the number of the first program that shows it."""
-    from hlotool.fuzz.oracle import FAILURES, Question, judge_program
-    from hlotool.fuzz.programs import Source
-    from hlotool.replay.options import RunOptions
+    from hlotool.lab.fuzz.oracle import FAILURES, Question, judge_program
+    from hlotool.lab.fuzz.programs import Source
+    from hlotool.runs.options import RunOptions
 
     source, open_ = Source(seed), list(names)
     for index in range(programs):
@@ -345,8 +345,8 @@ def _looked_into(
     folder: Path, index: int, text: str, judged: Any, options: Any, planted: str
 ) -> dict[str, Any]:
     """What the campaign would say of a failure."""
-    from hlotool.fuzz.triage import Settings, Triage
-    from hlotool.report.fuzz_records import FailureRecord
+    from hlotool.interface.report.fuzz_records import FailureRecord
+    from hlotool.lab.fuzz.triage import Settings, Triage
 
     folder.mkdir()
     path = folder / "program.hlo"

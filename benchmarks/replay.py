@@ -29,8 +29,8 @@ from modules import BenchmarkModule, benchmark_modules  # noqa: E402
 from peers import Answer, ask, ask_evaluator  # noqa: E402
 
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.values.generate import generate_inputs  # noqa: E402
+from hlotool.inputs.generate import generate_inputs  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
 
 #: Milliseconds from which a module's run counts as long.
 LONG = 5.0

@@ -1,4 +1,4 @@
-"""How far XLA's CPU code and NumPy are off: the measurement behind `backends/numpy/rounding_errors.py`.
+"""How far XLA's CPU code and NumPy are off: the measurement behind `backends/numpy/executions/rounding_errors.py`.
 
     python benchmarks/rounding_errors.py            (needs jaxlib)
 
@@ -24,11 +24,11 @@ import scipy.special
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.rounding_errors import ROWS, row_of
+from hlotool.backends.numpy.executions.rounding_errors import ROWS, row_of
 from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
-from hlotool.ir.dtypes import Array
-from hlotool.parse.reader import parse_module
+from hlotool.ir.arrays import Array
+from hlotool.parser.reader import parse_module
 
 _COUNT = 200_000
 _MODULE = "HloModule m\nENTRY e {{\n{parameters}\n  ROOT r = {kind}[{count}] {opcode}({names})\n}}\n"

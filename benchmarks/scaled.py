@@ -29,14 +29,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from hlotool.backends.registry import get_backend  # noqa: E402
-from hlotool.dump.elided import elided_constants  # noqa: E402
+from hlotool.blame.reduction.case_worker import optimised  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.faults import CATALOGUE  # noqa: E402
+from hlotool.inputs.generate import generate_constants  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.scale.plan import Limits, scaled  # noqa: E402
-from hlotool.search.optimised import optimised  # noqa: E402
-from hlotool.values.generate import generate_constants  # noqa: E402
+from hlotool.lab.faults import CATALOGUE  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
+from hlotool.rewrite.scale.plan import Limits, scaled  # noqa: E402
+from hlotool.sources.elided import elided_constants  # noqa: E402
 
 #: What a replay may take, and a compilation.
 _MEMORY, _SECONDS = 8 << 30, 120

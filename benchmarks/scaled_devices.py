@@ -32,17 +32,19 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 import device_programs  # noqa: E402
 
 import hlotool  # noqa: E402
-from hlotool.dump.directory import open_dump  # noqa: E402
-from hlotool.dump.loading import load_stage  # noqa: E402
+from hlotool.blame.reduction.case_worker import optimised  # noqa: E402
 from hlotool.errors import HlotoolError  # noqa: E402
-from hlotool.faults import CATALOGUE, DEVICES  # noqa: E402
 from hlotool.ir.module import Module  # noqa: E402
-from hlotool.parse.reader import parse_module  # noqa: E402
-from hlotool.scale.classes import classes_of  # noqa: E402
-from hlotool.scale.plan import COPIES, Limits, need_of, scaled  # noqa: E402
-from hlotool.scale.rewrite import Rewrite  # noqa: E402
-from hlotool.scale.solver import choices  # noqa: E402
-from hlotool.search.optimised import optimised  # noqa: E402
+from hlotool.lab.faults import CATALOGUE, DEVICES  # noqa: E402
+from hlotool.parser.reader import parse_module  # noqa: E402
+from hlotool.rewrite.scale.classes import classes_of  # noqa: E402
+from hlotool.rewrite.scale.plan import COPIES, Limits, need_of, scaled  # noqa: E402
+from hlotool.rewrite.scale.resize import (
+    Rewrite,
+    choices,
+)
+from hlotool.sources.directory import open_dump  # noqa: E402
+from hlotool.sources.loading import load_stage  # noqa: E402
 
 _DEVICES: Final = (2, 4, 8)
 BEFORE, AFTER = "module_0001.m.before_optimizations.txt", "module_0001.m.cpu_after_optimizations.txt"

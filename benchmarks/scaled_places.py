@@ -30,8 +30,8 @@ from jax import lax
 from programs import array
 
 import hlotool
-from hlotool.parse.reader import parse_module
-from hlotool.search.optimised import optimised
+from hlotool.blame.reduction.case_worker import optimised
+from hlotool.parser.reader import parse_module
 
 #: Rows and columns of the array that most programs have.
 ROWS, COLUMNS = 1024, 300

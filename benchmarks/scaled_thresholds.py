@@ -23,19 +23,19 @@ from scaled_places import write_programs
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
-from hlotool.replay.options import RunOptions
-from hlotool.replay.run import replay_module
-from hlotool.replay.task import find_tasks
-from hlotool.scale import cuts, means, plan, relate_places
-from hlotool.scale.plan import Limits, scaled
+from hlotool.parser.reader import parse_module
+from hlotool.rewrite.scale import constraints, cut_points, mean_divisors, plan
+from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.runs.options import RunOptions
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import find_tasks
 
 #: Where each threshold stands: modules that have it, its name, and on what it is tried.
 _THRESHOLDS = (
-    ((cuts, relate_places), "NEAR", ("places", "models")),
-    ((cuts,), "_MOST_SHARED", ("places", "models")),
-    ((means,), "_LEAST", ("models",)),
-    ((means,), "_ROUNDINGS", ("models",)),
+    ((cut_points, constraints), "NEAR", ("places", "models")),
+    ((cut_points,), "_MOST_SHARED", ("places", "models")),
+    ((mean_divisors,), "_LEAST", ("models",)),
+    ((mean_divisors,), "_ROUNDINGS", ("models",)),
     ((plan,), "RUNS_AT_LAST", ("models",)),
 )
 #: Of their values.

@@ -29,12 +29,12 @@ from programs import program_texts
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import hlotool
+from hlotool.blame.reduction.case_worker import optimised
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
-from hlotool.scale.plan import COPIES, RUNS, Limits, need_of, scaled
-from hlotool.search.optimised import optimised
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE
+from hlotool.parser.reader import parse_module
+from hlotool.rewrite.scale.plan import COPIES, RUNS, Limits, need_of, scaled
 
 #: Executions that take longer than this, in units of work, would make a benchmark of hundreds of faults last
 #: hours.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import hlotool
 from hlotool.errors import HlotoolError
-from hlotool.findings.provenance import source_of
+from hlotool.facts.provenance import source_of
 from hlotool.ir.module import Module
-from hlotool.ir.source_position import is_installed, source_position
+from hlotool.ir.printed_annotations import is_installed, source_position
 
 #: Larger ones say the same, and take long.
 _MOST_BYTES = 2_000_000

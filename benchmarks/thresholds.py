@@ -30,11 +30,11 @@ from verdicts_records import DECODER, LegalRecord
 from verdicts_report import is_alarm
 from verdicts_runs import Leaves, Runs
 
-from hlotool.directed.sets import PLAIN as PLAIN_SET
-from hlotool.faults import CATALOGUE
+from hlotool.facts import thresholds
+from hlotool.facts.thresholds import Threshold
+from hlotool.inputs.adversarial.sets import PLAIN as PLAIN_SET
 from hlotool.ir.module import Module
-from hlotool.numerics import thresholds
-from hlotool.numerics.thresholds import Threshold
+from hlotool.lab.faults import CATALOGUE
 
 NAMES = [
     name

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.tie_orders import TieOrder, ties_in
+from hlotool.backends.numpy.executions.ties import TieOrder, ties_in
 from hlotool.backends.xla import create
-from hlotool.findings.verdict import Verdict
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.judge.verdicts import Verdict
+from hlotool.parser.reader import parse_module
 
 #: What is done with the sorted keys (k), the permutation (i) and a float payload (x): further instructions.
 TAILS = {

@@ -49,8 +49,8 @@ from verdicts_report import is_alarm, is_false_alarm, report
 from verdicts_runs import Leaves, Runs
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.faults import CATALOGUE
 from hlotool.ir.module import Module
+from hlotool.lab.faults import CATALOGUE
 
 #: Faults per kind that count, and the most that are tried to get them.
 WANTED, TRIED = 44, 140

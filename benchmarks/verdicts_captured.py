@@ -17,12 +17,12 @@ from verdicts_programs import Subject
 from verdicts_records import LegalRecord
 from verdicts_runs import Runs
 
-from hlotool.dump.directory import open_dump
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import REALITY, ModuleRecord
-from hlotool.replay.run import replay_module
-from hlotool.replay.task import Task
-from hlotool.values.npz import npz_bytes
+from hlotool.inputs.given import npz_bytes
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.records import REALITY, ModuleRecord
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import Task
+from hlotool.sources.directory import open_dump
 
 
 def captured_pairs(subject: Subject, runs: Runs, other_python: str, seed: int) -> Iterator[LegalRecord]:

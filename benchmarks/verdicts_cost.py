@@ -24,11 +24,11 @@ from modules import benchmark_modules
 from wrong_programs_cost import costs
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.ensemble import Ensemble
-from hlotool.replay.judge.judgement import side_of
-from hlotool.values.generate import generate_inputs
-from hlotool.workers.pool import worker_environment
+from hlotool.inputs.generate import generate_inputs
+from hlotool.judge.rules.ensemble import Ensemble
+from hlotool.judge.rules.judgement import side_of
+from hlotool.parser.reader import parse_module
+from hlotool.system.pool import worker_environment
 
 _FIRST, _ALL = 4, 16
 

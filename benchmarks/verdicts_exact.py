@@ -25,19 +25,18 @@ from verdicts_programs import Subject, subjects
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.faults import CATALOGUE
-from hlotool.faults.edit import Edit
-from hlotool.ir.dtypes import dtype_of
-from hlotool.ir.literal import Literal
+from hlotool.facts import thresholds
+from hlotool.facts.thresholds import Threshold
+from hlotool.ir.arrays import Literal, dtype_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
-from hlotool.numerics import thresholds
-from hlotool.numerics.thresholds import Threshold
-from hlotool.numerics.verdict import Comparison
-from hlotool.replay.exact.task import programs
-from hlotool.replay.exact.within import comparing
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.judge.comparison import Comparison
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.lab.faults import CATALOGUE
+from hlotool.lab.faults.edit import Edit
+from hlotool.runs.exact.task import programs
+from hlotool.runs.exact.within import comparing
 
 #: What a constant is multiplied with.
 FACTORS = (0.0, 1 + 1e-2, 1 + 1e-3, 1 + 1e-4, 1 + 1e-5, 1 + 1e-6)

@@ -18,10 +18,10 @@ from verdicts_truth import FACTOR, LeafSpread, legal_spread
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.faults import FaultKind, Site, poisoned
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.verifier import verify
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.lab.faults import FaultKind, Site, poisoned
+from hlotool.system.resources import TooSlow, time_limit
 
 #: Sites tried per program and kind, half of them in what the entry calls where there is any.
 _SITES = 4

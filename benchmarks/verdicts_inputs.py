@@ -13,11 +13,11 @@ from verdicts_programs import Subject
 from verdicts_runs import Leaves, leaves_of
 
 from hlotool.backends.base import Executable
-from hlotool.directed.plan import directed_sets
-from hlotool.directed.sets import PLAIN, InputSet
 from hlotool.errors import HlotoolError
-from hlotool.replay.set_budget import Allowed, Limits
-from hlotool.workers.work_limit import UNITS_PER_SECOND, TooMuchWork, TooSlow
+from hlotool.inputs.adversarial.plan import directed_sets
+from hlotool.inputs.adversarial.sets import PLAIN, InputSet
+from hlotool.runs.other_inputs import Allowed, Limits
+from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, TooSlow
 
 #: Sets that are made of a program, of which some are chosen: those of every kind are among so many.
 _MADE = 200

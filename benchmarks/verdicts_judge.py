@@ -12,12 +12,12 @@ from verdicts_runs import Leaves, nested
 
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
-from hlotool.replay.exact.result import ExactResult
-from hlotool.replay.exact.task import programs
-from hlotool.replay.exact.within import comparing
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import CompareExactly, judgement_of
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import CompareExactly, judgement_of
+from hlotool.runs.exact.result import ExactResult
+from hlotool.runs.exact.task import programs
+from hlotool.runs.exact.within import comparing
+from hlotool.system.resources import TooSlow, time_limit
 
 #: What accuses the tested side.
 ACCUSING = frozenset({"wrong", "structural"})

@@ -14,8 +14,8 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
-from hlotool.parse.reader import parse_module
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.parser.reader import parse_module
+from hlotool.system.resources import TooSlow, time_limit
 
 #: Plain inputs per program; fewer where there are many programs to compare it with.
 SEEDS = 5

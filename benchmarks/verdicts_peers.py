@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 
 #: Absolute and relative bound by tool.
 BOUNDS = {"run_hlo_module": (1e-3, 1e-3), "hlo_isolation": (0.01, 0.1)}

@@ -12,9 +12,9 @@ from typing import Any
 
 from modules import ROOT
 
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.parser.reader import parse_module
 
 #: Programs on which XLA is wrong, or differs by a rule: they are no healthy pairs.
 NOT_HEALTHY = {

@@ -6,7 +6,7 @@ import msgspec
 from units import UnitDone
 from verdicts_judge import PairVerdict
 
-from hlotool.directed.sets import PLAIN
+from hlotool.inputs.adversarial.sets import PLAIN
 
 
 class LegalRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="legal"):

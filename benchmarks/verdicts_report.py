@@ -11,7 +11,7 @@ from verdicts_judge import ACCUSING, PairVerdict
 from verdicts_peers import BOUNDS
 from verdicts_records import FaultRecord, LegalRecord, Record
 
-from hlotool.directed.sets import PLAIN
+from hlotool.inputs.adversarial.sets import PLAIN
 
 #: A kind's pattern counts as named when it is right for at least this share of its faults at an output.
 _NAMED = 0.5

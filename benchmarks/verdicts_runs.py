@@ -18,11 +18,10 @@ import numpy as np
 from hlotool.backends.base import TOKEN, Executable
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array, flatten, unflatten
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
-from hlotool.values.flatten import flatten, unflatten
 
 Leaves = list[Array]
 

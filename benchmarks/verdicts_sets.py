@@ -20,14 +20,14 @@ from collections.abc import Iterator
 
 from modules import ROOT
 
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
-from hlotool.findings.verdict import Answer
-from hlotool.replay.options import RunOptions
-from hlotool.replay.run import replay_module
-from hlotool.replay.task import Task
+from hlotool.judge.verdicts import Answer
+from hlotool.runs.options import RunOptions
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import Task
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule
 
 
 def programs(only: str) -> Iterator[DumpModule]:

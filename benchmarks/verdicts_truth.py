@@ -33,9 +33,8 @@ from verdicts_runs import Leaves, leaves_of
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.ir.dtypes import Array, dtype_of
-from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.literal import Literal
+from hlotool.ir.arrays import Array, Literal, dtype_of
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 

@@ -6,7 +6,7 @@ The dumps are those of real compilers, text before and after optimisation (`benc
 `benchmarks/dump_versions.py`). In the text after optimisation something is rounded to bf16 or f16 that the
 program keeps in f32: the operands of a product, its result, a function, a sum, every step of a sum, what is
 returned (losses, weights). By conversions there and back, as compilers do it; by a product of a narrow type;
-by `reduce-precision` (`faults/rounding.py`).
+by `reduce-precision` (`hlotool/lab/faults/rounding.py`).
 
 A fault counts where the faulty text returns something else than the text without it: an output of f32 by
 more than `_SHOWS` of its root mean square, one of a narrow type by two of its ulps. That is found without the
@@ -29,27 +29,25 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.rounding_errors import has_default_precision
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.records import DumpModule
+from hlotool.backends.numpy.executions.rounding_errors import has_default_precision
+from hlotool.blame.bisection.stages import stage_trials
 from hlotool.errors import HlotoolError
-from hlotool.faults import CATALOGUE, FaultKind
-from hlotool.faults.edit import Edit
-from hlotool.faults.kind import Place
+from hlotool.facts.float_order import epsilon
+from hlotool.ir.arrays import flatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.printer import print_module
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.verifier import verify
-from hlotool.numerics.ulp import epsilon
-from hlotool.replay.judge.product_uses import feeds_products_only
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.run import replay_module
-from hlotool.replay.stages import select_stages
-from hlotool.replay.task import Task
-from hlotool.search.bisection.stage_worker import stage_trials
-from hlotool.values.flatten import flatten
-from hlotool.workers.work_limit import TooSlow, time_limit
+from hlotool.judge.rules.instructions import feeds_products_only
+from hlotool.lab.faults import CATALOGUE, FaultKind
+from hlotool.lab.faults.edit import Edit, Place
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import Task, select_stages
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule
+from hlotool.system.resources import TooSlow, time_limit
 
 #: Share of an f32 output that a fault changes at least: 200 of its ulps.
 _SHOWS = 2.0**-15

@@ -5,7 +5,7 @@
 What a replay of each module does, part by part: programs are read, arguments drawn, run; further sets are
 made in the order of a replay, the reference runs on them and is observed. For each part the processor's time
 per unit of work: the sum over all modules, and how modules spread around it. The prices stand in
-`hlotool/analysis/work.py` and where they are spent.
+`hlotool/facts/work.py` and where they are spent.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from hlotool.coverage.observer import Instrumented
-from hlotool.directed.plan import directed_sets
-from hlotool.directed.solved import solved_sets
-from hlotool.dump.directory import open_dump
-from hlotool.dump.records import DumpModule
 from hlotool.errors import HlotoolError
-from hlotool.replay.devices.runners import OneDevice
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.program import load_program
-from hlotool.replay.trials import trials
-from hlotool.workers.work_limit import work_done
+from hlotool.inputs.adversarial.plan import directed_sets
+from hlotool.inputs.adversarial.solved import solved_sets
+from hlotool.inputs.coverage.observer import Instrumented
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.program import load_program
+from hlotool.runs.runners import OneDevice
+from hlotool.runs.trials import trials
+from hlotool.sources.directory import open_dump
+from hlotool.sources.records import DumpModule
+from hlotool.system.resources import work_done
 
 ROOT = Path(__file__).parents[1]
 

@@ -19,20 +19,19 @@ import numpy as np
 from modules import ROOT
 from training_steps.adam_steps import dumped_steps
 
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError
-from hlotool.faults import CATALOGUE
-from hlotool.findings.verdict import Verdict
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.verifier import verify
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.records import ModuleRecord
-from hlotool.replay.run import replay_module
-from hlotool.replay.stages import select_stages
-from hlotool.replay.task import Task
+from hlotool.judge.verdicts import Verdict
+from hlotool.lab.faults import CATALOGUE
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.records import ModuleRecord
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import Task, select_stages
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule, Stage
 
 #: Outputs from which on a program has many.
 MANY = 20

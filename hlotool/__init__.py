@@ -20,29 +20,23 @@ from hlotool._version import __version__
 refuse_before((3, 10))
 
 if TYPE_CHECKING:
-    from hlotool.api.backends import list_backends
-    from hlotool.api.baseline import update_baseline
-    from hlotool.api.bisect import bisect
-    from hlotool.api.cache import cache
-    from hlotool.api.check import check, explain_fusion, list_rules, mend
-    from hlotool.api.compare import compare
-    from hlotool.api.conformance import conformance
-    from hlotool.api.diff import diff
-    from hlotool.api.explain import explain, list_messages
-    from hlotool.api.extract import extract
-    from hlotool.api.fuzz import fuzz
-    from hlotool.api.inspect import inspect
-    from hlotool.api.merge import merge
-    from hlotool.api.mutate import mutate
-    from hlotool.api.opt import list_passes, opt
-    from hlotool.api.programs import load, parse, run
-    from hlotool.api.prove import prove
-    from hlotool.api.reduce import reduce
-    from hlotool.api.replay import replay
-    from hlotool.api.repro import verify
-    from hlotool.api.results import Result
-    from hlotool.api.show_scale import show_scale
+    from hlotool.interface.api.bisect import bisect
+    from hlotool.interface.api.check import check, explain_fusion, list_rules, mend
+    from hlotool.interface.api.compare import compare, diff
+    from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
+    from hlotool.interface.api.installation import cache, list_backends
+    from hlotool.interface.api.merge import merge
+    from hlotool.interface.api.opt import list_passes, opt
+    from hlotool.interface.api.programs import load, parse, run
+    from hlotool.interface.api.prove import prove
+    from hlotool.interface.api.records import update_baseline, verify
+    from hlotool.interface.api.reduce import extract, reduce
+    from hlotool.interface.api.replay import replay
+    from hlotool.interface.api.results import Result
     from hlotool.ir.module import Module
+    from hlotool.lab.commands.conformance import conformance
+    from hlotool.lab.commands.fuzz import fuzz
+    from hlotool.lab.commands.mutate import mutate
 
 __all__ = [
     "Module",
@@ -87,22 +81,24 @@ if (_root / "backends" / "__init__.py").is_file() and (_root / "grammar" / "__in
 #: Names that are not in the file of `hlotool.api` that is called like them.
 _ELSEWHERE = {
     "Module": "hlotool.ir.module",
-    "Result": "hlotool.api.results",
-    "explain_fusion": "hlotool.api.check",
-    "list_backends": "hlotool.api.backends",
-    "list_messages": "hlotool.api.explain",
-    "list_passes": "hlotool.api.opt",
-    "list_rules": "hlotool.api.check",
-    "load": "hlotool.api.programs",
-    "mend": "hlotool.api.check",
-    "parse": "hlotool.api.programs",
-    "run": "hlotool.api.programs",
-    "update_baseline": "hlotool.api.baseline",
-    "verify": "hlotool.api.repro",
+    "Result": "hlotool.interface.api.results",
+    "explain_fusion": "hlotool.interface.api.check",
+    "list_backends": "hlotool.interface.api.installation",
+    "list_messages": "hlotool.interface.api.inspect",
+    "list_passes": "hlotool.interface.api.opt",
+    "list_rules": "hlotool.interface.api.check",
+    "load": "hlotool.interface.api.programs",
+    "mend": "hlotool.interface.api.check",
+    "parse": "hlotool.interface.api.programs",
+    "run": "hlotool.interface.api.programs",
+    "update_baseline": "hlotool.interface.api.records",
+    "verify": "hlotool.interface.api.records",
 }
 #: Packages for programs of a framework, which is imported when they are used.
 _FRAMEWORKS = ("jax", "tf", "torch_xla")
-_HOME = {name: _ELSEWHERE.get(name, f"hlotool.api.{name}") for name in __all__ if name != "__version__"}
+_HOME = {
+    name: _ELSEWHERE.get(name, f"hlotool.interface.api.{name}") for name in __all__ if name != "__version__"
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -125,9 +121,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 class _Package(ModuleType):
-    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parse/` would hide it.
+    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parser/` would hide it.
 
-    `import hlotool.parse.reader` and `from hlotool.parse import reader` find the sub-packages all the same.
+    `import hlotool.parser.reader` and `from hlotool.parse import reader` find the sub-packages all the same.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

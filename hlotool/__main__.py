@@ -6,9 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from hlotool._python import refuse_before
-from hlotool.cli.address_space import lack_of_address_space
-from hlotool.cli.interrupts import INTERRUPTED, end, watch
-from hlotool.cli.streams import open_closed
+from hlotool.interface.cli.process import INTERRUPTED, end, lack_of_address_space, open_closed, watch
 
 #: `ExitCode.BACKEND_FAILED`, which is not imported yet.
 _FAILED = 4
@@ -24,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"hlotool: error: {lack}\n")
             return _FAILED
         # The imports of the command line are a tenth of a second in which Ctrl-C may come, too.
-        from hlotool.cli.main import main as run
+        from hlotool.interface.cli.main import main as run
 
         return run(argv)
     except KeyboardInterrupt:

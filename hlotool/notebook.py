@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from hlotool.api.results import Result
 from hlotool.errors import BackendFailed, ExitCode, UsageError
+from hlotool.interface.api.results import Result
 
 if TYPE_CHECKING:
-    from hlotool.replay.records import ModuleRecord
-    from hlotool.report.exec_records import ExecRecord
+    from hlotool.interface.report.command_records import ExecRecord
+    from hlotool.runs.records import ModuleRecord
 
 MAGIC = "hlotool"
 
@@ -131,8 +131,8 @@ def _parsed(words: Sequence[str]) -> dict[str, bool] | None:
     Raises:
         UsageError: they are wrong, which the parser has explained on stderr.
     """
-    from hlotool.cli.configured import with_configuration
-    from hlotool.cli.main import build_parser
+    from hlotool.interface.cli.configured import with_configuration
+    from hlotool.interface.cli.main import build_parser
 
     line = ["exec", *words, "--", "cell"]
     try:
@@ -208,8 +208,8 @@ def _result(content: bytes, quiet: bool, verbose: bool) -> ExecResult:
     """The result that a record in JSON is; its notes go to stderr, as those of the command do."""
     import msgspec
 
-    from hlotool.cli.output import tell
-    from hlotool.report.exec_records import ExecRecord
+    from hlotool.interface.cli.output import tell
+    from hlotool.interface.report.command_records import ExecRecord
 
     result = ExecResult(msgspec.json.decode(content, type=ExecRecord), quiet, verbose)
     for note in result.notes:

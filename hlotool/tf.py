@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from hlotool.api.called import Called, CheckedCall, judge
 from hlotool.errors import BackendUnavailable, Unsupported
-from hlotool.ir.dtypes import Array
+from hlotool.interface.api.programs import Called, CheckedCall, judge
+from hlotool.ir.arrays import Array
 
 __all__ = ["check"]
 
@@ -77,7 +77,7 @@ def _arrays(tf: Any, tree: Any) -> list[Array]:
 def _refuse_hidden_values(lowered: bytes, arguments: list[Array], results: list[Array]) -> None:
     """Variables are parameters and outputs of a program, and not of the function."""
     from hlotool.ir.types import leaves
-    from hlotool.parse.proto.module import parse_module_proto
+    from hlotool.parser.proto.module import parse_module_proto
 
     entry = parse_module_proto(lowered).entry
     for what, count, given in (

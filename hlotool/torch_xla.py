@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.api.called import Called, CheckedCall, judge
-from hlotool.cache.passing import brief_folder
 from hlotool.errors import BackendUnavailable, HlotoolError, Unsupported
-from hlotool.ir.dtypes import Array
+from hlotool.interface.api.programs import Called, CheckedCall, judge
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
+from hlotool.system.files import brief_folder
 
 __all__ = ["check"]
 
@@ -190,7 +190,7 @@ class _Library:
 
 def _is_same(one: _Traced, other: _Traced) -> bool:
     """Whether two calls were recorded as the same program with the same arguments, to the bit."""
-    from hlotool.parse.proto.module import parse_module_proto
+    from hlotool.parser.proto.module import parse_module_proto
 
     texts = [parse_module_proto(traced.lowered).to_text() for traced in (one, other)]
     return texts[0] == texts[1] and [a.tobytes() for a in one.arguments] == [
@@ -218,8 +218,7 @@ def _compiled(folder: Path, names: frozenset[str], lowered: bytes) -> bytes | No
         names: of the files that were written during the call.
         lowered: the program that was compiled.
     """
-    from hlotool.parse.proto.module import parse_module_proto
-    from hlotool.parse.proto.write import write_module_proto
+    from hlotool.parser.proto.module import parse_module_proto, write_module_proto
 
     meant = _signature(parse_module_proto(lowered))
     found = [after for before, after in _pairs(folder, names) if _signature(before) == meant]
@@ -228,9 +227,9 @@ def _compiled(folder: Path, names: frozenset[str], lowered: bytes) -> bytes | No
 
 def _pairs(folder: Path, names: frozenset[str]) -> Iterator[tuple[Module, Module]]:
     """The programs before and after optimisation in some files of a dump."""
-    from hlotool.dump.directory import open_dump
-    from hlotool.dump.loading import load_stage
-    from hlotool.replay.stages import select_stages
+    from hlotool.runs.task import select_stages
+    from hlotool.sources.directory import open_dump
+    from hlotool.sources.loading import load_stage
 
     with brief_folder() as alone:
         for name in names:

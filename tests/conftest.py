@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """What commands advise is kept for tests/cli/test_next_lines.py, which comes last, and --next-lines.
+    """What commands advise is kept for tests/interface/test_next_lines.py, which comes last, and --next-lines.
 
     Verdicts of earlier sessions are not asked: a test that wants a replay shall have one.
     """
@@ -50,8 +50,8 @@ def pytest_configure() -> None:
 
 def _own_verdicts() -> None:
     """A cache of this session alone, in which kernels compiled earlier are still found."""
-    from hlotool.cache.folder import cache_folder
-    from hlotool.cache.passing import passing_folder
+    from hlotool.system.cache import cache_folder
+    from hlotool.system.files import passing_folder
 
     kernels = cache_folder() / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import pytest
 from support.oracle import OracleUnable
 from support.xla import JAXLIB, NEWER_TEXT, XlaError, oracle
 
-from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.types import ElementType
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotool.backends.aot.targets import TARGETS
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options
+from hlotool.backends.aot.options import TARGETS
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options
 
 if TYPE_CHECKING:
     from hlotool.backends.aot.backend import AotBackend

@@ -9,28 +9,30 @@ from pathlib import Path
 
 import numpy as np
 
-from hlotool.backends.aot.options import AotOptions
+from hlotool.backends.aot.options import TARGETS, AotOptions
 from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
-from hlotool.backends.aot.targets import TARGETS
 from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
 from hlotool.backends.registry import RUNS_COMPILED, get_backend, get_devices_backend
-from hlotool.backends.xla.dumps import READS_STACK_FRAMES
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
-from hlotool.backends.xla.partitions import manual_module
-from hlotool.backends.xla.process import ProcessKey, XlaProcess, shared_process
-from hlotool.backends.xla.programs import in_shardy_alone, logical_module
+from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
+from hlotool.backends.xla.programs import (
+    in_shardy_alone,
+    is_optimised,
+    logical_module,
+    manual_module,
+    refuse_the_outside,
+)
 from hlotool.backends.xla.protocol import Flag
-from hlotool.backends.xla.routes import is_optimised, refuse_the_outside
 from hlotool.backends.xla.signature import flat_signature
-from hlotool.cache.passing import brief_folder
 from hlotool.errors import Unsupported, UsageError
+from hlotool.ir.arrays import Array
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ArrayShape, array_shapes
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
+from hlotool.system.files import brief_folder
 
 _CHILD = "hlotool.backends.aot.child"
 

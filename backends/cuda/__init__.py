@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options, check_options
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options, check_options
 from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def create(options: Options = NO_OPTIONS) -> CudaBackend:
     if not number.isdecimal():
         raise UsageError(f"backend cuda: device={number} is no number")
     from hlotool.backends.cuda.backend import CudaBackend
-    from hlotool.backends.cuda.codegen.precision import precision_of
+    from hlotool.backends.cuda.codegen.expansion import precision_of
 
     return CudaBackend(
         str(BackendSpec("cuda", options)),

@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.amounts import size_text
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.codegen.precision import Precision
+from hlotool.backends.cuda.codegen.expansion import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.cublas import Cublas, find_library
 from hlotool.backends.cuda.device import Device, Function, open_device
 from hlotool.backends.cuda.kernel_backend import KernelBackend, KernelExecutable
 from hlotool.backends.cuda.loading import CudaLoading
 from hlotool.backends.cuda.memory import Memory, Resident
+from hlotool.backends.cuda.toolchain import find_compiler
 from hlotool.backends.numpy.executables import check_arguments
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.plan import Plan, Run
 from hlotool.ir.module import Module
+from hlotool.system.user_input import size_text
 
 #: Bytes of the device that a program leaves allocated for the next one.
 _KEPT = 1 << 30

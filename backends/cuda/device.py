@@ -22,8 +22,8 @@ from hlotool.errors import (
     BackendTimeout,
     BackendUnavailable,
 )
-from hlotool.ir.dtypes import Array
-from hlotool.workers.memory import limit_growth
+from hlotool.ir.arrays import Array
+from hlotool.system.resources import limit_growth
 
 #: Memory on the device: `int()` is its address; it is given back when nothing holds it any more.
 Allocation: TypeAlias = Any

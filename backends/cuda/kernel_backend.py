@@ -1,6 +1,5 @@
-"""Modules on generated kernels, on whatever machine: fusions formed, kernels made, plans run.
-
-Programs for several devices all run on one machine; collectives between them are done on the host.
+"""What all backends of generated kernels do with modules: fusions formed as XLA does for GPUs, kernels
+made, plans run.
 """
 
 from __future__ import annotations
@@ -8,21 +7,69 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, partial
+from typing import Final, Literal
 
 import numpy as np
 
-from hlotool.amounts import size_text
 from hlotool.backends.base import Probe, Value
-from hlotool.backends.cuda.codegen.precision import Precision
-from hlotool.backends.cuda.fusing import fused
-from hlotool.backends.cuda.lowering import KernelLowering
-from hlotool.backends.cuda.machine import Loading, Machine
+from hlotool.backends.cuda.codegen.expansion import Precision
+from hlotool.backends.cuda.machine import KernelLowering, Loading, Machine
 from hlotool.backends.numpy.executables import DevicesExecutable, check_arguments
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.plan import Plan, Run
+from hlotool.backends.registry import evaluate_constant
+from hlotool.facts.recognition import ANNOTATIONS
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
+from hlotool.ir.edit import editing
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import is_one_program_with_regions
+from hlotool.ir.partitioning import ENTERS_REGION, LEAVES_REGION, is_one_program_with_regions
+from hlotool.rewrite.passes.algebra.simplify import Simplify
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.calls import Inline
+from hlotool.rewrite.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
+from hlotool.rewrite.passes.fuse import Fuse
+from hlotool.system.user_input import size_text
+
+#: Instructions of one fusion. A kernel of many takes no more registers than one of few, since a value is kept
+#: no longer than it is needed; random bits alone are 150 instructions each.
+LARGEST = 400
+
+#: In this order: what is computed along rows takes loops with it, and what is left of these joins; but where
+#: there are fusions already, loops that XLA has left apart stay so.
+_KINDS: Final[tuple[Literal["all", "rows", "joint"], ...]] = ("all", "rows", "joint")
+
+
+def fused(module: Module) -> Module:
+    """A copy in which operations are fused, reductions with the rest of their rows.
+
+    No value is computed otherwise, but for the order of sums: that follows from how what is reduced lies in
+    memory, and a reduction that takes in a transposition reads what it transposes.
+    """
+    fused = clone_module(module).module
+    was_fused = any(i.opcode == "fusion" for c in fused.computations for i in c.instructions)
+    Inline().run(fused, Context("inline"))
+    _drop_annotations(fused)
+    for tidy in (SimplifyTuples(), Simplify(), Fold(max_elements=1), Cse(), Dce()):
+        tidy.run(fused, Context(tidy.name, evaluate=evaluate_constant))
+    for kind in _KINDS[:2] if was_fused else _KINDS:
+        Fuse(kind=kind, max_instructions=LARGEST).run(fused, Context("fuse"))
+    return fused
+
+
+def _drop_annotations(module: Module) -> None:
+    """Custom calls that only say something about their operand go, but where other calls ask for that."""
+    everything = [i for computation in module.computations for i in computation.instructions]
+    if any(i.attributes.get("custom_call_target") in ENTERS_REGION | LEAVES_REGION for i in everything):
+        return
+    for computation in module.computations:
+        with editing(computation) as edit:
+            for instruction in edit:
+                is_annotation = instruction.attributes.get("custom_call_target") in ANNOTATIONS
+                operand = instruction.operands[0] if is_annotation and instruction.operands else None
+                if operand is not None and operand.shape == instruction.shape:
+                    edit.replace_uses(instruction, operand)
+                    if not edit.successors(instruction):
+                        edit.remove(instruction)
 
 
 class _Kernels:

@@ -15,11 +15,11 @@ from weakref import WeakSet
 
 import numpy as np
 
-from hlotool.amounts import size_text
 from hlotool.backends.base import Token
 from hlotool.backends.cuda.device import Allocation, Device
 from hlotool.errors import BackendOutOfMemory
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
+from hlotool.system.user_input import size_text
 
 
 class Memory:

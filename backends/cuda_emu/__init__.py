@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options, check_options
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options, check_options
 
 if TYPE_CHECKING:
     from hlotool.backends.cuda_emu.backend import EmulatorBackend
@@ -27,7 +27,7 @@ def create(options: Options = NO_OPTIONS) -> EmulatorBackend:
         BackendUnavailable: there is no g++.
     """
     check_options("cuda-emu", options, OPTIONS)
-    from hlotool.backends.cuda.codegen.precision import precision_of
+    from hlotool.backends.cuda.codegen.expansion import precision_of
     from hlotool.backends.cuda_emu.backend import EmulatorBackend
     from hlotool.backends.cuda_emu.build import Builder
 

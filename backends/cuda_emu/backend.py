@@ -1,4 +1,6 @@
-"""The backend `cuda-emu`: fusions formed, kernels generated, compiled by g++, run on the CPU."""
+"""The backend `cuda-emu`: fusions formed, kernels generated, compiled by g++, run on the CPU with NumPy
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,19 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.elements import array_shape
+from hlotool.backends.cuda.codegen.expansion import Precision
 from hlotool.backends.cuda.codegen.own_kernels import multiply_adds
 from hlotool.backends.cuda.codegen.partition import KernelProgram
-from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda.kernel_backend import KernelBackend
 from hlotool.backends.cuda.machine import SharedMemory
 from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ownership import owns_item
-from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.plan import Plan, Run
 from hlotool.backends.numpy.registry import Calling
 from hlotool.backends.numpy.registry import Kernel as Step
-from hlotool.backends.numpy.run import Run
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 
 #: Multiplications and additions from which on BLAS is faster than a generated kernel: 52 against 28

@@ -17,12 +17,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.cuda.cache import KernelCache
+from hlotool.backends.cuda.build import KernelCache
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.numpy import threads
-from hlotool.cache.fingerprint import processor_features
+from hlotool.backends.numpy import ownership
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
+from hlotool.system.files import processor_features
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
 #: Nobody looks at the flags of floating-point exceptions: if they counted, vectors without masks (AVX2) could
@@ -133,9 +133,9 @@ def _launcher(path: str, name: str) -> Launcher:
     function.restype = None
 
     def launch(pointers: int, grid: int) -> None:
-        shares = threads.thread_count() * _SHARES if grid >= _SEVERAL else 1
+        shares = ownership.thread_count() * _SHARES if grid >= _SEVERAL else 1
         edges = [grid * share // shares for share in range(shares + 1)]
         # Other threads run meanwhile: calls of C functions let go of the interpreter's lock.
-        threads.each(lambda part: function(pointers, grid, *part), list(pairwise(edges)))
+        ownership.each(lambda part: function(pointers, grid, *part), list(pairwise(edges)))
 
     return launch

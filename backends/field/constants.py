@@ -19,10 +19,10 @@ from hlotool.backends.field.relations import Relations
 from hlotool.backends.field.snapping import Precision, Reading, Rule, dyadic, precisions, reading_of
 from hlotool.backends.field.tables import SMALL, Tables
 from hlotool.backends.field.words import ZERO, Words, negate
-from hlotool.ir.dtypes import Array
+from hlotool.facts.compiler_made import float_values
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
 from hlotool.ir.types import array_shapes
-from hlotool.numerics.compiler_made import float_values
 
 #: More different values than this are a table: its elements are taken as they are.
 _MANY: Final = 3000

@@ -11,23 +11,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlotool.analysis.inequalities import Law
-from hlotool.analysis.signs import Signs
 from hlotool.backends.base import Probe, ReadingProbe, Value
 from hlotool.backends.field import rules
-from hlotool.backends.field.black_boxes import BlackBox
-from hlotool.backends.field.held import is_float, residues
 from hlotool.backends.field.lowering import FieldLowering, LogicalFieldLowering
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.unknown import BlackBox
+from hlotool.backends.field.values import is_float, residues
 from hlotool.backends.field.words import INF, NAN, NEG_INF
 from hlotool.backends.numpy.executables import execute, execute_devices
-from hlotool.backends.numpy.plan import Plan
-from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.plan import Plan, Run
 from hlotool.errors import BackendTimeout
+from hlotool.facts.signs import Law, Signs
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
-from hlotool.ir.manual_regions import NotSeparable
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.partitioning import is_one_program_with_regions
+from hlotool.ir.partitioning import NotSeparable, is_one_program_with_regions
 
 NAME = "field"
 

@@ -1,33 +1,146 @@
-"""exp as a homomorphism, the logarithm that inverts it, and powers by both.
-
-exp(x) = g^(x mod Q) mod P for a random square g: from the residues modulo Q one to one onto the positive
-residues modulo P. So exp(a + b) = exp(a) exp(b), exp(x) > 0 and exp(x/2) = √exp(x). Modulo Q, where the
-exponents of further exponentials are, no function has these laws: of the first of several exponents that are
-small multiples of each other the result is a hash, and that of the others is its power. So exp(-x) =
-1 / exp(x) and exp(2x) = exp(x)² hold there, too, but exp(a + b) = exp(a) exp(b) does not.
-
-log is the inverse, modulo Q: log(a b) = log(a) + log(b) and log(√a) = log(a) / 2 hold there, and exp(log(x))
-= x modulo P. Modulo P a logarithm is a hash, but for the values that exp or a power had before: of those the
-logarithm is what exp was given, or the exponent times the logarithm of what was raised to it.
-"""
+"""exp as a homomorphism, the logarithm that inverts it, and powers by both; discrete logarithms to base 2."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from math import isqrt
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import by_blocks, in_blocks, once_per_element
-from hlotool.backends.field.fractions_of import balanced, is_square
-from hlotool.backends.field.hashing import Words, key, splitmix, splitmix_of
-from hlotool.backends.field.logarithms import DIGIT_BITS, logarithms, powers
-from hlotool.backends.field.opaque import opaque
-from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
-from hlotool.backends.field.words import INF, NEG_INF, ONE, join, multiply, split
+from hlotool.backends.field.blockwise import (
+    Words,
+    by_blocks,
+    in_blocks,
+    key,
+    once_per_element,
+    splitmix,
+    splitmix_of,
+)
+from hlotool.backends.field.fractions_of import LARGEST, Balanced, balanced, is_square
+from hlotool.backends.field.functions import opaque
+from hlotool.backends.field.words import (
+    INF,
+    MODULO_P,
+    MODULO_Q,
+    NEG_INF,
+    ONE,
+    P,
+    Q,
+    join,
+    multiply,
+    split,
+)
+
+#: Exponents are below 2^30: two digits of as many bits.
+DIGIT_BITS: Final = 15
+#: Primes up to here are found by baby and giant steps; all of them are squares modulo P.
+_FIRST: Final = 64
+#: Bits by which most residues that are no small powers of 2 are told from them.
+_HASH_BITS: Final = 20
+_HASH: Final = np.uint64((1 << _HASH_BITS) - 1)
+#: Multiples r 2^i that are tried for all primes at once.
+_TRIES: Final = 16
+
+
+def powers(base: int) -> Words:
+    """base^0, base^1, … modulo P: one for each digit of an exponent."""
+    table = np.ones(1 << DIGIT_BITS, np.uint64)
+    for bit in range(DIGIT_BITS):
+        filled = 1 << bit
+        table[filled : 2 * filled] = MODULO_P.product(table[:filled], np.uint64(pow(base, filled, P)))
+    return table
+
+
+def logarithms(fractions: Balanced) -> Words:
+    """k with 2^k = |x|, modulo Q, of numbers that are not 0; |x| is the one of x and -x that is positive."""
+    table = _logarithms_of_integers()
+    differences = table[fractions.numerator] + np.uint64(Q) - table[np.abs(fractions.denominator)]
+    return MODULO_Q.reduce(differences)
+
+
+@cache
+def _logarithms_of_integers() -> Words:
+    """Of every number up to LARGEST; the entry of 0 means nothing."""
+    table = np.zeros(LARGEST + 1, np.uint64)
+    primes = _primes()
+    largest_factors = np.arange(LARGEST + 1)
+    for prime in primes.tolist():
+        largest_factors[prime::prime] = prime
+    first = primes[primes <= _FIRST]
+    _note(table, first, _by_steps(first.astype(np.uint64)))
+    known = _FIRST
+    while known < LARGEST:
+        todo = primes[(primes > known) & (primes <= 2 * known)]
+        tried = 0
+        while todo.size:
+            found, values = _by_smaller(todo, known, tried, table, largest_factors)
+            _note(table, todo[found], values)
+            todo = todo[~found]
+            tried += _TRIES
+        known *= 2
+    return MODULO_Q.reduce(table)
+
+
+def _primes() -> npt.NDArray[np.intp]:
+    """All up to LARGEST."""
+    is_prime = np.ones(LARGEST + 1, np.bool_)
+    is_prime[:2] = False
+    for n in range(2, isqrt(LARGEST) + 1):
+        is_prime[n * n :: n] = False
+    return np.flatnonzero(is_prime)
+
+
+def _note(table: Words, primes: npt.NDArray[np.int64], values: Words) -> None:
+    """Add the logarithms of primes to those of all their multiples: sums of at most 15 terms."""
+    for prime, value in zip(primes.tolist(), values):
+        power = prime
+        while power <= LARGEST:
+            table[power::power] += value
+            power *= prime
+
+
+def _by_steps(residues: Words) -> Words:
+    """The logarithms of positive residues, an array of one dimension: 2^low = x / 2^(2^15 high)."""
+    small = powers(2)
+    order = np.argsort(small)
+    quotients = MODULO_P.product(residues[:, None], powers(pow(2, -(1 << DIGIT_BITS), P)))
+    may_be_small = np.zeros(1 << _HASH_BITS, np.bool_)
+    may_be_small[small & _HASH] = True
+    row, high = np.nonzero(may_be_small[quotients & _HASH])
+    low = order[np.minimum(np.searchsorted(small, quotients[row, high], sorter=order), small.size - 1)]
+    is_found = small[low] == quotients[row, high]
+    logarithms_found = np.zeros(residues.shape, np.uint64)
+    logarithms_found[row[is_found]] = high[is_found] << DIGIT_BITS | low[is_found]
+    return logarithms_found
+
+
+def _by_smaller(
+    primes: npt.NDArray[np.int64],
+    known: int,
+    tried: int,
+    table: Words,
+    largest_factors: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.bool_], Words]:
+    """Logarithms of primes r for which some r 2^i is a fraction whose prime factors are up to `known`.
+
+    Returns:
+        For which primes one was found, and those logarithms.
+    """
+    shifts = np.array([pow(2, i, P) for i in range(tried, tried + _TRIES)], np.uint64)
+    multiples = MODULO_P.product(primes.astype(np.uint64)[:, None], shifts).reshape(-1)
+    fractions = balanced(multiples)
+    a, b = fractions.numerator, np.abs(fractions.denominator)
+    is_smooth = ((largest_factors[a] <= known) & (largest_factors[b] <= known)).reshape(-1, _TRIES)
+    found, chosen = np.any(is_smooth, axis=1), np.argmax(is_smooth, axis=1)
+    at = np.flatnonzero(found) * _TRIES + chosen[found]
+    exponents = (tried + chosen[found]).astype(np.uint64)
+    terms = MODULO_Q.reduce(table[a[at]]) + np.uint64(2 * Q) - MODULO_Q.reduce(table[b[at]]) - exponents
+    return found, MODULO_Q.reduce(terms)
+
 
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _DIGIT: Final = np.uint64((1 << DIGIT_BITS) - 1)

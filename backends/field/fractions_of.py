@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.hashing import Words
-from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
+from hlotool.backends.field.blockwise import Words
+from hlotool.backends.field.words import MODULO_P, MODULO_Q, P, Q
 
 Floats = npt.NDArray[np.float64]
 

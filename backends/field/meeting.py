@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.field import words as w
+from hlotool.backends.field.blockwise import key, splitmix
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.hashing import key, splitmix
-from hlotool.backends.field.held import pair
+from hlotool.backends.field.values import pair
 from hlotool.backends.field.words import Words, word_of_hash
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
-from hlotool.values.flatten import flatten, unflatten
 
 #: Constants that are looked at: so many that are nearest to 1.
 _CONSTANTS: Final = 24

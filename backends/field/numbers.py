@@ -17,7 +17,7 @@ from hlotool.backends.field import words as w
 from hlotool.backends.field.products import bilinear, matmul, sum_of
 from hlotool.backends.field.trial import Trial, embedded
 from hlotool.backends.field.words import Words
-from hlotool.ir.dtypes import Array, element_type_of
+from hlotool.ir.arrays import Array, element_type_of
 
 
 class NoMeaning(TypeError):

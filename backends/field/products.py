@@ -14,10 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.hashing import Words
-from hlotool.backends.field.residues import MODULO_P, MODULO_Q, P, Q
-from hlotool.backends.field.words import join, multiply, split
-from hlotool.backends.numpy.threads import spans
+from hlotool.backends.field.blockwise import Words
+from hlotool.backends.field.words import MODULO_P, MODULO_Q, P, Q, join, multiply, split
+from hlotool.backends.numpy.ownership import spans
 
 Floats = npt.NDArray[np.float64]
 

@@ -19,12 +19,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.field.blockwise import by_blocks, without_repeats
-from hlotool.backends.field.found import Found
+from hlotool.backends.field.blockwise import Words, by_blocks, key, splitmix, without_repeats
 from hlotool.backends.field.fractions_of import fractions_of, is_square
-from hlotool.backends.field.hashing import Words, key, splitmix
-from hlotool.backends.field.residues import Q
-from hlotool.backends.field.words import INF, NAN, NEG_INF, P, negate
+from hlotool.backends.field.functions import Found
+from hlotool.backends.field.words import INF, NAN, NEG_INF, P, Q, negate
 
 Floats = npt.NDArray[np.float64]
 

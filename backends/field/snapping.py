@@ -29,10 +29,10 @@ from hlotool.backends.field.words import (
     rational,
     sqrt,
 )
-from hlotool.ir.dtypes import DTYPES
+from hlotool.facts import thresholds
+from hlotool.facts.float_order import epsilon
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ElementType
-from hlotool.numerics import thresholds
-from hlotool.numerics.ulp import epsilon
 
 
 def slack() -> Fraction:

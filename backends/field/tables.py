@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.backends.field.words import Words
-from hlotool.ir.dtypes import Array
-from hlotool.ir.literal import Literal
+from hlotool.ir.arrays import Array, Literal
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.analysis.signs import Order
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.exponential import Exponential
-from hlotool.backends.field.opaque import even, odd, opaque
+from hlotool.backends.field.functions import even, odd, opaque
 from hlotool.backends.field.pseudo_real import F64_DIGITS, Kappa
 from hlotool.backends.field.words import Words
-from hlotool.ir.dtypes import Array
+from hlotool.facts.signs import Order
+from hlotool.ir.arrays import Array
 
 #: Direction → from (less, equal) to the answer, for numbers that are not NaN.
 _ANSWERS: dict[str, Callable[[Array, Array], Array]] = {

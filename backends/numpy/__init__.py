@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hlotool.backends.numpy import kernels
-from hlotool.backends.numpy.executables import DevicesExecutable, NumpyExecutable
+from hlotool.backends.numpy.executables import DevicesExecutable, LogicalExecutable, NumpyExecutable
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.region_programs import LogicalExecutable
-from hlotool.backends.spec import NO_OPTIONS, Options, check_options
+from hlotool.backends.registry import NO_OPTIONS, Options, check_options
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_one_program_with_regions
 
 if TYPE_CHECKING:
-    from hlotool.backends.numpy.varied import VariedBackend
+    from hlotool.backends.numpy.executions.varied import VariedBackend
 
 __all__ = [
     "DevicesExecutable",
@@ -97,6 +96,6 @@ def create(options: Options = NO_OPTIONS) -> NumpyBackend | VariedBackend:
     check_options("numpy", options, OPTIONS)
     if not options:
         return NumpyBackend()
-    from hlotool.backends.numpy.varied import variant
+    from hlotool.backends.numpy.executions.varied import variant
 
     return variant(options)

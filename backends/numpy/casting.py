@@ -20,10 +20,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
-from hlotool.backends.numpy.masks import every
+from hlotool.backends.numpy.integers import carrier, every, is_sub_byte, wrap
 from hlotool.backends.numpy.precision import compute_dtype, narrow, widen
-from hlotool.ir.dtypes import Array, dtype_of, integer_limits
+from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 
 Conversion: TypeAlias = Callable[[Array], Array]

@@ -1,8 +1,6 @@
 """Recognition of sort comparators that compare keys, alone or one after the other.
 
-A comparator receives (a0, b0, a1, b1, …). Where it only asks how the same functions of the a's and of the b's
-compare, those are evaluated once for every element, and NumPy sorts by their values. However it combines the
-answers (`lt0 or (eq0 and lt1)`, a select, a negation), a table of all answers tells which order they make.
+A table says what a comparator makes of every combination of answers that comparing keys can give.
 """
 
 from __future__ import annotations
@@ -12,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlotool.analysis.scalar_form import ScalarForm
-from hlotool.backends.numpy.accumulation import native
 from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.precision import native
+from hlotool.facts.scalar_form import ScalarForm
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 

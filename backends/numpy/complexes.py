@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotool.backends.numpy.masks import some
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.integers import some
+from hlotool.ir.arrays import Array
 
 
 def compose(real: Array, imaginary: Array) -> Array:

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.accumulation import finish, native, native_dtype
-from hlotool.backends.numpy.foreign import foreign
-from hlotool.backends.numpy.threads import each, is_blas_single, spans
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.floats import foreign
+from hlotool.backends.numpy.ownership import each, is_blas_single, spans
+from hlotool.backends.numpy.precision import finish, native, native_dtype
+from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 
 #: Integers up to here are exact in f32 and f64.

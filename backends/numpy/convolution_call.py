@@ -14,13 +14,13 @@ from math import prod
 
 import numpy as np
 
+from hlotool.backends.numpy.backend_configs import result_shapes
 from hlotool.backends.numpy.contraction import operand_dtype, widened
 from hlotool.backends.numpy.kernels.convolution import CanonicalConvolution
-from hlotool.backends.numpy.library_results import result_shapes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.window_slices import output_sizes
+from hlotool.backends.numpy.windows import output_sizes
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 

@@ -1,22 +1,72 @@
-"""Custom calls by target: which of them this backend can execute.
-
-A target's lowering is like an opcode's (see `registry`). Importing `kernels` registers those that belong to
-no library, `kernels.libraries` all others as soon as a program needs one.
+"""Custom calls by target: which of them this backend can execute, and stand-ins for others (`hlotool run
+--opaque`).
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from inspect import getdoc
 
-from hlotool.backends.numpy.backward_errors import Stability
+import numpy as np
+
+from hlotool.backends.base import TOKEN, Value
+from hlotool.backends.numpy.executions.noise import Stability
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import finish, native
 from hlotool.backends.numpy.registry import Calling, Kernel, Rule, lowers
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import by_name
+from hlotool.ir.types import ArrayShape, Shape, TupleShape, strip_layouts
 from hlotool.ir.walk import reachable
+
+#: Values of integer results, below which every array that matters has an index.
+_INTEGERS = 2
+
+
+def key_of(call: Instruction) -> str:
+    """What tells an opaque call from others: equal keys and operands give equal values."""
+    shapes = [str(strip_layouts(part.shape)) for part in (call, *call.operands)]
+    return "\n".join([call.custom_call_target, call.config_text, *shapes])
+
+
+def stand_in(call: Instruction) -> Kernel:
+    """The kernel of an opaque call."""
+    seed = zlib.crc32(key_of(call).encode("utf-8", "surrogateescape"))
+    shape = call.shape
+    kinds = [o.array_type for o in call.operands]
+
+    def kernel(*operands: Value) -> Value:
+        pairs = [(native(np.asarray(x), kind), n) for n, (x, kind) in enumerate(zip(operands, kinds)) if kind]
+        floats = [(x, n) for x, n in pairs if x.dtype.kind in "fc"]
+        exact = [zlib.crc32(np.ascontiguousarray(x).tobytes()) for x, _ in pairs if x.dtype.kind not in "fc"]
+        return _value(shape, [seed, *exact], sum((_projection(x, [seed, n]) for x, n in floats), 0.0))
+
+    return kernel
+
+
+def _projection(x: Array, key: Sequence[int]) -> float:
+    """A number in which every element counts about alike; what is common to all of them cancels out."""
+    draw = np.random.default_rng(key)
+    weights = draw.uniform(0.5, 1.5, x.shape) * draw.choice((-1.0, 1.0), x.shape)
+    parts = x.real + x.imag if x.dtype.kind == "c" else x
+    return float(np.sum(weights * parts.astype(np.float64))) / max(1.0, float(np.sqrt(x.size)))
+
+
+def _value(shape: Shape, key: list[int], projection: float) -> Value:
+    if isinstance(shape, TupleShape):
+        return tuple(_value(part, [*key, n], projection) for n, part in enumerate(shape.elements))
+    if not isinstance(shape, ArrayShape):
+        return TOKEN
+    draw = np.random.default_rng(key)
+    if shape.element_type.is_integer or shape.element_type.name == "PRED":
+        return finish(draw.integers(0, _INTEGERS, shape.dims), shape.element_type)
+    phases = draw.uniform(0, 2 * np.pi, shape.dims)
+    return finish(np.asarray(np.sin(phases + projection)), shape.element_type)
+
 
 # Calls that are known and yet have no model, and why.
 
@@ -139,8 +189,6 @@ def lower_custom_call(instruction: Instruction, lowering: Lowering) -> Kernel:
     if expansion is not None:
         return Calling(lowering.plan(expansion))
     if lowering.module.has_stand_ins:
-        from hlotool.backends.numpy.opaque import stand_in
-
         return stand_in(instruction)
     listed = _list_unknown([*unknown_calls(lowering.module), instruction])
     raise lowering.unsupported(instruction, f"custom calls without a model: {listed}")

@@ -1,26 +1,98 @@
-"""From a function on whole arrays to the kernel of an elementwise instruction.
-
-A function is written for the types in which NumPy computes: pred, the integer carriers, f32, f64, c64, c128.
-Here it gets the operands in those types, and its result is rounded or wrapped once to the declared type.
-Types that need neither use the function itself as the kernel.
-
-Functions must broadcast over arrays of any rank and accept NumPy scalars: reductions, scatter and sort call
-the kernels of their scalar computations on whole arrays.
+"""From a function on whole arrays to the kernel of an elementwise instruction; actual sizes of dynamic
+dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
-from hlotool.backends.numpy.dynamic_dims import on_common_prefix
 from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType, TypeClass
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, TypeClass
+
+
+def on_common_prefix(function: Callable[..., Any], shapes: Sequence[ArrayShape]) -> Kernel:
+    """An elementwise kernel for operands of `shapes` whose actual sizes differ.
+
+    XLA looks only at the part that all of them have. Of two operands, a dimension that is dynamic in both and
+    actually 1 in one of them is repeated there, as NumPy does. Scalars go with any size.
+    XLA: dynamic_padder.cc (RewriteDynamicBinaryOp).
+    """
+    repeats = [
+        len(shapes) == 2 and all(shape.is_dynamic_dimension(dimension) for shape in shapes)
+        for dimension in range(max(shape.rank for shape in shapes))
+    ]
+
+    def common(sizes: Sequence[int], repeat: bool) -> slice:
+        smallest = min(sizes)
+        return slice(max(sizes) if repeat and smallest == 1 else smallest)
+
+    def kernel(*operands: Any) -> Any:
+        arrays = [o for o in operands if o.ndim]
+        if len({a.shape for a in arrays}) <= 1:
+            return function(*operands)
+        part = tuple(map(common, zip(*(a.shape for a in arrays)), repeats))
+        return function(*[o[part] if o.ndim else o for o in operands])
+
+    return kernel
+
+
+def reshaped_dims(actual: Sequence[int], source: ArrayShape, target: ArrayShape) -> tuple[int, ...] | None:
+    """Actual dimensions of a reshape, or None when the elements do not fill them.
+
+    A dimension without bound takes what is left. Otherwise dimensions are matched in groups with the same
+    number of elements at the bound; in each group, at most one dimension of the result may be dynamic.
+    """
+    if UNBOUNDED in source.dims or UNBOUNDED in target.dims:
+        sizes = _fill(prod(actual), [None if n == UNBOUNDED else n for n in target.dims])
+        return None if sizes is None else tuple(sizes)
+    result: list[int] = []
+    for sources, targets in dimension_groups(source.dims, target.dims):
+        count = prod(actual[i] for i in sources)
+        sizes = _fill(count, [None if target.is_dynamic_dimension(i) else target.dims[i] for i in targets])
+        if sizes is None:
+            return None
+        result.extend(sizes)
+    return tuple(result)
+
+
+def _fill(count: int, sizes: Sequence[int | None]) -> list[int] | None:
+    """`sizes` with the unknown one chosen so that their product is `count`."""
+    unknown = sizes.count(None)
+    known = prod(size for size in sizes if size is not None)
+    if unknown > 1 or (unknown == 0 and known != count) or (unknown and known and count % known):
+        return None
+    missing = count // known if known else 0
+    return [missing if size is None else size for size in sizes]
+
+
+def dimension_groups(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Runs of dimensions on both sides with equal products, as short as possible."""
+    if 0 in source or 0 in target:
+        yield list(range(len(source))), list(range(len(target)))
+        return
+    i = j = 0
+    while i < len(source) or j < len(target):
+        sources, targets, a, b = [], [], 1, 1
+        if i < len(source):
+            sources, a, i = [i], source[i], i + 1
+        if j < len(target):
+            targets, b, j = [j], target[j], j + 1
+        while a != b:
+            if a < b:
+                sources.append(i)
+                a, i = a * source[i], i + 1
+            else:
+                targets.append(j)
+                b, j = b * target[j], j + 1
+        yield sources, targets
+
 
 Function: TypeAlias = Callable[..., Any]
 

@@ -1,19 +1,41 @@
-"""Real floating-point arithmetic where NumPy's differs from XLA's.
+"""Real floating-point arithmetic where NumPy's differs from XLA's, and the error function.
 
-The functions work on arrays and NumPy scalars of f32 or f64, the types in which `precision` computes.
+The error function of f32 is twice as fast as SciPy's and does without its import, which takes 0.2 s. Models
+of library calls also run on arrays of other kinds than NumPy's, such as words of the field.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
 
-from hlotool.backends.numpy.foreign import foreign
-from hlotool.backends.numpy.integers import signed_dtype
-from hlotool.backends.numpy.masks import some
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.integers import signed_dtype, some
+from hlotool.ir.arrays import Array
+
+
+class ForeignArray(Protocol):
+    """What such an array does by itself. It has one zero, which has no sign."""
+
+    def multiply_matrices(self, other: Any) -> Any:
+        """As `contraction.multiply_matrices`."""
+
+    def convolved(self, other: Any, convolve: Callable[[Array, Array], Array]) -> Any:
+        """What `convolve`, a function of f64 arrays that is linear in both, gives."""
+
+    def erf(self) -> Any:
+        """The error function."""
+
+
+def foreign(array: Any) -> ForeignArray | None:
+    """`array`, if it is not one of NumPy's."""
+    if isinstance(array, np.ndarray | np.generic):
+        return None
+    own: ForeignArray = array
+    return own
 
 
 def maximum(a: Array, b: Array) -> Array:
@@ -112,3 +134,68 @@ def _round_pattern(size: Array, dropped: int) -> Array:
     rounded = size + last_kept + ((one << (dropped - 1)) - one)
     kept: Array = np.bitwise_and(rounded, ~((one << dropped) - one))
     return kept
+
+
+_LIMIT = 3.95
+
+#: Coefficients, highest power first.
+_NUMERATOR = (
+    -4.2357656301445706e-05,
+    0.0016889050566225824,
+    0.029365112531473166,
+    0.12616706066977657,
+    0.26770121396732033,
+    0.286596230517612,
+    0.1337797642289072,
+)
+_DENOMINATOR = (
+    0.026250694805855804,
+    0.20124708208975248,
+    0.6487359635413629,
+    1.1016933115395953,
+    0.9871482515472253,
+    0.37368568844654526,
+)
+
+#: Elements that are worked on together: their powers stay in the nearest cache.
+_PART = 1 << 13
+
+
+def erf(x: Array) -> Array:
+    """The error function of f32 or f64, arrays or scalars."""
+    if (own := foreign(x)) is not None:
+        known: Array = own.erf()
+        return known
+    if x.dtype != np.float32:
+        precise: Array = import_module("scipy.special").erf(x)
+        return precise
+    if x.size <= _PART:
+        return _rational(x)
+    flat = x.reshape(-1)
+    result = np.empty_like(flat)
+    for start in range(0, flat.size, _PART):
+        result[start : start + _PART] = _rational(flat[start : start + _PART])
+    return result.reshape(x.shape)
+
+
+def _rational(x: Array) -> Array:
+    y = np.clip(x, -_LIMIT, _LIMIT).astype(np.float64)
+    u = y * y
+    u *= 2 / _LIMIT**2
+    u -= 1
+    value = _polynomial(u, _NUMERATOR)
+    value /= _polynomial(u, _DENOMINATOR)
+    value *= y
+    rounded: Array = value.astype(np.float32)
+    return rounded
+
+
+def _polynomial(u: Array, coefficients: Sequence[float]) -> Any:
+    """By Horner's rule."""
+    first, *others, last = coefficients
+    value = u * first
+    for coefficient in others:
+        value += coefficient
+        value *= u
+    value += last
+    return value

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hlotool.analysis.work import Prices
 from hlotool.backends.base import TOKEN
-from hlotool.backends.numpy.loop_fusion import Unit, fused
+from hlotool.backends.numpy.blocks import Unit, fused
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
+from hlotool.facts.work import Prices
+from hlotool.ir.arrays import Literal, dtype_of
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
-from hlotool.ir.dtypes import dtype_of
-from hlotool.ir.effects import has_side_effect
-from hlotool.ir.literal import Literal
-from hlotool.ir.mixed_precision import implied_source
 from hlotool.ir.module import MISFITS, Computation, Instruction, Module
+from hlotool.ir.shapes.base import implied_source
 from hlotool.ir.types import ElementType
+from hlotool.ir.walk import has_side_effect
 
 if TYPE_CHECKING:
-    from hlotool.backends.numpy.policy import KernelPolicy
+    from hlotool.backends.numpy.executions.policy import KernelPolicy
 
 
 class Lowering:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.analysis.monoids import monoid_opcodes
-from hlotool.analysis.scalar_form import ScalarForm
-from hlotool.backends.numpy.accumulation import finish, native, native_dtype, sum_dtype
 from hlotool.backends.numpy.ordering import extremum_keys, has_negative_zero, values_of_keys
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.precision import finish, native, native_dtype, sum_dtype
+from hlotool.facts.scalar_form import ScalarForm, monoid_opcodes
+from hlotool.ir.arrays import Array
 from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
 

@@ -1,7 +1,4 @@
-"""How numbers compare: the directions of a comparison, and floats as integers of the same order.
-
-XLA: operation_semantics.md#compare (TOTALORDER): -NaN < -inf < … < -0 < +0 < … < inf < NaN.
-"""
+"""How numbers compare, and stable orders: of integers, and by an arbitrary comparator on all rows at once."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy.integers import signed_dtype
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 
 #: By the attribute of a `compare`.

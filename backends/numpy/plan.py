@@ -1,21 +1,76 @@
-"""Compiled computations: flat lists of steps over numbered slots.
+"""Compiled computations as flat lists of steps over numbered slots, and one execution of such a plan.
 
-A step reads its operands' slots, frees those that die here *before* the kernel runs, and fills its own slot.
-Freeing first lets a kernel see that it owns an operand (see `ownership`) and update it in place.
+Arguments are checked against the entry's parameters; an exception of a kernel becomes a typed error that
+names the instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from hlotool.analysis.work import Prices
-from hlotool.backends.numpy.failures import failure
+import numpy as np
+
+from hlotool.backends.base import Probe, ReadingProbe
 from hlotool.backends.numpy.registry import Calling, Executed
-from hlotool.backends.numpy.run import Run
-from hlotool.errors import HlotoolError
+from hlotool.errors import BackendCrashed, BackendOutOfMemory, HlotoolError
+from hlotool.facts.work import Prices
 from hlotool.ir.module import Computation, Instruction
+
+if TYPE_CHECKING:
+    from hlotool.backends.numpy.lockstep import Device
+
+
+#: Seed of the numbers that `rng` draws; every run starts from it.
+SEED = 0
+
+#: Initial state of `rng-get-and-update-state`. XLA: rng_bit_generator_expander and the CPU code generator.
+INITIAL_RNG_STATE = 0x7012395
+
+
+class Run:
+    """State of one execution on one device.
+
+    Attributes:
+        probe: sees the result of every instruction, or None.
+        reading: sees what some instructions read, or None.
+        device: which of several devices this is and how it meets the others; None for the only one.
+        rng_state: 128-bit state of `rng-get-and-update-state`, one per module.
+    """
+
+    def __init__(
+        self,
+        probe: Probe | None = None,
+        device: Device | None = None,
+        reading: ReadingProbe | None = None,
+    ) -> None:
+        is_reading = isinstance(probe, ReadingProbe)
+        self.reading = probe if isinstance(probe, ReadingProbe) else reading
+        self.probe = None if is_reading else probe
+        self.device = device
+        self.rng_state = INITIAL_RNG_STATE
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """Source of the numbers of `rng`, in the order of execution."""
+        return np.random.Generator(np.random.Philox(SEED))
+
+
+def failure(instruction: Instruction, error: Exception) -> HlotoolError:
+    """The error to raise in place of `error`; one that is typed already stays as it is."""
+    if isinstance(error, HlotoolError):
+        return error
+    if isinstance(error, MemoryError):
+        return BackendOutOfMemory("numpy", f"out of memory at {describe(instruction)}: {error}", here=True)
+    return BackendCrashed("numpy", f"{type(error).__name__} at {describe(instruction)}: {error}")
+
+
+def describe(instruction: Instruction) -> str:
+    """An instruction as errors name it: `add %sum f32[4] (line 7)`."""
+    where = f" (line {instruction.line})" if instruction.line else ""
+    return f"{instruction.opcode} %{instruction.name} {instruction.shape}{where}"
 
 
 @dataclass(slots=True, frozen=True)

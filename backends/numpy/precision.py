@@ -1,9 +1,7 @@
-"""The type in which an operation computes, and the rounding back to the declared type.
+"""The types in which operations compute and sums accumulate, and the one rounding back to the declared
+type.
 
-XLA computes f16, bf16, f8 and f4 in f32 and rounds once per operation. Every float result of the backend
-passes `narrow`: one place for every rounding policy.
-
-XLA: hlo_evaluator_typed_visitor.h (ElementwiseT).
+Narrow floats are converted to the bit as ml_dtypes and NumPy convert them, but faster.
 """
 
 from __future__ import annotations
@@ -14,7 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.backends.numpy.integers import carrier, is_sub_byte, wrap
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.types import ElementType
 
 
@@ -111,3 +110,31 @@ def _roundings(dtype: np.dtype[Any]) -> Array:
     exact = np.left_shift(np.arange(1 << 16, dtype=np.uint32), 16).view(F32)
     with np.errstate(all="ignore"):
         return exact.astype(dtype).view(np.uint8)
+
+
+_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+
+
+def native(value: Array, element_type: ElementType) -> Array:
+    """`value` in a dtype that NumPy's ufuncs know: narrow floats in f32, sub-byte integers in 8 bits."""
+    if is_sub_byte(element_type):
+        return value.astype(carrier(element_type), copy=False)
+    return widen(value, element_type)
+
+
+def native_dtype(element_type: ElementType) -> np.dtype[Any]:
+    """The dtype of `native` values."""
+    return carrier(element_type) if is_sub_byte(element_type) else compute_dtype(element_type)
+
+
+def sum_dtype(element_type: ElementType) -> np.dtype[Any]:
+    """The dtype in which `element_type` is summed."""
+    dtype = native_dtype(element_type)
+    return _WIDER.get(dtype, dtype)
+
+
+def finish(value: Array, element_type: ElementType) -> Array:
+    """An accumulated value in its declared type: floats round once, integers wrap."""
+    if is_sub_byte(element_type):
+        return wrap(value, element_type)
+    return narrow(value.astype(compute_dtype(element_type), copy=False), element_type)

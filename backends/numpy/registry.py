@@ -15,7 +15,7 @@ from hlotool.ir.opcodes import by_opcode
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lowering import Lowering
-    from hlotool.backends.numpy.run import Run
+    from hlotool.backends.numpy.plan import Run
 
 
 @dataclass(frozen=True, slots=True)

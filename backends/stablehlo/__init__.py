@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options, check_options
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options, check_options
 
 if TYPE_CHECKING:
     from hlotool.backends.stablehlo.backend import StablehloBackend

@@ -1,27 +1,30 @@
-"""Executes small programs with StableHLO's reference interpreter."""
+"""Executes small programs with StableHLO's reference interpreter, as a third opinion.
+
+Programs are given types that NumPy's buffers know; jaxlib writes HLO as StableHLO.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import count
 
 import numpy as np
 
 from hlotool.backends.base import Probe, Value
-from hlotool.backends.stablehlo.protocol import Evaluation
+from hlotool.backends.stablehlo.protocol import Converted, Evaluation
 from hlotool.backends.xla.executable import flat_arguments, value_of
 from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.programs import logical_module
+from hlotool.backends.xla.programs import logical_module, refuse_the_outside
 from hlotool.backends.xla.protocol import ArrayData, Results
-from hlotool.backends.xla.routes import refuse_the_outside
 from hlotool.backends.xla.signature import arrays_of, flat_signature
-from hlotool.errors import BackendCrashed, Location, Unsupported
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.errors import BackendCrashed, BackendUnavailable, Location, Unsupported
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.edit import Editor, editing
-from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
@@ -186,3 +189,24 @@ def from_plain(kind: ElementType, arrays: Iterator[Array]) -> Array:
         whole.real, whole.imag = first, next(arrays)
         return whole
     return first.astype(dtype)
+
+
+_CONVERT = "hlotool.backends.stablehlo.child:convert"
+
+
+def to_stablehlo(module: Module) -> str:
+    """A program as a frontend would have written it: without fusions, layouts and schedule.
+
+    Raises:
+        BackendUnavailable: there is no jaxlib.
+        BackendFailed: XLA died of the program.
+        Unsupported: StableHLO has no word for something in it.
+    """
+    if find_spec("jaxlib") is None:
+        raise BackendUnavailable("StableHLO is written by jaxlib: pip install 'hlotool[xla]'")
+    options = XlaOptions()
+    process = shared_process(key_for("cpu", options.python, 1, options.timeout))
+    answer = process.call(_CONVERT, print_module(logical_module(module)), Converted)
+    if answer.refusal:
+        raise Unsupported(f"XLA writes no StableHLO for it: {answer.refusal}", location=Location(module.path))
+    return answer.text

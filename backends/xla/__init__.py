@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options
-from hlotool.backends.xla.option_forms import OPTIONS
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options
+from hlotool.backends.xla.options import OPTIONS
 
 if TYPE_CHECKING:
     from hlotool.backends.xla.backend import XlaBackend

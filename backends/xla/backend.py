@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from hlotool.backends.xla.dumps import READS_STACK_FRAMES, DumpRequest, dump_flags
 from hlotool.backends.xla.executable import (
     Loaded,
     XlaDevicesExecutable,
@@ -15,17 +14,26 @@ from hlotool.backends.xla.executable import (
     XlaPartitionedExecutable,
 )
 from hlotool.backends.xla.options import XlaOptions
-from hlotool.backends.xla.partitions import manual_module
-from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
+from hlotool.backends.xla.process import (
+    READS_STACK_FRAMES,
+    DumpRequest,
+    XlaProcess,
+    dump_flags,
+    key_for,
+    shared_process,
+)
 from hlotool.backends.xla.programs import (
     host_module,
     in_shardy_alone,
+    is_optimised,
     logical_module,
+    manual_module,
+    refuse_the_outside,
+    route_for,
     unknown_field,
     without_field,
 )
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
-from hlotool.backends.xla.routes import is_optimised, refuse_the_outside, route_for
 from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid

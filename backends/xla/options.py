@@ -1,4 +1,6 @@
-"""The options of the backend's spec, such as `xla:gpu,disable=algsimp+cse,opt=0`."""
+"""The options of the backend's spec, such as `xla:gpu,disable=algsimp+cse,opt=0`, and their forms for help
+and errors.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,25 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from hlotool.backends.spec import Options, check_options
-from hlotool.backends.xla.failures import REMEDY
-from hlotool.backends.xla.option_forms import OPTIONS
+from hlotool.backends.registry import Options, check_options
+from hlotool.backends.xla.process import REMEDY
 from hlotool.backends.xla.protocol import Flag, Route
 from hlotool.errors import BackendUnavailable, UsageError
+
+#: By form, with their meaning; besides, every debug option of XLA: `xla_NAME=VALUE`.
+OPTIONS = {
+    "cpu": "run on the CPU, the default",
+    "gpu": "run on a GPU",
+    "tpu": "run on a TPU",
+    "disable=PASS+PASS": "HLO passes that must not run",
+    "only=PASS+PASS": "the only HLO passes that may run",
+    "opt=LEVEL": "optimisation level of the code generator, 0 to 3",
+    "route=auto|mlir|pre|post": "how programs get into XLA: as StableHLO, before or after its scheduler",
+    "python=PATH": "interpreter whose jaxlib is used; it needs jax and msgspec, too",
+    "timeout=SECONDS": "for each compilation and each run",
+    "xla_FLAG=VALUE": "any debug option of XLA",
+}
+
 
 PLATFORMS: Final = ("cpu", "gpu", "tpu")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hlotool.backends.spec import NO_OPTIONS, BackendSpec, Options, check_options
+from hlotool.backends.registry import NO_OPTIONS, BackendSpec, Options, check_options
 from hlotool.errors import BackendUnavailable, UsageError
 
 if TYPE_CHECKING:

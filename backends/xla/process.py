@@ -1,23 +1,104 @@
-"""Processes that hold XLA, shared by all programs that go with the same set-up."""
+"""Processes that hold XLA, shared by all programs that go with the same set-up.
+
+What went wrong inside XLA becomes an error of hlotool; a compilation may leave a dump, with flags that the
+version knows.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 import msgspec
 
-from hlotool.backends.xla.failures import typed_error
-from hlotool.backends.xla.protocol import Compiled, CompileRequest, Execution, Results, Setup
-from hlotool.errors import BackendFailed
-from hlotool.workers.executor import Done, Limits
-from hlotool.workers.memory import address_space_limit
-from hlotool.workers.pool import Pool
+from hlotool.backends.xla.protocol import Compiled, CompileRequest, Execution, Flag, Results, Setup
+from hlotool.errors import (
+    BackendCrashed,
+    BackendFailed,
+    BackendOutOfMemory,
+    BackendUnavailable,
+    HlotoolError,
+    Unsupported,
+    UsageError,
+)
+from hlotool.system.executor import Done, Limits
+from hlotool.system.pool import Pool
+from hlotool.system.resources import address_space_limit
+
+_STATUS = re.compile(r"\w*(?:Xla|Jax)RuntimeError: ([A-Z_]+): (.*)", re.DOTALL)
+
+#: Options that XLA does not know, or whose value has another type.
+_BAD_OPTION = re.compile(r"No such compile option|While setting option|is not a valid .* value")
+
+#: StableHLO that its own verifier does not accept: XLA's importer cannot say it in StableHLO.
+_DIAGNOSTIC = re.compile(r"^<unknown>:\d+:\d+: error: |: error: loc\(")
+
+#: What hlotool says in an interpreter that it does not run in.
+_TOO_OLD = re.compile(r"hlotool needs Python .*")
+
+#: A custom call of another version of jaxlib; some only notice when they run it, as an internal error.
+_UNKNOWN_CALL = re.compile(r"No registered implementation for")
+
+#: What JAX says of platforms that have no device here.
+_NO_DEVICE = re.compile(
+    r"RuntimeError: (Unknown backend.*|Unable to initialize backend.*|Backend '\w+' failed to initialize.*)"
+)
+
+#: XLA understood the question and says no.
+_REFUSALS = frozenset(
+    {"INVALID_ARGUMENT", "UNIMPLEMENTED", "NOT_FOUND", "FAILED_PRECONDITION", "OUT_OF_RANGE"}
+)
+
+#: Exceptions of the process itself.
+_OWN: dict[str, Callable[[str], HlotoolError]] = {
+    "Refused": lambda reason: Unsupported(f"XLA: {reason}"),
+    "WrongFlag": lambda reason: UsageError(f"backend xla: {reason}"),
+    "TooFewDevices": BackendUnavailable,
+    "NotImplementedError": BackendUnavailable,
+    "NoPlugin": BackendUnavailable,
+}
+
+#: What brings the packages that are missing.
+REMEDY = "pip install 'hlotool[xla]'"
+
+
+def typed_error(error: BackendFailed) -> HlotoolError:
+    """The error that a failed call of the process means."""
+    if not isinstance(error, BackendCrashed):
+        return error
+    if found := _STATUS.match(error.message):
+        return _status_error(found[1], found[2].strip(), error)
+    kind, _, reason = error.message.partition(": ")
+    if kind in _OWN:
+        return _OWN[kind](" ".join(reason.split()))
+    if found := _TOO_OLD.search(error.message + error.log):
+        return BackendUnavailable(f"backend xla: {found[0]}")
+    if "No module named" in error.message + error.log:
+        missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
+        name = missing[1] if missing else "a package"
+        return BackendUnavailable(f"backend xla needs {name}: {REMEDY}")
+    if found := _NO_DEVICE.match(error.message):
+        return BackendUnavailable(f"no such device: {found[1]}")
+    return error
+
+
+def _status_error(status: str, message: str, error: BackendFailed) -> HlotoolError:
+    line = " ".join(message.split())
+    if _BAD_OPTION.search(message):
+        return UsageError(f"backend xla: {line}")
+    if status == "RESOURCE_EXHAUSTED":
+        return BackendOutOfMemory(error.backend, line, error.log)
+    if status in _REFUSALS or _DIAGNOSTIC.search(message) or _UNKNOWN_CALL.search(message):
+        return Unsupported(f"XLA: {status}: {line}")
+    return BackendCrashed(error.backend, f"{status}: {line}", error.log)
+
 
 _T = TypeVar("_T")
 
@@ -142,3 +223,34 @@ def process_environment(key: ProcessKey) -> Mapping[str, str]:
     if key.devices > 1:
         kept["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={key.devices}"
     return {**kept, **dict(key.environment)}
+
+
+#: The first version that reads the tables of source positions in a module's text.
+READS_STACK_FRAMES: Final = (0, 8, 3)
+#: The first version with a flag against elided constants.
+_KNOWS_LARGE_CONSTANTS: Final = (0, 4, 38)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """A dump to be written.
+
+    Attributes:
+        folder: that gets it.
+        passes: regular expression of the passes after which the program is written.
+    """
+
+    folder: Path
+    passes: str = ".*"
+
+
+def dump_flags(dump: DumpRequest, version: tuple[int, ...]) -> list[Flag]:
+    """What makes XLA write a dump."""
+    flags: list[Flag] = [
+        ("xla_dump_to", str(dump.folder)),
+        ("xla_dump_hlo_as_text", True),
+        ("xla_dump_hlo_pass_re", dump.passes),
+    ]
+    if version >= _KNOWS_LARGE_CONSTANTS:
+        flags.append(("xla_dump_large_constants", True))
+    return flags

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from hlotool.facts.sharding import leaf_shardings
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing
-from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes
-from hlotool.values.sharding import leaf_shardings
 
 #: Header attributes that speak of parameters by number or of results by index.
 _OF_THE_SIGNATURE = (

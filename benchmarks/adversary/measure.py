@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlotool.findings.verdict import Verdict
+from hlotool.judge.verdicts import Verdict
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-_WORKER = "hlotool.workers.worker"
+_WORKER = "hlotool.system.worker"
 
 
 class _Noting(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 
 from hlotool.backends.base import Value
-from hlotool.ir.dtypes import DTYPES, Array
-from hlotool.numerics.metrics import bitwise_equal
-from hlotool.numerics.ulp import ulp_distance
+from hlotool.facts.float_order import ulp_distance
+from hlotool.ir.arrays import DTYPES, Array
+from hlotool.judge.metrics import bitwise_equal
 
 _PIECE = 1 << 20
 _KINDS = {dtype: kind for kind, dtype in DTYPES.items()}

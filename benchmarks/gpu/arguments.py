@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.gpu.cases import Case, Input
-from hlotool.ir.dtypes import DTYPES, Array
+from hlotool.ir.arrays import DTYPES, Array
 from hlotool.ir.types import ELEMENT_TYPES
 
 #: So many numbers are drawn, and then repeated: drawing more takes longer than all else that a case asks of

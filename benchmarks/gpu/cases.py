@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ELEMENT_TYPES, array_shapes
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 ROOT = Path(__file__).resolve().parents[2]
 

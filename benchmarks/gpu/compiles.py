@@ -27,9 +27,9 @@ from benchmarks.gpu.cases import all_cases
 from benchmarks.kernels import cases
 from hlotool.backends.cuda.build import Resources, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import Compiler, installed_compilers
+from hlotool.backends.cuda.toolchain import Compiler, installed_compilers
 from hlotool.errors import BackendFailed
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Kernels of one compilation: so many share the time that the common headers take.
 _BATCH = 60

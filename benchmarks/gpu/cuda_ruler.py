@@ -16,13 +16,12 @@ from hlotool.backends.base import Value
 from hlotool.backends.cuda.backend import CudaBackend, CudaExecutable
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen.schedules import THREADS
-from hlotool.backends.cuda.compilers import find_compiler
 from hlotool.backends.cuda.device import Allocation, open_device
 from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.cuda.memory import to_arrays
-from hlotool.backends.registry import get_backend
-from hlotool.backends.spec import parse_spec
-from hlotool.ir.dtypes import Array
+from hlotool.backends.cuda.toolchain import find_compiler
+from hlotool.backends.registry import get_backend, parse_spec
+from hlotool.ir.arrays import Array
 
 #: So many bytes are set, so often, while the host queues what is to be timed: a large GPU takes a
 #: millisecond, the host for 20 programs of a launch or two about as long. So the clock sees the device work,

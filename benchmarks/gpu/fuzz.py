@@ -22,9 +22,9 @@ from benchmarks.gpu.accuracy import leaves
 from benchmarks.gpu.lines import Reporter
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Fusions of one program: so many kernels share the time of a compilation.
 BATCH = 12

@@ -31,7 +31,7 @@ from benchmarks.gpu.xla_side import NoXla, XlaProgram, version
 from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Programs that take less are run so often between two readings of the clock, which may be microseconds off.
 SHORT = 200e-6

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.gpu.lines import LATE, Limits, Stopped, lines_of, main_command
 from benchmarks.gpu.targets import targets
 from benchmarks.gpu.work import TESTS, Work
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.registry import parse_spec
 
 #: What the smoke tries, in order: what says how large the cases have to be comes early, and XLA last, since
 #: it may abort.

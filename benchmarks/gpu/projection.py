@@ -19,9 +19,9 @@ from benchmarks.gpu.cases import Case, sized_cases
 from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.work import PROCESSES
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.compilers import Nvcc
+from hlotool.backends.cuda.toolchain import Nvcc
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Bytes that a case moves on an H200: what its copy ceiling, 4.2 TB/s, moves in `rulers.LONG_ENOUGH`.
 FULL = 420_000_000

@@ -15,10 +15,9 @@ import numpy as np
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.kernel_backend import KernelExecutable
-from hlotool.backends.registry import get_backend
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.errors import UsageError
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 
 #: Something to be timed.
 Work: TypeAlias = Callable[[], object]
@@ -173,7 +172,7 @@ class EmulatorRuler:
 
 def compiled(backend: Any, text: str) -> KernelExecutable:
     """A program on a backend of generated kernels, from its text."""
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
 
     executable = backend.compile(parse_module(text))
     assert isinstance(executable, KernelExecutable)

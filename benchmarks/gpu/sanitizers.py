@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.gpu.lines import main_command
 from benchmarks.gpu.work import PYTEST, TESTS, Work
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.registry import parse_spec
 
 #: Tools of compute-sanitizer.
 _CHECKS = ("memcheck", "racecheck")

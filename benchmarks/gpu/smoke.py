@@ -23,12 +23,11 @@ from benchmarks.gpu.parts import ROWS, with_compiler
 from benchmarks.gpu.rulers import COPY, Basic, case_size, open_ruler
 from benchmarks.gpu.xla_side import NoXla, XlaProgram, version
 from hlotool.backends.cuda.backend import CudaBackend
-from hlotool.backends.cuda.compilers import find_compiler
-from hlotool.backends.registry import get_backend
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.cuda.toolchain import find_compiler
+from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.errors import BackendUnavailable
-from hlotool.ir.dtypes import Array
-from hlotool.parse.reader import parse_module
+from hlotool.ir.arrays import Array
+from hlotool.parser.reader import parse_module
 
 #: What is summed and multiplied are small integers: exact in whatever order.
 _KERNEL = """HloModule smoke

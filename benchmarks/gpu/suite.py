@@ -27,7 +27,7 @@ from benchmarks.gpu.results import Results
 from benchmarks.gpu.sanitizers import sanitizers
 from benchmarks.gpu.table import one_line
 from benchmarks.gpu.work import BATCHES, Part, Settings, Work
-from hlotool.backends.cuda.compilers import find_nvcc
+from hlotool.backends.cuda.toolchain import find_nvcc
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ import numpy as np
 
 from hlotool.backends.xla import jaxlib_api
 from hlotool.errors import HlotoolError
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: What starts no kernel of its own.
 _FREE = frozenset(

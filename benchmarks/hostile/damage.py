@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from support.hlo_mutation import mutated
 
-from hlotool.parse.proto.wire import varint
+from hlotool.parser.proto.schema import varint
 
 Damage = Callable[[random.Random, bytes], bytes]
 

@@ -59,8 +59,8 @@ def _short_texts() -> list[bytes]:
 @cache
 def _protos() -> list[bytes]:
     from hlotool.errors import HlotoolError
-    from hlotool.parse.proto.write import write_module_proto
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.proto.module import write_module_proto
+    from hlotool.parser.reader import parse_module
 
     made = []
     for text in _texts()[::4]:
@@ -114,7 +114,7 @@ def _snapshots() -> list[bytes]:
 
 def _hlo_snapshots() -> list[bytes]:
     """Programs as HloSnapshot: with an argument and a result each, of the module's own types or not."""
-    from hlotool.parse.proto.schema import message_class
+    from hlotool.parser.proto.schema import message_class
 
     made = []
     for content in _protos()[:40]:
@@ -151,7 +151,7 @@ hlotool = "0.1.0"
 def _journals() -> list[bytes]:
     import tempfile
 
-    from hlotool.cache.journal import Journal
+    from hlotool.system.cache import Journal
 
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / "a.jsonl")
@@ -192,10 +192,10 @@ def _arrays() -> list[bytes]:
 
 
 def _read_text(content: bytes, folder: Path) -> object:
-    from hlotool.dump.source import decode
     from hlotool.ir.printer import print_module
     from hlotool.ir.verifier import verify
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
+    from hlotool.sources.locations import decode
 
     module = parse_module(decode(content))
     verify(module)
@@ -203,10 +203,10 @@ def _read_text(content: bytes, folder: Path) -> object:
 
 
 def _check_text(content: bytes, folder: Path) -> object:
-    from hlotool.check.catalogue import all_rules
-    from hlotool.check.task import findings_of
-    from hlotool.dump.source import decode
-    from hlotool.parse.reader import parse_module
+    from hlotool.checks.catalogue import all_rules
+    from hlotool.checks.run import findings_of
+    from hlotool.parser.reader import parse_module
+    from hlotool.sources.locations import decode
 
     return list(findings_of(parse_module(decode(content)), list(all_rules().values())))
 
@@ -214,7 +214,7 @@ def _check_text(content: bytes, folder: Path) -> object:
 def _read_proto(content: bytes, folder: Path) -> object:
     from hlotool.ir.printer import print_module
     from hlotool.ir.verifier import verify
-    from hlotool.parse.proto.module import parse_module_proto
+    from hlotool.parser.proto.module import parse_module_proto
 
     module = parse_module_proto(content)
     verify(module)
@@ -222,13 +222,13 @@ def _read_proto(content: bytes, folder: Path) -> object:
 
 
 def _read_snapshot(content: bytes, folder: Path) -> object:
-    from hlotool.parse.proto.snapshot import parse_unoptimized_snapshot
+    from hlotool.parser.proto.executions import parse_unoptimized_snapshot
 
     return parse_unoptimized_snapshot(content)
 
 
 def _read_hlo_snapshot(content: bytes, folder: Path) -> object:
-    from hlotool.parse.proto.snapshot import parse_snapshot
+    from hlotool.parser.proto.executions import parse_snapshot
 
     return parse_snapshot(content)
 
@@ -237,8 +237,8 @@ def _through_dump(name: str) -> Callable[[bytes, Path], object]:
     """What `run` does before it runs: find out what a path holds, load each stage."""
 
     def read(content: bytes, folder: Path) -> object:
-        from hlotool.dump.directory import open_dump
-        from hlotool.dump.loading import load_stage
+        from hlotool.sources.directory import open_dump
+        from hlotool.sources.loading import load_stage
 
         path = folder / name
         path.write_bytes(content)
@@ -252,8 +252,8 @@ def _through_dump(name: str) -> Callable[[bytes, Path], object]:
 
 def _read_arrays(name: str) -> Callable[[bytes, Path], object]:
     def read(content: bytes, folder: Path) -> object:
-        from hlotool.parse.reader import parse_module
-        from hlotool.values.captured import read_arrays
+        from hlotool.inputs.captured import read_arrays
+        from hlotool.parser.reader import parse_module
 
         path = folder / name
         path.write_bytes(content)
@@ -263,15 +263,15 @@ def _read_arrays(name: str) -> Callable[[bytes, Path], object]:
 
 
 def _read_mlir(content: bytes, folder: Path) -> object:
-    from hlotool.dump.source import decode
-    from hlotool.parse.mlir_constants import read_mlir_constants
+    from hlotool.parser.mlir_constants import read_mlir_constants
+    from hlotool.sources.locations import decode
 
     program = read_mlir_constants(decode(content))
     return [program.values(constant) for constant in program.constants]
 
 
 def _read_bundle(content: bytes, folder: Path) -> object:
-    from hlotool.repro.bundle import FACTS, PROGRAM, read_bundle
+    from hlotool.blame.repro.bundle import FACTS, PROGRAM, read_bundle
 
     (folder / PROGRAM).write_bytes(_texts()[0])
     (folder / FACTS).write_bytes(content)
@@ -279,16 +279,15 @@ def _read_bundle(content: bytes, folder: Path) -> object:
 
 
 def _read_journal(content: bytes, folder: Path) -> object:
-    from hlotool.cache.journal import Journal
+    from hlotool.system.cache import Journal
 
     (folder / "journal").write_bytes(content)
     return Journal(folder / "journal").read()
 
 
 def _read_configuration(content: bytes, folder: Path) -> object:
-    from hlotool.cli.configuration import find_configuration
-    from hlotool.cli.main import build_parser
-    from hlotool.cli.settings import values_of
+    from hlotool.interface.cli.configuration import find_configuration, values_of
+    from hlotool.interface.cli.main import build_parser
 
     path = folder / "hlotool.toml"
     path.write_bytes(content)
@@ -297,8 +296,8 @@ def _read_configuration(content: bytes, folder: Path) -> object:
 
 
 def _read_log(content: bytes, folder: Path) -> object:
-    from hlotool.dump.source import decode
-    from hlotool.explain.records import recognize
+    from hlotool.checks.explain.messages import recognize
+    from hlotool.sources.locations import decode
 
     return recognize(decode(content))
 

@@ -17,20 +17,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.training_steps.measure import MAIN_STEP, hlotool_record
-from hlotool.dump.directory import open_dump
 from hlotool.errors import HlotoolError
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind
-from hlotool.faults.edit import Edit
-from hlotool.faults.kind import Place
-from hlotool.faults.parts import FLOATS, array_of, both, is_float, is_opcode
-from hlotool.ir.dtypes import dtype_of
-from hlotool.ir.literal import Literal
+from hlotool.ir.arrays import Literal, dtype_of
 from hlotool.ir.module import Instruction, Module
-from hlotool.mutation.mutants import draw
-from hlotool.parse.reader import parse_module
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.program import compile_program
-from hlotool.replay.trials import trials
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE, FaultKind
+from hlotool.lab.faults.edit import Edit, Place
+from hlotool.lab.faults.parts import FLOATS, array_of, both, is_float, is_opcode
+from hlotool.lab.mutation.equivalence import draw
+from hlotool.parser.reader import parse_module
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.program import compile_program
+from hlotool.runs.trials import trials
+from hlotool.sources.directory import open_dump
 
 #: Faults planted in one program, so that none outweighs the others.
 _OF_ONE = 8

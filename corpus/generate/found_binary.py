@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hlotool.dump.classify import is_profile, programs_in
-from hlotool.parse.proto.wire import fields
-from hlotool.parse.proto.write import write_module_proto
-from hlotool.parse.reader import parse_module
+from hlotool.parser.proto.module import write_module_proto
+from hlotool.parser.proto.schema import fields
+from hlotool.parser.reader import parse_module
+from hlotool.sources.classify import is_profile, programs_in
 
 #: Names that modules have in the wild, or could have.
 _NAMES = {

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import hlotool
-from hlotool.cli.exit_codes import EXIT_CODES
-from hlotool.cli.main import build_parser
-from hlotool.cli.parser import Parser
-from hlotool.cli.reference import Entry, sections_of
+from hlotool.interface.cli.main import build_parser
+from hlotool.interface.cli.output import EXIT_CODES
+from hlotool.interface.cli.parser import Parser
+from hlotool.interface.cli.reference import Entry, sections_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMAS = sorted((ROOT / "hlotool/report/schema").glob("*.json"))
+SCHEMAS = sorted((ROOT / "hlotool/interface/report/schema").glob("*.json"))
 
 #: Pages of the API, with the modules whose public names they show; the first has those of `hlotool` itself.
 MODULES = {
@@ -24,11 +24,11 @@ MODULES = {
     "reference/hlotool.jax.md": "hlotool.jax",
     "reference/hlotool.tf.md": "hlotool.tf",
     "reference/hlotool.torch_xla.md": "hlotool.torch_xla",
-    "reference/hlotool.api.results.md": "hlotool.api.results",
+    "reference/hlotool.interface.api.results.md": "hlotool.interface.api.results",
     "reference/hlotool.backends.base.md": "hlotool.backends.base",
     "reference/hlotool.ir.module.md": "hlotool.ir.module",
     "reference/hlotool.ir.types.md": "hlotool.ir.types",
-    "reference/hlotool.passes.base.md": "hlotool.passes.base",
+    "reference/hlotool.rewrite.passes.base.md": "hlotool.rewrite.passes.base",
     "reference/hlotool.errors.md": "hlotool.errors",
 }
 #: Titles of the navigation, with what their lists of pages end with.
@@ -51,7 +51,7 @@ def _order(title: str) -> list[str]:
     """Commands as `--help` lists them; verdicts from the best to the worst."""
     if title == "Commands":
         return list(_commands())
-    from hlotool.findings.verdict import Verdict
+    from hlotool.judge.verdicts import Verdict
 
     return [verdict.value.replace(" ", "-") for verdict in Verdict]
 

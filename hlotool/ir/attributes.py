@@ -1,20 +1,52 @@
 """Typed attribute values of instructions and modules; all immutable and hashable.
 
-Which opcode takes which attribute stands in `opcode_table.py`; this file says what the values look like.
+Which opcode takes which attribute stands in `opcodes.py`; this file says what the values look like. Some
+are decoded from their text when they are first looked at (`Deferrable`): few commands ask for most of them.
+
 XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from hlotool.ir.deferred import Deferrable
 from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
 
 if TYPE_CHECKING:
-    from hlotool.ir.literal import Literal as LiteralValue
+    from hlotool.ir.arrays import Literal as LiteralValue
     from hlotool.ir.module import Computation
+
+
+class Deferrable:
+    """A dataclass whose fields may be filled from a text when one of them is first asked for."""
+
+    __slots__ = ("_source",)
+
+    @classmethod
+    def deferred(cls, decode: Callable[[str], Self], text: str) -> Self:
+        """What `decode(text)` returns, but not before it is looked at; what it raises is raised there."""
+        made = cls.__new__(cls)
+        _set_source(made, (decode, text))
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Fill all fields; Python calls this only where the slot of `name` is empty."""
+            if name not in type(self).__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+            decode, text = object.__getattribute__(self, "_source")
+            decoded = decode(text)
+            for field_name in type(self).__dataclass_fields__:
+                object.__setattr__(self, field_name, getattr(decoded, field_name))
+            return getattr(decoded, name)
+
+
+#: Past the guard of frozen classes; thousands are made of one text.
+_set_source = Deferrable._source.__set__  # type: ignore[attr-defined]
+
 
 Ints: TypeAlias = tuple[int, ...]
 

@@ -21,10 +21,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hlotool.ir.arrays import Literal, dtype_of
 from hlotool.ir.attributes import AttributeValue
-from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.edit import Names
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Shape

@@ -17,10 +17,9 @@ from dataclasses import replace
 
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import AttributeValue
-from hlotool.ir.effects import has_side_effect
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.shapes.compatibility import compatible
-from hlotool.ir.walk import predecessors, sort_topologically, users
+from hlotool.ir.shapes.base import compatible
+from hlotool.ir.walk import has_side_effect, predecessors, sort_topologically, users
 
 #: The largest computation and the largest module that edits may make. Ten lines of calls of calls would make
 #: others that fill any memory; programs that people run have a tenth of this.

@@ -18,7 +18,15 @@ from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.printing.attributes import (
+from hlotool.ir.printed_annotations import (
+    frontend_text,
+    metadata_text,
+    quote,
+    source_position,
+    stack_frame_tables_text,
+    user_position,
+)
+from hlotool.ir.printed_attributes import (
     bool_text,
     bools_text,
     donors_text,
@@ -28,9 +36,7 @@ from hlotool.ir.printing.attributes import (
     rank_of,
     value_text,
 )
-from hlotool.ir.printing.literals import literal_pieces
-from hlotool.ir.printing.metadata import frontend_text, metadata_text, quote, stack_frame_tables_text
-from hlotool.ir.source_position import source_position, user_position
+from hlotool.ir.printed_literals import literal_pieces
 from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
 from hlotool.ir.walk import async_start
 

@@ -12,18 +12,14 @@ from hlotool.errors import VerificationError
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.shapes import (  # noqa: F401 - importing a file registers its rules
-    collective,
-    contraction,
     control,
     elementwise,
     indexing,
-    library,
+    libraries,
     movement,
     reduction,
-    sources,
 )
-from hlotool.ir.shapes.base import CHECK_RULES, INFER_RULES, Op
-from hlotool.ir.shapes.compatibility import compatible
+from hlotool.ir.shapes.base import CHECK_RULES, INFER_RULES, Op, compatible
 from hlotool.ir.types import Shape
 
 #: Opcodes that hand on or rearrange buffers, so that not even the floating-point precision may differ.

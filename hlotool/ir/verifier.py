@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from hlotool.errors import VerificationError
 from hlotool.ir.module import Module
-from hlotool.ir.verification.buffers import check_buffers
-from hlotool.ir.verification.calls import check_calls
 from hlotool.ir.verification.collectives import check_collectives, check_host_channels
+from hlotool.ir.verification.declarations import check_header, check_instruction
 from hlotool.ir.verification.findings import FORMAL_RULES, Findings, VerifyOptions
-from hlotool.ir.verification.header import check_header
-from hlotool.ir.verification.instructions import check_instruction
-from hlotool.ir.verification.layouts import check_layouts
-from hlotool.ir.verification.structure import check_structure
+from hlotool.ir.verification.memory import check_buffers, check_layouts
+from hlotool.ir.verification.structure import check_calls, check_structure
 from hlotool.ir.walk import call_sites, users
 
 __all__ = ["VerifyOptions", "verify", "verify_or_raise", "verify_to_execute"]

@@ -1,4 +1,8 @@
-"""Orders and relations in a program: users, post-order, the call graph, control-flow context."""
+"""Orders and relations in a program: users, post-order, the call graph, control flow, side effects.
+
+An instruction with a side effect must run although its result is unused. XLA:
+HloInstruction::HasSideEffect.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import OPCODES, attribute_kind
+from hlotool.ir.opcodes import OPCODES, Trait, attribute_kind, opcodes_with
 from hlotool.ir.types import ShapeIndex
 
 _Node = TypeVar("_Node", Instruction, Computation)
@@ -205,3 +209,27 @@ def contexts(module: Module) -> dict[Computation, set[Context]]:
                 if Context.CONTROL_FLOW in found[computation]:
                     found[callee].add(own)
     return found
+
+
+#: Opcodes that act on something outside the computation, or draw from a hidden state.
+_SIDE_EFFECTS = opcodes_with(Trait.SIDE_EFFECT)
+
+
+def has_own_side_effect(instruction: Instruction) -> bool:
+    """Whether the operation itself has a side effect, whatever the computations it calls do."""
+    attributes = instruction.attributes
+    return (
+        instruction.opcode in _SIDE_EFFECTS
+        or attributes.get("custom_call_has_side_effect") is True
+        or attributes.get("constrain_layout") is True
+        or "channel_id" in attributes
+    )
+
+
+def has_side_effect(instruction: Instruction) -> bool:
+    """Whether it or something it calls, directly or not, has a side effect."""
+    return has_own_side_effect(instruction) or any(map(_acts, set(instruction.called)))
+
+
+def _acts(computation: Computation) -> bool:
+    return any(map(has_side_effect, computation.instructions))

@@ -1,9 +1,12 @@
-"""Data flows one way through the house: a room imports earlier rooms, never later ones."""
+"""Data flows one way through the house: a room imports earlier rooms, never later ones.
+
+CONTRIBUTING.md shows rooms and arrows; `--update-golden` draws them anew from the imports, and no reader has to believe them.
+"""
 
 from __future__ import annotations
 
 import ast
-import subprocess
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,64 +16,33 @@ import pytest
 from hlotool.errors import HlotoolError
 
 ROOT = Path(__file__).resolve().parents[2]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
-#: Rooms in order; those of one rank may import each other only where MAY_ALSO says so.
-RANKS = {
-    "errors": 0,
-    "_python": 0,
-    "_version": 0,
-    "logs": 0,
-    "names": 0,
-    "amounts": 0,
-    "ir": 1,
-    "findings": 2,
-    "workers": 1.5,
-    "cache": 1,
-    "stores": 1.5,
-    "grammar": 2,
-    "parse": 3,
-    "values": 3,
-    "analysis": 2,
-    "faults": 3,
-    "numerics": 3,
-    "alignment": 3,
-    "scale": 3.5,
-    "passes": 3,
-    "dump": 4,
-    "options": 4,
-    "backends": 4,
-    "coverage": 5,
-    "locate": 5,
-    "directed": 6,
-    "replay": 7,
-    "fleet": 8,
-    "search": 8,
-    "diff": 8,
-    "explain": 8,
-    "check": 8,
-    "capture": 9,
-    "inspect": 9,
-    "repro": 9,
-    "report": 10,
-    "conformance": 10.5,
-    "fuzz": 10.5,
-    "mutation": 10.5,
-    "api": 11,
-    "cli": 12,
-    "jax": 12,
-    "tf": 12,
-    "torch_xla": 12,
-    "xla_tools": 12,
-    "pytest_plugin": 12,
-    "notebook": 13,
-    "__main__": 13,
-    "_build": 13,
-    "__init__": 13,
-}
+#: Folders in order. `grammar` and `backends` are folders of the checkout that install as sub-packages.
+ROOMS = (
+    "system",
+    "ir",
+    "grammar",
+    "parser",
+    "facts",
+    "rewrite",
+    "backends",
+    "inputs",
+    "sources",
+    "judge",
+    "checks",
+    "runs",
+    "blame",
+    "interface",
+    "lab",
+)
+#: Modules below the rooms and above them, which stand in `hlotool/` itself: these have names that users import.
+FOUNDATION = ("_python", "_version", "errors")
+ENTRANCES = ("jax", "tf", "torch_xla", "pytest_plugin", "notebook", "__main__", "_build", "__init__")
+ORDER = {name: place for place, name in enumerate((*FOUNDATION, *ROOMS, *ENTRANCES))}
 
-#: Rooms for authors of compilers: nothing that a user's own dump needs imports them, and of the API and the
-#: command line only the command's own function, when it is called.
-LAB = {"conformance", "faults", "fuzz", "mutation", "xla_tools"}
+#: The arrows of CONTRIBUTING.md: a line for each room, with what it imports.
+PICTURE = re.compile(r"(?<=```text\nroom       imports\n).*?(?=```)", re.DOTALL)
 
 
 def source_files() -> Iterator[tuple[str, Path]]:
@@ -91,13 +63,13 @@ def room(module: str) -> str:
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Modules that the file imports, at the top or inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules that a file imports, at the top or inside functions."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, f"line {node.lineno}: relative import"
             assert node.module is not None
             if node.module == "hlotool":
                 yield from (f"hlotool.{alias.name}" for alias in node.names)
@@ -106,11 +78,12 @@ def imports(path: Path) -> Iterator[str]:
 
 
 FILES = dict(source_files())
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Our modules that the file imports when it is loaded or when its functions run; not for types alone."""
-    pending: list[ast.AST] = [ast.parse(path.read_text())]
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """Our modules that a file imports when it is loaded or when its functions run; not for types alone."""
+    pending = [tree]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -121,6 +94,15 @@ def imported_modules(path: Path) -> Iterator[str]:
             parts = (f"{node.module}.{alias.name}" for alias in node.names)
             yield from (part if part in FILES else node.module for part in parts)
         pending += ast.iter_child_nodes(node)
+
+
+def rooms_imported() -> dict[str, set[str]]:
+    """For each room or entrance the others that its files import."""
+    found: dict[str, set[str]] = {name: set() for name in ORDER}
+    for module, tree in TREES.items():
+        ours = {room(name) for name in imports(tree) if name.split(".")[0] == "hlotool"}
+        found[room(module)] |= (ours & set(ORDER)) - {room(module), "__init__"}
+    return found
 
 
 def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
@@ -137,30 +119,36 @@ def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
     return sorted(map(list, groups))
 
 
-@pytest.mark.parametrize("module", FILES)
-def test_imports_only_earlier_rooms(module: str) -> None:
-    mine = room(module)
-    for imported in imports(FILES[module]):
-        if imported.split(".")[0] != "hlotool" or room(imported) == mine:
-            continue
-        assert RANKS[room(imported)] < RANKS[mine], f"{module} imports {imported}"
+def test_every_folder_is_a_room() -> None:
+    """With thirteen rooms in `hlotool/` a newcomer sees from the folders what is where."""
+    assert {room(module) for module in FILES} == set(ORDER)
+    assert len(set(ROOMS) - {"grammar", "backends"}) <= 13
 
 
-def test_the_lab_is_imported_by_its_own_commands_alone() -> None:
-    callers = {
-        module
-        for module, path in FILES.items()
-        if room(module) not in LAB and any(room(name) in LAB for name in imported_modules(path))
-    }
-    assert callers == {f"hlotool.api.{command}" for command in ("conformance", "fuzz", "mutate")}
-    loaded = "import sys, hlotool.api.fuzz, hlotool.api.conformance, hlotool.api.mutate, hlotool.cli.main"
-    shown = subprocess.run(
-        [sys.executable, "-c", f"{loaded}; print([m for m in sys.modules if m.startswith('hlotool.')])"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert not [m for m in ast.literal_eval(shown.stdout) if room(m) in LAB]
+def test_a_room_imports_earlier_rooms_only() -> None:
+    late = [
+        f"{module} imports {name}"
+        for module, tree in TREES.items()
+        for name in imports(tree)
+        if name.startswith("hlotool.") and ORDER[room(name)] > ORDER[room(module)] and room(name) != "__init__"
+    ]
+    assert late == []
+
+
+def test_only_the_lab_imports_the_lab() -> None:
+    """What its commands need is loaded by name when they are called (`interface/cli/main.py`)."""
+    inside = {module for module, tree in TREES.items() if "lab" in {room(name) for name in imports(tree)}}
+    assert {room(module) for module in inside} == {"lab"}
+
+
+def test_the_picture_shows_what_is_imported(pytestconfig: pytest.Config) -> None:
+    found = rooms_imported()
+    drawn = "".join(f"{name:10} {' '.join(r for r in ROOMS if r in found[name])}".rstrip() + "\n" for name in ROOMS)
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    if pytestconfig.getoption("--update-golden"):
+        CONTRIBUTING.write_text(PICTURE.sub(lambda _: drawn, text), encoding="utf-8")
+    else:
+        assert PICTURE.findall(text) == [drawn], "pytest tests/architecture --update-golden draws it"
 
 
 def test_a_circle_is_found() -> None:
@@ -169,18 +157,23 @@ def test_a_circle_is_found() -> None:
 
 def test_no_circles() -> None:
     """A module that needs itself on the way cannot be understood, or moved, alone."""
-    imported = {module: {i for i in imported_modules(path) if i in FILES} for module, path in FILES.items()}
+    imported = {module: {i for i in imported_modules(tree) if i in FILES} for module, tree in TREES.items()}
     assert "hlotool.ir.printer" in imported["hlotool.ir.module"]
     # `Module.to_text` is worth one: the printer is the only thing that a module does not need to be one.
     imported["hlotool.ir.module"].remove("hlotool.ir.printer")
     assert circles(imported) == []
 
 
+def test_no_file_is_longer_than_500_lines() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
+    assert {module: length for module, length in lengths.items() if length > 500} == {}
+
+
 def test_ir_needs_only_numpy() -> None:
     allowed = {"numpy", "ml_dtypes", "hlotool", *sys.stdlib_module_names}
-    for module, path in FILES.items():
+    for module, tree in TREES.items():
         if room(module) == "ir":
-            assert {name.split(".")[0] for name in imports(path)} <= allowed, module
+            assert {name.split(".")[0] for name in imports(tree)} <= allowed, module
 
 
 def test_every_exception_is_in_the_tree() -> None:

@@ -36,30 +36,34 @@ EDITS = (
         "exponential ",
         "toy-exp2 1 exp | transcendental exponential on=f | | result_accuracy",
     ),
-    Edit("backends/numpy/kernels/functions.py", '    "exponential":', '    "toy-exp2": np.exp2,'),
-    Edit("backends/numpy/rounding_errors.py", '    "exponential":', '    "toy-exp2": Row(2, "a toy"),'),
+    Edit("backends/numpy/kernels/arithmetic.py", '    "exponential":', '    "toy-exp2": np.exp2,'),
+    Edit(
+        "backends/numpy/executions/rounding_errors.py",
+        '    "exponential":',
+        '    "toy-exp2": Row(2, "a toy"),',
+    ),
     Edit(
         "backends/cuda/codegen/elementwise.py",
         '    "exponential": "exponential(',
         '    "toy-exp2": "exponential({0} * 0.6931471805599453f)",',
     ),
     Edit(
-        "hlotool/fuzz/programs/steps_functions.py",
+        "hlotool/lab/fuzz/programs/steps_elementwise.py",
         '    "exponential":',
         '    "toy-exp2": _Domain(4, 16),',
     ),
     Edit(
-        "hlotool/analysis/functions.py",
+        "hlotool/facts/ranges.py",
         '    "exponential":',
         '    "toy-exp2": RealFunction(lambda x: 2.0**x, math.log2, _ABOVE_ZERO),',
     ),
     Edit(
-        "hlotool/analysis/machine_rules.py",
+        "hlotool/facts/machine_rules.py",
         '    "exponential":',
         '    "toy-exp2": _monotone(lambda x: 2.0**x, least=0),',
     ),
     Edit(
-        "hlotool/conformance/spec/toy-exp2.hlo",
+        "hlotool/lab/conformance/spec/toy-exp2.hlo",
         "",
         "// case: f32\n// source: a toy\n// input: {3, -1}\n// expect: {8, 0.5}\n// tolerance: 2 ulp\n"
         "r = f32[2] toy-exp2(f32[2])\n",
@@ -70,29 +74,29 @@ EDITS = (
 USES = """
 import random, shutil
 import numpy as np
-from hlotool.analysis.functions import ABOVE_ZERO
-from hlotool.analysis.interval import Interval
-from hlotool.analysis.machine_range import MachineRange
+from hlotool.facts.ranges import ABOVE_ZERO
+from hlotool.facts.ranges import Interval
+from hlotool.facts.machine_range import MachineRange
 from hlotool.analysis import machine_rules, ranges
-from hlotool.analysis.work import Prices
+from hlotool.facts.work import Prices
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.rounding_errors import row_of
-from hlotool.conformance.generators.cases import generators
-from hlotool.conformance.spec_files import FOLDER, read_spec
-from hlotool.directed.inverses import inverted
-from hlotool.fuzz.programs.draft import Shared
-from hlotool.fuzz.programs.finished import finished
-from hlotool.fuzz.programs.graph import Graph
-from hlotool.fuzz.programs.random_graph import grow
-from hlotool.fuzz.programs.taste import Taste
-from hlotool.inspect.costs import CostAnalysis
+from hlotool.backends.numpy.executions.rounding_errors import row_of
+from hlotool.lab.conformance.generators.cases import generators
+from hlotool.lab.conformance.spec_files import FOLDER, read_spec
+from hlotool.inputs.adversarial.inverses import inverted
+from hlotool.lab.fuzz.programs.draft import Shared
+from hlotool.lab.fuzz.programs.drawn import finished
+from hlotool.lab.fuzz.programs.graph import Graph
+from hlotool.lab.fuzz.programs.drawn import grow
+from hlotool.lab.fuzz.programs.taste import Taste
+from hlotool.checks.inspect.costs import CostAnalysis
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.printer import print_module
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ElementType
 from hlotool.ir.verifier import verify
-from hlotool.numerics.contributions import EXACT
-from hlotool.parse.reader import parse_module
+from hlotool.facts.result_facts import EXACT
+from hlotool.parser.reader import parse_module
 from support.field import evaluated
 from support.kernels import on_kernels
 

@@ -31,51 +31,51 @@ DRAWS = {"word", "choice", "choose"}
 #: Reason → tables.
 ALLOWED: dict[str, str] = {
     "what XLA does with them: conditions of its passes and emitters, read in its source": """
-        hlotool/analysis/memory.py:_IN_PLACE
-        hlotool/check/fusions.py:_NOT_EMITTED
-        hlotool/check/fusions.py:_HEROES
-        hlotool/check/offload/memory_spaces.py:_COMPUTES
-        hlotool/check/offload/positions.py:PASSES_ON
-        hlotool/check/offload/walk.py:_AFTER_SLICE
-        hlotool/inspect/traffic.py:_nested_reads
+        hlotool/facts/memory.py:_IN_PLACE
+        hlotool/checks/fusions.py:_NOT_EMITTED
+        hlotool/checks/fusions.py:_HEROES
+        hlotool/checks/offload/rules.py:_COMPUTES
+        hlotool/checks/offload/positions.py:PASSES_ON
+        hlotool/checks/offload/walk.py:_AFTER_SLICE
+        hlotool/checks/inspect/traffic.py:_nested_reads
         hlotool/passes/cse.py:_UNIQUE
-        hlotool/passes/fusion_facts.py:_ALWAYS
-        hlotool/passes/fusion_facts.py:_CHEAP
-        hlotool/passes/fusion_facts.py:_CHEAP_REAL
-        hlotool/passes/fusion_facts.py:_REUSING
-        hlotool/search/bisection/codegen.py:_LIBRARY
-        backends/numpy/departures.py:DEPARTURES
-        backends/numpy/policy.py:_is_complex_product
-        backends/numpy/policy.py:_adds_real_floats
-        hlotool/fuzz/programs/limits.py:_TYPES
-        hlotool/fuzz/programs/limits.py:_NOT_OF_SCALES
+        hlotool/rewrite/passes/fusion_facts.py:_ALWAYS
+        hlotool/rewrite/passes/fusion_facts.py:_CHEAP
+        hlotool/rewrite/passes/fusion_facts.py:_CHEAP_REAL
+        hlotool/rewrite/passes/fusion_facts.py:_REUSING
+        hlotool/blame/bisection/spotting.py:_LIBRARY
+        backends/numpy/executions/departures.py:DEPARTURES
+        backends/numpy/executions/policy.py:_is_complex_product
+        backends/numpy/executions/policy.py:_adds_real_floats
+        hlotool/lab/fuzz/programs/limits.py:_TYPES
+        hlotool/lab/fuzz/programs/limits.py:_NOT_OF_SCALES
     """,
     "as much as an analysis follows; it says so where it stops": """
-        hlotool/analysis/trip_counts.py:_READ
-        hlotool/analysis/views.py:_SAME
-        hlotool/numerics/total_order.py:_PLAIN
-        hlotool/numerics/total_order.py:_is_bits_or_limit
-        hlotool/replay/judge/product_uses.py:_PASSING
-        hlotool/scale/quotients.py:_LINEAR
-        hlotool/scale/stated.py:_COMPUTES
+        hlotool/facts/trip_counts.py:_READ
+        hlotool/facts/buffers.py:_SAME
+        hlotool/facts/float_order.py:_PLAIN
+        hlotool/facts/float_order.py:_is_bits_or_limit
+        hlotool/judge/rules/instructions.py:_PASSING
+        hlotool/rewrite/scale/quotients.py:_LINEAR
+        hlotool/rewrite/scale/position_constants.py:_COMPUTES
         hlotool/search/mutation/low_bits.py:_MADE_OF_LOW_BITS
         hlotool/search/mutation/zero_signs.py:_READS
         hlotool/search/mutation/zero_signs.py:_FORGETS
-        hlotool/values/demand_rules.py:_LOGIC
-        hlotool/values/guards.py:_KEEPS
-        hlotool/values/movement.py:_IN_PLACE
-        hlotool/values/movement.py:_SHUFFLING
-        hlotool/values/movement.py:_ELEMENT_BY_ELEMENT
-        hlotool/values/movement.py:_matrix_through
-        hlotool/passes/algebra/movement.py:moves_nothing
-        hlotool/locate/frames.py:_SIDE_BY_SIDE
-        hlotool/replay/exact/questions.py:_is_asked_elsewhere
+        hlotool/inputs/demand_rules.py:_LOGIC
+        hlotool/inputs/demand_movement.py:_KEEPS
+        hlotool/inputs/demand_movement.py:_IN_PLACE
+        hlotool/inputs/demand_movement.py:_SHUFFLING
+        hlotool/inputs/demand_movement.py:_ELEMENT_BY_ELEMENT
+        hlotool/inputs/demand_movement.py:_matrix_through
+        hlotool/rewrite/passes/algebra/movement.py:moves_nothing
+        hlotool/inputs/frames.py:_SIDE_BY_SIDE
+        hlotool/runs/exact/questions.py:_is_asked_elsewhere
         backends/field/executable.py:_has_infinities
-        backends/field/folding.py:_MOVES
+        backends/field/lowering.py:_MOVES
         backends/field/lowering.py:_RATIONAL
     """,
     "rules with an argument: a law, a line of C++, a measured error, an attribute that is meant": """
-        hlotool/analysis/signs.py:_LAWS hlotool/analysis/functions.py:FUNCTIONS
+        hlotool/facts/signs.py:_LAWS hlotool/facts/ranges.py:FUNCTIONS
         backends/cuda/codegen/elementwise.py:_LIBRARY
         backends/cuda/codegen/elementwise.py:_FLOATS
         backends/cuda/codegen/elementwise.py:_INTEGERS
@@ -84,36 +84,36 @@ ALLOWED: dict[str, str] = {
         backends/cuda/codegen/elementwise.py:_OF_BF16
         backends/cuda/codegen/elementwise.py:_EXACT
         backends/field/rules/elementwise.py:_COMPLEX_BOXES
-        backends/numpy/loop_fusion.py:MAY_RETURN_OPERAND
-        backends/numpy/policy.py:_BY_PARTS
-        backends/numpy/rounding_errors.py:ROWS
-        backends/numpy/rounding_errors.py:_EXACT_FOR_MANY
-        backends/numpy/rounding_errors.py:_EXACT_WHEN_WIDE
-        hlotool/fuzz/oracle.py:_OF_ANY_ORDER
-        hlotool/fuzz/programs/steps_functions.py:_DOMAINS
-        hlotool/conformance/generators/libraries.py:batch_norm
+        backends/numpy/blocks.py:MAY_RETURN_OPERAND
+        backends/numpy/executions/policy.py:_BY_PARTS
+        backends/numpy/executions/rounding_errors.py:ROWS
+        backends/numpy/executions/rounding_errors.py:_EXACT_FOR_MANY
+        backends/numpy/executions/rounding_errors.py:_EXACT_WHEN_WIDE
+        hlotool/lab/fuzz/oracle.py:_OF_ANY_ORDER
+        hlotool/lab/fuzz/programs/steps_elementwise.py:_DOMAINS
+        hlotool/lab/conformance/generators/libraries.py:batch_norm
     """,
     "choices of what to ask, to show, to plant or to draw": """
-        hlotool/analysis/questions.py:_ASKING
-        hlotool/check/facts.py:_PREPARING
+        hlotool/facts/decisions.py:_ASKING
+        hlotool/checks/facts.py:_PREPARING
         hlotool/passes/fold.py:_COMPACT
-        hlotool/faults/arithmetic.py:_ASYMMETRIC
-        hlotool/faults/arithmetic.py:_CONFUSED
-        hlotool/faults/exchanges.py:_REDUCERS
-        hlotool/faults/exchanges.py:_GROUPED
+        hlotool/lab/faults/arithmetic.py:_ASYMMETRIC
+        hlotool/lab/faults/arithmetic.py:_CONFUSED
+        hlotool/lab/faults/exchanges.py:_REDUCERS
+        hlotool/lab/faults/exchanges.py:_GROUPED
         hlotool/faults/fits.py:_PINNED
-        hlotool/faults/kind.py:_PARTICULAR
+        hlotool/lab/faults/edit.py:_PARTICULAR
         hlotool/faults/precision.py:_adds_in_a_reducer
         hlotool/faults/small.py:_readers
-        hlotool/fuzz/programs/drawn.py:_words
-        hlotool/fuzz/programs/idioms/choices.py:_floor_of_convert
-        hlotool/fuzz/programs/idioms/control.py:_combine
-        hlotool/fuzz/programs/idioms/functions.py:_function_of_a_hidden_constant
-        hlotool/fuzz/programs/limits.py:LEFT_OUT
-        hlotool/fuzz/programs/random_graph.py:_PARALLEL
-        hlotool/fuzz/programs/random_graph.py:_ELEMENTWISE
+        hlotool/lab/fuzz/programs/drawn.py:_words
+        hlotool/lab/fuzz/programs/idioms/choices.py:_floor_of_convert
+        hlotool/lab/fuzz/programs/idioms/control.py:_combine
+        hlotool/lab/fuzz/programs/idioms/functions.py:_function_of_a_hidden_constant
+        hlotool/lab/fuzz/programs/limits.py:LEFT_OUT
+        hlotool/lab/fuzz/programs/drawn.py:_PARALLEL
+        hlotool/lab/fuzz/programs/drawn.py:_ELEMENTWISE
     """,
-    "names of attributes": "hlotool/parse/proto/instruction_attributes.py:_FIELDS",
+    "names of attributes": "hlotool/parser/proto/instruction_attributes.py:_FIELDS",
 }
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from hlotool.backends import registry
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.registry import backend_options, get_backend
-from hlotool.backends.spec import Options, check_options, parse_spec
+from hlotool.backends.registry import Options, backend_options, check_options, get_backend, parse_spec
 from hlotool.errors import UsageError
 
 

@@ -13,13 +13,13 @@ from support.oracle import OracleUnable
 from support.xla import XlaError, fusion_emitters, oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import DEPARTURES, tolerance, wrong
-from hlotool.conformance.generators.cases import Case
-from hlotool.conformance.judging import absolute_terms
-from hlotool.conformance.predicates import Difference, explained
-from hlotool.conformance.running import merge
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.types import leaves as shape_leaves
+from hlotool.lab.conformance.agreement import DEPARTURES, tolerance, wrong
+from hlotool.lab.conformance.generators.cases import Case
+from hlotool.lab.conformance.judging import absolute_terms
+from hlotool.lab.conformance.running import merge
+from hlotool.lab.conformance.trials import Difference, explained
 
 #: Less work for LLVM, and the code generator that compiles many small kernels fastest; every fourth batch
 #: goes through the fusion emitters, which are XLA's default.

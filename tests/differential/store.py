@@ -18,10 +18,10 @@ import numpy as np
 from differential.running import DEFAULT, on_xla, result_shapes
 from support.differential import Array
 
-from hlotool.conformance.generators.cases import QUICK, Case, case
-from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.types import ArrayShape
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance.generators.cases import QUICK, Case, case
+from hlotool.parser.reader import parse_module
 
 FOLDER = Path(__file__).resolve().parent / "stored"
 

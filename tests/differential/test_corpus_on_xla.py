@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.against_xla import against_xla, reason_not_to_run
 
-from hlotool.findings.verdict import Verdict
-from hlotool.parse.reader import parse_module
+from hlotool.judge.verdicts import Verdict
+from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 

@@ -6,13 +6,13 @@ import pytest
 from support.differential import leaves, run
 from support.xla import JAXLIB, oracle
 
-from hlotool.conformance import predicates
-from hlotool.conformance.agreement import DEPARTURES, Departure, wrong
-from hlotool.conformance.running import bind
-from hlotool.conformance.spec_files import read_spec, spec_files, value_of
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance import trials
+from hlotool.lab.conformance.agreement import DEPARTURES, Departure, wrong
+from hlotool.lab.conformance.running import bind
+from hlotool.lab.conformance.spec_files import read_spec, spec_files, value_of
+from hlotool.parser.reader import parse_module
 
 RULES = list(DEPARTURES.values())
 WITH_EXAMPLE = [rule for rule in RULES if rule.example is not None]
@@ -62,14 +62,14 @@ def test_a_rule_is_complete(rule: Departure) -> None:
     assert rule.xla
     assert rule.ours
     assert rule.types
-    assert rule.predicate is None or callable(getattr(predicates, rule.predicate))
+    assert rule.predicate is None or callable(getattr(trials, rule.predicate))
 
 
 def test_no_predicate_without_a_rule() -> None:
     used = {rule.predicate for rule in RULES}
     defined = {
         name
-        for name, value in vars(predicates).items()
+        for name, value in vars(trials).items()
         if callable(value) and getattr(value, "__annotations__", {}).get("difference") == "Difference"
     }
     assert defined - {"explained"} == used - {None}

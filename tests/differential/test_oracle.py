@@ -18,7 +18,7 @@ from support.oracle import OracleUnable, need_xla, reason_for_no_xla
 from support.xla import Oracle, XlaError
 
 from hlotool.backends.xla.protocol import Compiled, CompileRequest
-from hlotool.conformance.generators.cases import Case, case
+from hlotool.lab.conformance.generators.cases import Case, case
 
 ONES = np.ones(8, np.float32)
 

@@ -14,16 +14,16 @@ from support.against_xla import against_xla, against_xla_on_devices, reason_not_
 from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.records import DumpModule, Stage
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.findings.verdict import Verdict
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.inferred_devices import inferred_grid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import inferred_grid
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.numerics.verdict import Comparison
+from hlotool.judge.comparison import Comparison
+from hlotool.judge.verdicts import Verdict
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
+from hlotool.sources.records import DumpModule, Stage
 
 pytestmark = [pytest.mark.xla, pytest.mark.slow]
 

@@ -15,13 +15,13 @@ from differential.running import Tally, compare_all
 from differential.store import stored_answer
 from support.xla import oracle
 
-from hlotool.conformance.agreement import rows, tolerances
-from hlotool.conformance.generators.cases import QUICK, case, generators
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.ir.verifier import verify
+from hlotool.lab.conformance.agreement import rows, tolerances
+from hlotool.lab.conformance.generators.cases import QUICK, case, generators
 
-#: Opcodes that random tests leave out, and why. All have cases in hlotool/conformance/spec.
+#: Opcodes that random tests leave out, and why. All have cases in hlotool/lab/conformance/spec.
 NOT_GENERATED = {
     "acos acosh asin asinh atanh cosh sinh": "XLA's CPU compiler has them for a few types only",
     "all-gather-done all-gather-start all-reduce-done all-reduce-start": "take several devices",

@@ -8,7 +8,7 @@ import pytest
 from differential.running import Tally, compare
 from differential.store import files, read
 
-from hlotool.conformance.generators.cases import QUICK
+from hlotool.lab.conformance.generators.cases import QUICK
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)

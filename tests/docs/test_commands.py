@@ -29,12 +29,12 @@ DOCUMENTS = [
 ]
 
 #: Set-up and test commands: what runs this test has run them, or the packaging test runs their like. The run
-#: of the whole corpus is that of tests/cli/test_corpus_run.py, which takes it from the README.
+#: of the whole corpus is that of tests/interface/test_corpus_run.py, which takes it from the README.
 ELSEWHERE = re.compile(
     r"(python3? -m (venv|pytest)|pip install|bash \.ci/run|XLA_FLAGS=|pytest |mkdocs )"
     r"|hlotool run corpus/jax corpus/tf corpus/planted$"
 )
-#: What stands for the reader's own; real programs are bisected by a slow test (tests/cli/test_exec.py).
+#: What stands for the reader's own; real programs are bisected by a slow test (tests/interface/test_exec.py).
 PLACEHOLDERS = {
     "hlotool run dump",
     "hlotool exec -- python train.py",
@@ -96,7 +96,7 @@ def run(line: str) -> subprocess.CompletedProcess[str]:
     runner = {
         "hlotool": [sys.executable, "-m", "hlotool"],
         "python": [sys.executable],
-        "run_hlo_module": [sys.executable, "-m", "hlotool.xla_tools.run_hlo_module"],
+        "run_hlo_module": [sys.executable, "-m", "hlotool.lab.xla_tools.run_hlo_module"],
     }[program]
     # A `python` among the arguments is this one.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])

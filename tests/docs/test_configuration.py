@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hlotool.cli.configuration import find_configuration
-from hlotool.cli.main import build_parser
-from hlotool.cli.settings import EXTRAS, Setting, common_settings, settings_of, values_of
+from hlotool.interface.cli.configuration import (
+    EXTRAS,
+    Setting,
+    common_settings,
+    find_configuration,
+    settings_of,
+    values_of,
+)
+from hlotool.interface.cli.main import build_parser
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 START = "`--trust`, …).\n\n"

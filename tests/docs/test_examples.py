@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hlotool.cli.main import build_parser
+from hlotool.interface.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

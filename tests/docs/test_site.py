@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hlotool.cli.main import build_parser
-from hlotool.findings.verdict import Verdict
+from hlotool.interface.cli.main import build_parser
+from hlotool.judge.verdicts import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,7 +73,7 @@ def test_a_page_of_a_command_has_its_options(site: Path) -> None:
 
 def test_functions_are_described_by_their_docstrings(site: Path) -> None:
     text = (site / "reference" / "hlotool.html").read_text(encoding="utf-8")
-    assert 'id="hlotool.api.replay.replay"' in text
+    assert 'id="hlotool.interface.api.replay.replay"' in text
     assert "a dump with the program after every pass" in text  # of `bisect`
     assert "regular expression of the instructions whose values are saved" in text  # an argument of `replay`
     assert 'id="hlotool.backends.base.Backend"' in (site / "reference/hlotool.backends.base.html").read_text(

@@ -24,11 +24,11 @@ from support.random_fusions import arguments_of, module_of, random_fusion
 
 from hlotool.backends.cuda.backend import CudaBackend
 from hlotool.backends.registry import get_backend
-from hlotool.cli.main import main
 from hlotool.errors import BackendOutOfMemory, BackendUnavailable
-from hlotool.ir.dtypes import Array
+from hlotool.interface.cli.main import main
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.gpu
 
@@ -229,7 +229,7 @@ _ILLEGAL = """
 from support.cuda_programs import PROGRAMS, arguments_for
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 backend = get_backend("cuda:synchronous")
 executable = backend.compile(parse_module(PROGRAMS["chain"]))
 device = backend.memory.device

@@ -16,7 +16,7 @@ from benchmarks.gpu.targets import ACCURACY
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.types import array_shapes
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _SMALL = {case.name: case for case in all_cases(1 / 4096)}
 _LARGE = {case.name: case for case in all_cases(1)}

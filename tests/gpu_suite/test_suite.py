@@ -21,7 +21,7 @@ from benchmarks.gpu.projection import projected
 from benchmarks.gpu.results import Results
 from benchmarks.gpu.suite import FIRST_CALL, PARTS, Kind, run_parts
 from benchmarks.gpu.work import Settings, Work
-from hlotool.backends.cuda.compilers import find_nvcc
+from hlotool.backends.cuda.toolchain import find_nvcc
 
 ROOT = Path(__file__).resolve().parents[2]
 

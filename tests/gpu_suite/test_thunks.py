@@ -9,7 +9,7 @@ import pytest
 from benchmarks import kernel_counts
 from benchmarks.gpu.thunks import Launches, read_thunks
 from benchmarks.gpu.xla_side import Kernels, count_kernels
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: As jaxlib 0.10.2 writes it: a loop, a copy into a slice, collectives that run beside kernels, a sequence.
 _LISTING = """001: kCopy         [source       | next=004 (3)] kCopy

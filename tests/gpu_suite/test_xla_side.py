@@ -11,7 +11,7 @@ from benchmarks.gpu.arguments import arguments_of
 from benchmarks.gpu.cases import all_cases
 from benchmarks.gpu.xla_side import Kernels, NoXla, XlaProgram, count_kernels, device
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _OPTIMISED = """HloModule optimised, is_scheduled=true
 fused { p = f32[8] parameter(0) ROOT r = f32[8] add(p, p) }

@@ -15,9 +15,9 @@ from hlotool.grammar.engine import EngineTables
 from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, Kind
 from hlotool.ir.attributes import Metadata
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.text.binding import OBSOLETE_ATTRIBUTES
-from hlotool.parse.text.modules import MODULE_ATTRIBUTES
-from hlotool.parse.text.structure_actions import RESERVED, Actions
+from hlotool.parser.text.attributes import OBSOLETE_ATTRIBUTES
+from hlotool.parser.text.hlo_parser import RESERVED, Actions
+from hlotool.parser.text.modules import MODULE_ATTRIBUTES
 
 #: The terminal that lists the keys of each kind; BOOLS_KEY and others where the form is particular.
 TERMINALS = {

@@ -11,7 +11,7 @@ from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 
 def test_shapes_are_inferred_and_names_made_unique() -> None:

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from hlotool.errors import VerificationError
 from hlotool.ir.attributes import AttributeValue, IotaTiles, Mesh, MeshAxis, MeshGroups, ReplicaGroups
-from hlotool.ir.devices import DeviceGrid, GroupMode, device_groups, device_pairs, expand_groups, group_mode
-from hlotool.ir.mesh import iota_order, order_along
+from hlotool.ir.devices import (
+    DeviceGrid,
+    GroupMode,
+    device_groups,
+    device_pairs,
+    expand_groups,
+    group_mode,
+    iota_order,
+    order_along,
+)
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TOKEN
 

@@ -6,13 +6,11 @@ import pytest
 
 from hlotool.ir.builder import array
 from hlotool.ir.edit import Names, add_computation, editing, is_ordered
-from hlotool.ir.edit_calls import inline, outline
-from hlotool.ir.edit_clone import clone_computation, clone_module
-from hlotool.ir.edit_dead import remove_dead_code
-from hlotool.ir.edit_extract import cone, extract
+from hlotool.ir.edit_calls import cone, extract, inline, outline
+from hlotool.ir.edit_programs import clone_computation, clone_module, remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 DIAMOND = """HloModule diamond, is_scheduled=true
 ENTRY e {

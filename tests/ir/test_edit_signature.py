@@ -6,10 +6,10 @@ import pytest
 
 from hlotool.ir.builder import array
 from hlotool.ir.edit import editing
-from hlotool.ir.edit_dead import add_entry_parameter, drop_entry_parameters
+from hlotool.ir.edit_programs import add_entry_parameter, drop_entry_parameters
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 TEXT = """HloModule m, input_output_alias={ {0}: (2, {}, may-alias), {2}: (0, {}, must-alias) }, buffer_donor={ (1, {}) }, entry_computation_layout={(f32[2,2]{0,1}, s32[4]{0}, f32[2]{0})->(f32[2]{0}, pred[2]{0}, f32[2,2]{0,1})}, allow_spmd_sharding_propagation_to_parameters={true,false,true}, allow_spmd_sharding_propagation_to_output={true,false,true}
 ENTRY e {

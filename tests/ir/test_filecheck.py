@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import hlotool
-from hlotool.ir.printing.filecheck import filecheck_test
-from hlotool.passes.base import Context
-from hlotool.passes.fuse import Fuse
+from hlotool.ir.filecheck import filecheck_test
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.fuse import Fuse
 
 PROGRAM = """HloModule m
 ENTRY %e (x: f32[2]) -> f32[2] {

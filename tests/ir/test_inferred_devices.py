@@ -6,7 +6,7 @@ import pytest
 
 import hlotool
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.inferred_devices import inferred_grid
+from hlotool.ir.partitioning import inferred_grid
 
 _GATHER = "all-gather(x), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}"
 _FLATTENED = f"ROOT r = f32[16] {_GATHER}, channel_id=1, use_global_device_ids=true"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.ir.manual_regions import REGION_TARGET, NotSeparable, RegionFinder
 from hlotool.ir.module import Computation, Module
-from hlotool.parse.reader import parse_module
+from hlotool.ir.partitioning import REGION_TARGET, NotSeparable, RegionFinder
+from hlotool.parser.reader import parse_module
 
 ENTER = (
     'custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={xla.sdy.manual_axes="#sdy<%s>"}'

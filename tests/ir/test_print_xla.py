@@ -9,7 +9,7 @@ import pytest
 from support.shape_cases import valid_cases
 from support.xla import in_older_words, oracle
 
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.xla
 

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlotool.ir import printed_literals
+from hlotool.ir.arrays import Array, Literal, dtype_of
 from hlotool.ir.attributes import BackendConfig, Metadata, OperandAlias, RawText
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.dtypes import Array, dtype_of
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.printed_annotations import c_escape, lexes_as_dictionary
+from hlotool.ir.printed_literals import array_text, literal_text, typed_literal_text
 from hlotool.ir.printer import SHORT, PrintOptions, legal_name, print_instruction, print_module
-from hlotool.ir.printing import literals
-from hlotool.ir.printing.literals import array_text, literal_text, typed_literal_text
-from hlotool.ir.printing.metadata import c_escape, lexes_as_dictionary
 from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Layout, TupleShape
-from hlotool.parse.reader import parse_literal, parse_module, parse_shape
+from hlotool.parser.reader import parse_literal, parse_module, parse_shape
 
 EVERYTHING = Path(__file__).resolve().parent.parent / "golden" / "ir" / "everything.hlo"
 
@@ -429,7 +428,7 @@ def test_large_arrays_are_written_in_parts(
     ):
         whole = array_text(values.reshape(dims), element_type)
         with monkeypatch.context() as patch:
-            patch.setattr(literals, "_AT_ONCE", at_once)
+            patch.setattr(printed_literals, "_AT_ONCE", at_once)
             assert array_text(values.reshape(dims), element_type) == whole
         shape = ArrayShape(element_type, dims)
         assert parse_literal(whole, shape).array.tobytes() == values.tobytes()
@@ -438,7 +437,7 @@ def test_large_arrays_are_written_in_parts(
 def test_a_large_splat_is_written_in_little_memory() -> None:
     literal = Literal(ArrayShape(ElementType.F32, (2048, 2048)), np.zeros((2048, 2048), np.float32))
     tracemalloc.start()
-    length = sum(map(len, literals.literal_pieces(literal)))
+    length = sum(map(len, printed_literals.literal_pieces(literal)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert length == len("{ ") + 2048 * (2048 * len("0, ") + len("{  }")) - len(", ") + len(" }")

@@ -9,11 +9,10 @@ from hlotool.errors import VerificationError
 from hlotool.ir.attributes import AttributeValue, PaddingDim
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
-from hlotool.ir.shapes.base import CHECK_RULES, INFER_RULES
-from hlotool.ir.shapes.compatibility import compatible, higher_precision
+from hlotool.ir.shapes.base import CHECK_RULES, INFER_RULES, compatible, higher_precision
 from hlotool.ir.types import ElementType, strip_layouts
 from hlotool.ir.verifier import VerifyOptions, verify
-from hlotool.parse.reader import parse_shape
+from hlotool.parser.reader import parse_shape
 
 VALID, INVALID = valid_cases(), invalid_cases()
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from hlotool.errors import VerificationError
+from hlotool.ir.arrays import Literal
 from hlotool.ir.attributes import BufferDonor, EntryLayout, Ints, ParameterAlias
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TOKEN, TupleShape
 from hlotool.ir.verification.findings import FORMAL_RULES
 from hlotool.ir.verifier import VerifyOptions, verify, verify_or_raise, verify_to_execute
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 F32 = array("f32", 4)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlotool.ir.verifier import VerifyOptions, verify
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 STRICT = VerifyOptions(layout_sensitive=True)
 

@@ -17,7 +17,7 @@ from hlotool.ir.walk import (
     sort_topologically,
     users,
 )
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 PROGRAM = """
 HloModule m

@@ -16,8 +16,8 @@ import pytest
 from support.budget import HUNG
 
 from hlotool.errors import UsageError
-from hlotool.options import declared
-from hlotool.options.declared import Arguments, As, Words, option, takes
+from hlotool.runs.options import declared
+from hlotool.runs.options.declared import Arguments, As, Words, option, takes
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What shows the options of `run`, each by its name and in its place.
@@ -25,9 +25,9 @@ SHOWN = """
 import inspect, json, sys
 sys.path.insert(0, "docs/site")
 import generated, hlotool
-from hlotool.cli.main import build_parser
-from hlotool.cli.settings import settings_of
-from hlotool.replay.options import RunOptions
+from hlotool.interface.cli.main import build_parser
+from hlotool.interface.cli.configuration import settings_of
+from hlotool.runs.options import RunOptions
 parser = build_parser().commands["run"]
 print(json.dumps({
     "help": parser.format_help(),
@@ -152,7 +152,7 @@ def test_what_is_declared_must_be_known() -> None:
 
 
 PROGRAM = """
-from hlotool.options.declared import Arguments, As, Words, option, takes
+from hlotool.runs.options.declared import Arguments, As, Words, option, takes
 class Own(Arguments):
     place: As[str | bytes, str] = option("where", kw_only=False)
     words: Words = option("some", default=())

@@ -17,7 +17,7 @@ from verdicts_report import is_false_alarm, report
 from verdicts_runs import Runs
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.faults import CATALOGUE
+from hlotool.lab.faults import CATALOGUE
 
 DOUBLE = """HloModule m
 ENTRY e { x = f32[8,3] parameter(0)

@@ -12,12 +12,12 @@ import pytest
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import HlotoolError
-from hlotool.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE, FaultKind, Site, poisoned
+from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import hlotool
-from hlotool.faults import DEVICES, FaultKind
+from hlotool.facts.sharding import split
 from hlotool.ir.module import Module
 from hlotool.ir.types import strip_layouts
 from hlotool.ir.verifier import verify
-from hlotool.values.sharding import split
+from hlotool.lab.faults import DEVICES, FaultKind
 
 #: Every collective on four devices, two by two in their groups.
 TEXT = """HloModule exchanges, num_partitions=4

@@ -8,7 +8,7 @@ from verdicts_peers import BOUNDS, passes
 from verdicts_truth import legal_spread
 
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 SUM = """HloModule m
 add { a = f32[] parameter(0)

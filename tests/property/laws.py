@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.differential import Array, leaves
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.cases import ALL, FLOATS, INTEGERS, values
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
+from hlotool.lab.conformance.generators.cases import ALL, FLOATS, INTEGERS, values
 
 #: The same examples each time; HLOTOOL_PROPERTY_EXAMPLES asks for more of them.
 law = settings(

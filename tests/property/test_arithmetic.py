@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import dims, float_kinds, integer_kinds, law, numbers, result, same_bits, seeds
 
-from hlotool.conformance.generators.cases import binary
+from hlotool.facts.float_order import epsilon
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.numerics.ulp import epsilon
+from hlotool.lab.conformance.generators.cases import binary
 
 Dims = tuple[int, ...]
 sizes = st.integers(0, 5)

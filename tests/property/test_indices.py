@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import dims, integer_kinds, kinds, law, numbers, result, results, same_bits, seeds
 
-from hlotool.conformance.generators.cases import binary, scalar_computation
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES, TupleShape
+from hlotool.lab.conformance.generators.cases import binary, scalar_computation
 
 Dims = tuple[int, ...]
 

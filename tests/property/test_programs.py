@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.laws import law, run_module, same_bits, seeds
 
-from hlotool.conformance.generators.cases import Draft, case
-from hlotool.conformance.generators.control import arrays, graph, shape_of
-from hlotool.conformance.generators.control import computation as random_computation
 from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import TupleShape
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance.generators.cases import Draft, case
+from hlotool.lab.conformance.generators.control import arrays, graph, shape_of
+from hlotool.lab.conformance.generators.control import computation as random_computation
+from hlotool.parser.reader import parse_module
 
 
 @law

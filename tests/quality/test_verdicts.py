@@ -19,7 +19,7 @@ from verdicts_report import is_alarm
 from verdicts_runs import PLAIN, Runs, cut, leaves_of
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.faults import CATALOGUE
+from hlotool.lab.faults import CATALOGUE
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,12 @@ import numpy as np
 from support.oracle import OracleUnable
 from support.xla import XlaError, oracle
 
-from hlotool.conformance.agreement import DEPARTURES
-from hlotool.conformance.running import bind
-from hlotool.conformance.spec_files import (
+from hlotool.errors import HlotoolError
+from hlotool.ir.printed_literals import array_text
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.lab.conformance.agreement import DEPARTURES
+from hlotool.lab.conformance.running import bind
+from hlotool.lab.conformance.spec_files import (
     OLD_EVALUATOR,
     SEPARATOR,
     SpecCase,
@@ -26,9 +29,6 @@ from hlotool.conformance.spec_files import (
     result_leaves,
     spec_files,
 )
-from hlotool.errors import HlotoolError
-from hlotool.ir.printing.literals import array_text
-from hlotool.ir.types import ArrayShape, Shape
 
 
 def measured(case: SpecCase, key: str) -> list[str]:

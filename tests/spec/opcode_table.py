@@ -16,14 +16,14 @@ from spec.minimal_modules import minimal_texts
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import DEPARTURES, Departure
 from hlotool.errors import Unsupported
-from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.verifier import verify
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance.agreement import DEPARTURES, Departure
+from hlotool.parser.reader import parse_module
 
 FILE = Path(__file__).resolve().parents[2] / "backends" / "numpy" / "OPCODES.md"
 
@@ -43,7 +43,7 @@ RUNS, NOT_HLO, REFUSED = "✓", "–", "✗"
 HEAD = """# Opcodes on the numpy backend
 
 Made by `PYTHONPATH=tests python -m spec.opcode_table --write`, which compiles and runs a small module for
-every opcode and element type. What each opcode must do stands in `hlotool/conformance/spec/<opcode>.hlo`.
+every opcode and element type. What each opcode must do stands in `hlotool/lab/conformance/spec/<opcode>.hlo`.
 
 ✓ runs · – is not HLO: the verifier refuses it, and so does XLA · ✗ is HLO, but refused with an error that
 says why. The notes give the reason behind each mark.

@@ -10,7 +10,7 @@ from support.xla import XlaError, oracle
 
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ElementType
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Opcodes that need something which no dump holds.
 FROM_OUTSIDE = {"infeed", "recv", "recv-done"}

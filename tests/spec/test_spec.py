@@ -1,6 +1,6 @@
-"""Every case of `hlotool/conformance/spec/*.hlo` on the numpy backend, and on real XLA.
+"""Every case of `hlotool/lab/conformance/spec/*.hlo` on the numpy backend, and on real XLA.
 
-See `hlotool.conformance.spec_files` for the format.
+See `hlotool.lab.conformance.spec_files` for the format.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from support.xla import JAXLIB, XlaError, oracle
 from hlotool import errors
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.agreement import DEPARTURES, EXACT, wrong
-from hlotool.conformance.freedoms import OPEN
-from hlotool.conformance.generators.cases import Case
-from hlotool.conformance.predicates import Difference
-from hlotool.conformance.running import bind, merge
-from hlotool.conformance.spec_files import (
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.types import ArrayShape, Shape
+from hlotool.lab.conformance.agreement import DEPARTURES, EXACT, wrong
+from hlotool.lab.conformance.freedoms import OPEN
+from hlotool.lab.conformance.generators.cases import Case
+from hlotool.lab.conformance.running import bind, merge
+from hlotool.lab.conformance.spec_files import (
     SOURCES,
     SpecCase,
     flat_arrays,
@@ -31,8 +32,7 @@ from hlotool.conformance.spec_files import (
     result_leaves,
     spec_files,
 )
-from hlotool.ir.opcodes import OPCODES
-from hlotool.ir.types import ArrayShape, Shape
+from hlotool.lab.conformance.trials import Difference
 
 CASES = [case for path in spec_files() for case in read_spec(path)]
 

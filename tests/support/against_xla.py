@@ -6,14 +6,13 @@ import re
 from typing import Any
 
 from hlotool.backends.registry import get_backend, get_devices_backend
+from hlotool.facts.dataflow import leaf_facts
+from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.arrays import flatten
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.dataflow import leaf_facts
-from hlotool.numerics.verdict import Comparison
-from hlotool.values.flatten import flatten
-from hlotool.values.generate import generate_inputs
+from hlotool.judge.comparison import Comparison, compare_values
 from support.devices import manual
 from support.xla import oracle
 

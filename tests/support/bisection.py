@@ -10,15 +10,15 @@ from typing import Self
 
 import msgspec
 
-from hlotool.cache.journal import Journal
-from hlotool.dump.directory import open_dump
-from hlotool.replay.options import PRELOAD, ReplayOptions
-from hlotool.replay.task import Task
-from hlotool.search.bisection.directory import Findings, bisect_directory
-from hlotool.search.bisection.stage_oracle import StageOracle
-from hlotool.search.steps import Listener, Steps
-from hlotool.workers.executor import Done, Limits
-from hlotool.workers.pool import Pool
+from hlotool.blame.bisection.directory import Findings, bisect_directory
+from hlotool.blame.bisection.stages import StageOracle
+from hlotool.blame.steps import Listener, Steps
+from hlotool.runs.options import PRELOAD, ReplayOptions
+from hlotool.runs.task import Task
+from hlotool.sources.directory import open_dump
+from hlotool.system.cache import Journal
+from hlotool.system.executor import Done, Limits
+from hlotool.system.pool import Pool
 
 #: Changes the text of stage `number`.
 Change = Callable[[int, str], str]

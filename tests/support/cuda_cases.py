@@ -22,10 +22,10 @@ from hlotool.backends.cuda.memory import to_arrays
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.ir.arrays import Array
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 from support.cuda_programs import DOTS, PROGRAMS, SPREAD, TOO_LARGE, arguments_for
 from support.differential import leaves
 from support.kernels import differing, on_numpy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.ir.dtypes import dtype_of
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 

@@ -27,7 +27,7 @@ def slow(*values: Any) -> list[Any]:
 
 def parse(text: str) -> Module:
     """The module that `text` describes."""
-    from hlotool.parse.reader import parse_module
+    from hlotool.parser.reader import parse_module
 
     return parse_module(text)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlotool.ir.arrays import Literal
 from hlotool.ir.attributes import SliceDim
-from hlotool.ir.edit_clone import clone_module
-from hlotool.ir.literal import Literal
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import post_order, reachable

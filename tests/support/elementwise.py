@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotool.conformance.agreement import differing, flushed
-from hlotool.conformance.generators.cases import corner_values
+from hlotool.lab.conformance.agreement import differing, flushed
+from hlotool.lab.conformance.generators.cases import corner_values
 from support.differential import Array, run
 from support.xla import oracle
 

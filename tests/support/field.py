@@ -9,15 +9,15 @@ import numpy as np
 
 from hlotool.backends.field import rules
 from hlotool.backends.field.constants import Constants
-from hlotool.backends.field.held import is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.values import is_complex, is_float, pair, parts
 from hlotool.backends.numpy.executables import execute, execute_devices
-from hlotool.backends.numpy.run import Run
+from hlotool.backends.numpy.plan import Run
+from hlotool.ir.arrays import flatten, unflatten
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.types import Shape
-from hlotool.values.flatten import flatten, unflatten
 
 #: Importing them registers what opcodes mean.
 RULES = rules

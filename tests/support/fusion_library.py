@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotool.backends.numpy.window_slices import output_sizes
+from hlotool.backends.numpy.windows import output_sizes
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.types import ELEMENT_TYPES, TypeClass
 from support.fusion_steps import FUNCTION_STEPS, Step

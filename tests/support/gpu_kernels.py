@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.fusing import fused
-from hlotool.backends.cuda.lowering import KernelLowering
+from hlotool.backends.cuda.kernel_backend import fused
+from hlotool.backends.cuda.machine import KernelLowering
 from hlotool.ir.module import Module
 from support.kernels import emulator
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from hlotool.api.course import Course
-from hlotool.fleet.batch import Listener, Silent
-from hlotool.replay.records import ModuleRecord
-from hlotool.replay.task import Task
+from hlotool.interface.api.course import Course
+from hlotool.runs.fleet.batch import Listener, Silent
+from hlotool.runs.records import ModuleRecord
+from hlotool.runs.task import Task
 
 
 class Heard(Course, Silent):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hlotool.errors import HloSyntaxError
+from hlotool.ir.arrays import Literal
 from hlotool.ir.attributes import EmbeddedLiteral
-from hlotool.ir.literal import Literal
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.parse import reader
+from hlotool.parser import reader
 
 #: Computations that attributes may name.
 COMPUTATIONS = """

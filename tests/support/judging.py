@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.numerics.verdict import Comparison, LeafComparison
-from hlotool.parse.reader import parse_module
-from hlotool.replay.judge.judge import judge
-from hlotool.replay.judge.judgement import judgement_of
+from hlotool.judge.comparison import Comparison, LeafComparison
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.parser.reader import parse_module
 
 
 def executed(text: str, arguments: list[Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 from support.random_fusions import arguments_of, module_of, random_fusion
 from support.random_schedules import random_schedule, whole_numbers
 

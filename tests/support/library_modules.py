@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import random_array
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.lab.conformance.generators.cases import random_array
 
 _SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.conformance.generators.cases import random_array
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape
+from hlotool.lab.conformance.generators.cases import random_array
 from support.library_modules import gpu_config
 
 #: What is replaced, and by what.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import hlotool
-from hlotool.locate.execution import on_one_device
-from hlotool.locate.records import DivergenceRecord
-from hlotool.locate.report import first_divergence
-from hlotool.locate.store import Budget
+from hlotool.inputs.recorded_values import Budget
+from hlotool.judge.locate.recording import on_one_device
+from hlotool.judge.locate.report import first_divergence
+from hlotool.judge.records import DivergenceRecord
 
 
 def located(before: str, after: str, *arguments: object, output: tuple[int, ...] = ()) -> DivergenceRecord:

@@ -9,7 +9,7 @@ from typing import Any
 
 import hlotool
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.spec import NO_OPTIONS, Options
+from hlotool.backends.registry import NO_OPTIONS, Options
 from hlotool.ir.module import Module
 
 #: For `hlotool.backends.registry.BUILT_IN`.

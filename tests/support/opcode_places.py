@@ -47,7 +47,7 @@ def _registered(loaded: str, module: str, *names: str) -> Callable[[], set[str]]
 
 
 def _specified() -> set[str]:
-    return {path.stem for path in import_module("hlotool.conformance.spec_files").spec_files()}
+    return {path.stem for path in import_module("hlotool.lab.conformance.spec_files").spec_files()}
 
 
 def _is_elementwise(row: OpcodeRow) -> bool:
@@ -88,10 +88,10 @@ PLACES = (
         _registered("hlotool.backends.numpy", "hlotool.backends.numpy.registry", "RULES"),
     ),
     Place(
-        "backends/numpy/rounding_errors.py",
+        "backends/numpy/executions/rounding_errors.py",
         "a row of ROWS: how far results may be off",
         _rounds,
-        _in("hlotool.backends.numpy.rounding_errors", "ROWS"),
+        _in("hlotool.backends.numpy.executions.rounding_errors", "ROWS"),
     ),
     Place(
         "backends/field/rules/",
@@ -106,26 +106,26 @@ PLACES = (
         _in("hlotool.backends.cuda.codegen.rules", "OPCODES"),
     ),
     Place(
-        "hlotool/fuzz/programs/",
+        "hlotool/lab/fuzz/programs/",
         "a step, or a reason in `limits.LEFT_OUT`",
         lambda row: True,
         lambda: (
-            _registered("hlotool.fuzz.programs.random_graph", "hlotool.fuzz.programs.steps", "STEPS")()
-            | _in("hlotool.fuzz.programs.limits", "LEFT_OUT")()
+            _registered("hlotool.lab.fuzz.programs.drawn", "hlotool.lab.fuzz.programs.steps", "STEPS")()
+            | _in("hlotool.lab.fuzz.programs.limits", "LEFT_OUT")()
         ),
     ),
-    Place("hlotool/conformance/spec/", "cases", lambda row: True, _specified),
+    Place("hlotool/lab/conformance/spec/", "cases", lambda row: True, _specified),
     Place(
-        "hlotool/analysis/functions.py",
+        "hlotool/facts/ranges.py",
         "domain, image, direction and inverse",
         _is_function,
-        _in("hlotool.analysis.functions", "FUNCTIONS"),
+        _in("hlotool.facts.ranges", "FUNCTIONS"),
     ),
     Place(
-        "hlotool/analysis/machine_rules.py",
+        "hlotool/facts/machine_rules.py",
         "the range of its results on machine numbers",
         lambda row: _is_function(row) and row.name not in _OF_ANY_RANGE,
-        _in("hlotool.analysis.machine_rules", "_RULES"),
+        _in("hlotool.facts.machine_rules", "_RULES"),
     ),
 )
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from hlotool.errors import BackendCrashed, BackendTimeout
-from hlotool.findings.verdict import Verdict
-from hlotool.replay.records import ModuleRecord
-from hlotool.replay.task import Task
-from hlotool.workers.worker import hand_over
+from hlotool.judge.verdicts import Verdict
+from hlotool.runs.records import ModuleRecord
+from hlotool.runs.task import Task
+from hlotool.system.worker import hand_over
 
 
 def double(value: int) -> int:
@@ -24,7 +24,7 @@ def double(value: int) -> int:
 
 def leave_a_file(end: str) -> str:
     """Something temporary, and the end of the process if asked for."""
-    from hlotool.cache.passing import passing_folder
+    from hlotool.system.files import passing_folder
 
     (passing_folder() / "file").write_text("x", encoding="utf-8")
     return act(end)
@@ -151,7 +151,7 @@ def rows(task: Task) -> list[ModuleRecord]:
 
 def noted_replay(task: Task) -> list[ModuleRecord]:
     """A replay that is noted in a file beside the folder of the dump."""
-    from hlotool.replay.run import replay_module
+    from hlotool.runs.run import replay_module
 
     with Path(task.path).parent.with_name("notes").open("a") as notes:
         notes.write(f"{task.module.title}\n")
@@ -160,7 +160,7 @@ def noted_replay(task: Task) -> list[ModuleRecord]:
 
 def cut_short(task: Task) -> list[ModuleRecord]:
     """A replay that does something bad at a step that comes after a verdict: `PLANTED` is `step misdeed`."""
-    from hlotool.replay import run
+    from hlotool.runs import run
 
     step, misdeed = os.environ["PLANTED"].split()
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.ir.dtypes import DTYPES, Array, integer_limits
+from hlotool.facts.float_order import ulp_distance
+from hlotool.ir.arrays import DTYPES, Array, integer_limits
 from hlotool.ir.types import ELEMENT_TYPES, ElementType
-from hlotool.numerics.ulp import ulp_distance
 from support.fusion_library import INEXACT_STEPS, LIBRARY_STEPS
 from support.fusion_steps import MOVEMENT_STEPS, STEPS
 from support.fusion_text import Fusion, Value, ints, shape

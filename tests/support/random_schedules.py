@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES, TypeClass
 from support.random_fusions import Fusion, Value, ints
 

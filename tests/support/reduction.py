@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hlotool
-from hlotool.cache.journal import Journal
+from hlotool.blame.reduction.case import Case
+from hlotool.blame.reduction.case_worker import CaseOutcome
+from hlotool.blame.reduction.oracle import CaseOracle
+from hlotool.blame.reduction.reducer import Reduction, reduce_case
+from hlotool.blame.steps import Steps
 from hlotool.errors import HlotoolError
-from hlotool.findings.signature import Signature
-from hlotool.findings.verdict import Answer
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
-from hlotool.search.reduction.case import Case
-from hlotool.search.reduction.case_worker import Outcome
-from hlotool.search.reduction.oracle import CaseOracle
-from hlotool.search.reduction.reducer import Reduction, reduce_case
-from hlotool.search.steps import Steps
-from hlotool.values.generate import generate_inputs
+from hlotool.judge.verdicts import Answer, Signature
+from hlotool.system.cache import Journal
 
 #: How a program fails; empty when it does not.
 Opinion = Callable[[Module, Sequence[object]], str]
@@ -33,18 +32,18 @@ class PlantedJudge:
         self.opinion = opinion
         self.judged: list[Case] = []
 
-    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, Outcome]]:
+    def run(self, cases: Sequence[Case]) -> Iterator[tuple[int, CaseOutcome]]:
         for number, case in enumerate(cases):
             self.judged.append(case)
             try:
                 module = hlotool.parse(case.text)
                 run(module, case.arguments)
             except HlotoolError as error:
-                yield number, Outcome(answer=Answer.UNUSABLE, reason=str(error))
+                yield number, CaseOutcome(answer=Answer.UNUSABLE, reason=str(error))
             else:
                 kind = self.opinion(module, case.arguments)
                 failure = Signature(kind=kind) if kind else None
-                yield number, Outcome(answer=Answer.BAD if kind else Answer.GOOD, failure=failure)
+                yield number, CaseOutcome(answer=Answer.BAD if kind else Answer.GOOD, failure=failure)
 
 
 def run(module: Module, arguments: Sequence[object]) -> list[Any]:

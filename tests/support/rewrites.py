@@ -8,25 +8,24 @@ from typing import Any
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import evaluate_constant
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
-from hlotool.dump.names import Kind
 from hlotool.errors import ElidedConstant, InputError
-from hlotool.findings.verdict import Verdict
+from hlotool.facts.dataflow import join_leaves, leaf_facts
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.edit_clone import clone_module
+from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.types import TupleShape
 from hlotool.ir.verifier import verify, verify_or_raise
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.dataflow import join_leaves, leaf_facts
-from hlotool.numerics.verdict import Comparison
-from hlotool.parse.reader import parse_module
-from hlotool.passes.base import Context
-from hlotool.passes.manager import PassManager
-from hlotool.passes.pipeline import parse_pipeline
-from hlotool.values.generate import generate_inputs
+from hlotool.judge.comparison import Comparison, compare_values
+from hlotool.judge.verdicts import Verdict
+from hlotool.parser.reader import parse_module
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.manager import PassManager
+from hlotool.rewrite.passes.pipeline import parse_pipeline
+from hlotool.sources.directory import open_dump
+from hlotool.sources.file_names import Kind
+from hlotool.sources.loading import load_stage
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 

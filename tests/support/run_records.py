@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlotool.findings.comparison import BucketRecord, EvidenceRecord, MinimumToleranceRecord
-from hlotool.findings.records import ErrorRecord, SourceRecord
-from hlotool.findings.verdict import Verdict
-from hlotool.locate.records import ElementRecord
-from hlotool.replay.options import RunOptions
-from hlotool.replay.records import (
+from hlotool.interface.report.records import RunRecord, exit_code_of, summary_of
+from hlotool.judge.records import BucketRecord, ElementRecord, EvidenceRecord, MinimumToleranceRecord
+from hlotool.judge.verdicts import Verdict
+from hlotool.runs.options import RunOptions
+from hlotool.runs.records import (
     REALITY,
     InputsRecord,
     LeafRecord,
@@ -18,7 +17,7 @@ from hlotool.replay.records import (
     OutputRecord,
     ToleranceRecord,
 )
-from hlotool.report.records import RunRecord, exit_code_of, summary_of
+from hlotool.system.records import ErrorRecord, SourceRecord
 
 GENERATED = InputsRecord(origin="generated", description="generated with seed 0", seed=0)
 TOLERANCE = ToleranceRecord(

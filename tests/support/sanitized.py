@@ -23,10 +23,10 @@ import pytest
 
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.cuda_emu.build import Builder
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
 from hlotool.errors import HlotoolError
-from hlotool.values.generate import generate_inputs
+from hlotool.inputs.generate import generate_inputs
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
 from support import kernels
 from support.fibers import FiberBuilder
 from support.kernel_fuzz import BATCH, fuzz_program

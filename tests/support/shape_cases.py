@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 DATA = Path(__file__).resolve().parent.parent / "ir" / "data"
 CALLEES = (DATA / "callees.hlo").read_text(encoding="utf-8")

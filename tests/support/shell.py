@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from hlotool.cli.main import main
-from hlotool.report.json_schema import FOLDER
+from hlotool.interface.cli.main import main
+from hlotool.interface.report.json_schema import FOLDER
 
 
 def seconds_of_children() -> float:

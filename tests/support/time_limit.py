@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hlotool.workers.cores import usable_cores
+from hlotool.system.resources import usable_cores
 from support.budget import HUNG
 
 #: Seconds for a test of the quick suite, of which the slowest takes less than a minute on an idle machine.

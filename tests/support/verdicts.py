@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hlotool.errors import HloSyntaxError
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 from support.xla import Oracle, XlaError, oracle
 
 REPOSITORY = Path(__file__).resolve().parents[2]

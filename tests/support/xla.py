@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.backends.xla.partitions import parse_sharding
 from hlotool.backends.xla.process import XlaProcess, key_for
+from hlotool.backends.xla.programs import parse_sharding
 from hlotool.backends.xla.protocol import ArrayData, CompileRequest, Execution
 from hlotool.errors import BackendFailed, HlotoolError
-from hlotool.ir.printing.sharding import sharding_text
+from hlotool.ir.printed_annotations import sharding_text
 from support.oracle import OracleUnable, need_xla, unable
 
 Array = npt.NDArray[Any]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlotool.ir.dtypes import Array, integer_limits
+from hlotool.ir.arrays import Array, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 

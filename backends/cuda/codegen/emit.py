@@ -30,7 +30,7 @@ from hlotool.ir.opcodes import by_name
 from hlotool.ir.types import ElementType, TupleShape
 
 if TYPE_CHECKING:
-    from hlotool.analysis.scalar_form import ScalarForm
+    from hlotool.facts.scalar_form import ScalarForm
 
 #: Writes an instruction at an index and returns the names of its results (one, but for variadic reductions).
 Rule: TypeAlias = "Callable[[Emitter, Instruction, Index], tuple[str, ...]]"

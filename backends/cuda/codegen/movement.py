@@ -12,8 +12,8 @@ import numpy as np
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, converted, element_type, literal
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, digit, linear, split
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.attributes import PaddingDim, SliceDim, WindowDim
-from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ElementType

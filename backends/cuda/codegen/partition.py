@@ -11,25 +11,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from hlotool.backends.cuda.codegen.choices import Choices
-from hlotool.backends.cuda.codegen.columns import Columns
+from hlotool.backends.cuda.codegen.block_reductions import Choices, State, geometry, reads_rows, states_of
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
-from hlotool.backends.cuda.codegen.expansion import expanded, leaves_of, parts_of, simplified
+from hlotool.backends.cuda.codegen.expansion import (
+    Precision,
+    expanded,
+    leaves_of,
+    parts_of,
+    simplified,
+    widened,
+)
 from hlotool.backends.cuda.codegen.loops import loop, update
 from hlotool.backends.cuda.codegen.own_kernels import MAKERS
 from hlotool.backends.cuda.codegen.own_kernels import is_long as is_own_kernel
-from hlotool.backends.cuda.codegen.precision import Precision, widened
+from hlotool.backends.cuda.codegen.product_tiles import transposition
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.rows import Rows
+from hlotool.backends.cuda.codegen.rows import Columns, Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.codegen.transpositions import transposition
-from hlotool.backends.cuda.codegen.trees import State, geometry, reads_rows, states_of
 from hlotool.backends.numpy.lowering import literal_value
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.passes.fusion_facts import Geometry
+from hlotool.rewrite.passes.fusion_facts import Geometry
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from math import prod
 
 import numpy as np
 
-from hlotool.analysis.monoids import is_choice
-from hlotool.analysis.scalar_form import ScalarForm, scalar_form
 from hlotool.backends.cuda.codegen.elements import (
     NotGenerated,
     array_shape,
@@ -24,7 +22,8 @@ from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, split
 from hlotool.backends.cuda.codegen.movement import in_window
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
-from hlotool.ir.dtypes import integer_limits
+from hlotool.facts.scalar_form import ScalarForm, is_choice, scalar_form
+from hlotool.ir.arrays import integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType

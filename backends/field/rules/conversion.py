@@ -1,9 +1,4 @@
-"""Between floats and numbers that are no words.
-
-A word becomes an integer, a pred or bits by way of its pseudo-real value, on the numpy backend's own kernel
-for f64, with all that saturates there. Integers and the floats that bits spell are exact words. Between
-floats a conversion does nothing.
-"""
+"""Between floats and numbers that are no words, and random numbers."""
 
 from __future__ import annotations
 
@@ -15,16 +10,27 @@ import ml_dtypes
 import numpy as np
 
 from hlotool.backends.field import words as w
-from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
+from hlotool.backends.field.blockwise import key
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means, plain
+from hlotool.backends.field.snapping import dyadic
 from hlotool.backends.field.trial import embedded
+from hlotool.backends.field.unknown import drawn
+from hlotool.backends.field.values import (
+    held_instruction,
+    is_complex,
+    is_float,
+    pair,
+    parts,
+    residues,
+)
 from hlotool.backends.numpy.casting import converter
-from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.ir.dtypes import dtype_of
+from hlotool.backends.numpy.plan import Run
+from hlotool.backends.numpy.registry import RULES, Calling, Kernel
+from hlotool.facts.retyping import retyped_shape, to_f64
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ElementType
-from hlotool.numerics.retyping import retyped_shape, to_f64
+from hlotool.ir.types import ElementType, Shape, TupleShape
 
 _To = Callable[[Any], Any]
 
@@ -109,3 +115,38 @@ def iota(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     numbers = embedded(plain(RULES["iota"](integers, lowering.numbers))())
     value = pair(numbers, w.ZERO) if is_complex(shape) else numbers
     return lambda: value
+
+
+@means("rng-bit-generator")
+def random_floats(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The numpy backend's random bits, read as floats."""
+    generate = plain(RULES["rng-bit-generator"](instruction, lowering.numbers))
+
+    def words(shape: Shape, value: Any) -> Any:
+        return dyadic(np.asarray(value).astype(np.float64)) if is_float(shape) else value
+
+    def kernel(state: Any) -> Any:
+        found = generate(state)
+        if not isinstance(instruction.shape, TupleShape):
+            return words(instruction.shape, found)
+        return tuple(words(shape, part) for shape, part in zip(instruction.shape.elements, found))
+
+    return kernel
+
+
+@means("rng")
+def rng(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Numbers keyed by the distribution, its limits and the order of execution, the same in every program.
+
+    What they are keyed by is known to `rng` alone: a program that draws them by other instructions differs.
+    """
+    distribution = instruction.text("distribution")
+    lowering.use_box(instruction, f"rng {distribution}")
+    trial = lowering.trial
+
+    def kernel(limits: list[Any], run: Run) -> Any:
+        number = int(run.generator.integers(1 << 62))
+        low, high = (int(residues(o.shape, limit)) for o, limit in zip(instruction.operands, limits))
+        return drawn(instruction.shape, key("rng", trial.seed, distribution, low, high, number))
+
+    return Calling(kernel)

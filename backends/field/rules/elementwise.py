@@ -7,17 +7,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.signs import Order
 from hlotool.backends.field import complexes as c
 from hlotool.backends.field import words as w
-from hlotool.backends.field.held import is_complex, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.registry import means
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.values import is_complex, pair, parts
 from hlotool.backends.field.words import Words
 from hlotool.backends.numpy.elementwise import for_sizes
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.facts.signs import Order
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
 

@@ -1,4 +1,7 @@
-"""Factorisations and triangular systems: rational functions and roots, exact whatever the algorithm."""
+"""Factorisations and triangular systems: rational functions and roots, exact whatever the algorithm.
+
+Those that choose rows by size are unknown functions of the matrix, but for what a pivot can be.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from hlotool.backends.field import complex_matrices
+from hlotool.backends.field import complexes
 from hlotool.backends.field import words as w
+from hlotool.backends.field.blockwise import splitmix
 from hlotool.backends.field.complexes import Pair
-from hlotool.backends.field.held import is_complex, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.numbers import Numbers
 from hlotool.backends.field.products import matmul
-from hlotool.backends.field.registry import call_means, means
+from hlotool.backends.field.registry import call_means, means, plain
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.unknown import without_model
+from hlotool.backends.field.values import is_complex, pair, parts, residues
 from hlotool.backends.field.words import Words
+from hlotool.backends.numpy.kernels.lapack_calls import named_call
 from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
-from hlotool.backends.numpy.lapack import named_call
 from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import array_shapes
 
@@ -36,8 +42,8 @@ def cholesky(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 
 
 def _complex_factor(a: Pair, lower: bool, trial: Trial) -> Pair:
-    factor = complex_matrices.factor(a if lower else complex_matrices.adjoint(a), trial)
-    return factor if lower else complex_matrices.adjoint(factor)
+    factor = complexes.factor(a if lower else complexes.adjoint(a), trial)
+    return factor if lower else complexes.adjoint(factor)
 
 
 def _in_triangle(a: Words, lower: bool, trial: Trial) -> Words:
@@ -78,7 +84,7 @@ def triangular_solve(instruction: Instruction, lowering: FieldLowering) -> Kerne
     transpose, unit = instruction.text("transpose_a", "NO_TRANSPOSE"), instruction.flag("unit_diagonal")
     left, lower = instruction.flag("left_side"), instruction.flag("lower")
     if is_complex(instruction.shape):
-        return lambda a, b: pair(*complex_matrices.solution(parts(a), parts(b), left, lower, transpose, unit))
+        return lambda a, b: pair(*complexes.solution(parts(a), parts(b), left, lower, transpose, unit))
     return _solution(lowering, left, lower, transpose, unit)
 
 
@@ -108,3 +114,58 @@ def _solution(
         return words
 
     return kernel
+
+
+_LAPACK = tuple(f"lapack_{letter}getrf{ending}" for letter in "sdcz" for ending in ("", "_ffi"))
+_GPU = tuple(
+    f"{platform}{name}"
+    for platform in ("cu", "hip", "oneapi")
+    for name in ("solver_getrf", "solver_getrf_ffi", "blas_getrf_batched")
+)
+
+
+@call_means(*_LAPACK, *_GPU)
+def getrf(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """Factors of which nothing is known; the row that each one changes places with, from 1 on; `info`."""
+    return _with_pivots(instruction, lowering, first=1)
+
+
+@call_means("LuDecomposition")
+def lu(instruction: Instruction, lowering: FieldLowering) -> Kernel:
+    """The same with rows counted from 0, and the order of the rows that the exchanges make."""
+    kernel = plain(_with_pivots(instruction, lowering, first=0))
+
+    def with_order(*operands: Any) -> tuple[Any, ...]:
+        factors, pivots, _ = kernel(*operands)
+        rows = np.shape(factors)[-2]
+        return factors, pivots, np.apply_along_axis(_order, -1, pivots, rows).astype(pivots.dtype)
+
+    return with_order
+
+
+def _with_pivots(instruction: Instruction, lowering: FieldLowering, first: int) -> Kernel:
+    """The black box of a call, with pivots that depend on the factors."""
+    box = plain(without_model(instruction, lowering))
+    shape, *_ = array_shapes(instruction.shape)
+
+    def kernel(*operands: Any) -> tuple[Any, ...]:
+        factors, zeros, *others = box(*operands)
+        return factors, (_pivots(residues(shape, factors)) + first).astype(zeros.dtype), *others
+
+    return kernel
+
+
+def _pivots(factors: Array) -> Array:
+    """Of each row one of those from it on: a number for each element of the diagonals of `factors`, s64."""
+    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
+    row = np.arange(diagonal.shape[-1], dtype=np.uint64)
+    left = np.uint64(factors.shape[-2]) - row
+    return (row + splitmix(np.ascontiguousarray(diagonal, np.uint64)) % left).astype(np.int64)
+
+
+def _order(pivots: Array, rows: int) -> Array:
+    """The rows after row k has changed places with row `pivots[k]`, for every k in turn."""
+    order = np.arange(rows)
+    for row, other in enumerate(pivots):
+        order[[row, other]] = order[[other, row]]
+    return order

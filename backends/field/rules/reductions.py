@@ -11,19 +11,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.field import words as w
-from hlotool.backends.field.held import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.lowering import FieldLowering
 from hlotool.backends.field.products import product_of, sum_of
 from hlotool.backends.field.registry import means, plain
 from hlotool.backends.field.trial import Trial
+from hlotool.backends.field.values import held_instruction, is_complex, is_float, pair, parts
 from hlotool.backends.field.words import P, Q, Words
 from hlotool.backends.numpy.kernels.reduce import fold_pairs, reduce_monoid, rows_of
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.monoids import Monoid, find_monoids
 from hlotool.backends.numpy.registry import RULES, Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.facts.scalar_form import scalar_form
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
 

@@ -13,13 +13,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.devices import check_single_device, collective, group_of_each, this_device
 from hlotool.backends.numpy.lanes import Lanes, lanes
+from hlotool.backends.numpy.lockstep import (
+    check_single_device,
+    collective,
+    group_of_each,
+    this_device,
+)
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Monoid
+from hlotool.backends.numpy.plan import Run
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
-from hlotool.backends.numpy.run import Run
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, TupleShape
 

@@ -1,20 +1,25 @@
-"""Comparisons and choices."""
+"""Comparisons and choices, conversion of element types, rounding to integers and to fewer bits."""
 
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hlotool.backends.numpy import floats
+from hlotool.backends.numpy.bit_patterns import reinterpret
+from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.elementwise import Function, elementwise, for_sizes
+from hlotool.backends.numpy.integers import choose
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.masks import choose
 from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
+from hlotool.backends.numpy.precision import widen
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ElementType
 
 
 @lowers("compare")
@@ -93,3 +98,111 @@ def select(instruction: Instruction, lowering: Lowering) -> Kernel:
 def is_finite(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Neither NaN nor infinite. XLA: operation_semantics.md#isfinite."""
     return elementwise(instruction, lowering, floating=np.isfinite)
+
+
+@lowers("floor")
+def floor(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The next integer below. XLA: operation_semantics.md#floor."""
+    return elementwise(instruction, lowering, floating=np.floor)
+
+
+@lowers("ceil")
+def ceil(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The next integer above. XLA: operation_semantics.md#ceil."""
+    return elementwise(instruction, lowering, floating=np.ceil)
+
+
+@lowers("round-nearest-even")
+def round_nearest_even(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The nearest integer, halfway cases to the even one. XLA: operation_semantics.md#roundnearesteven."""
+    return elementwise(instruction, lowering, floating=np.rint)
+
+
+@lowers("round-nearest-afz")
+def round_nearest_afz(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The nearest integer, halfway cases away from zero. XLA: operation_semantics.md#round."""
+    return elementwise(instruction, lowering, floating=floats.round_nearest_afz)
+
+
+@lowers("reduce-precision")
+def reduce_precision(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Rounding to `exponent_bits` and `mantissa_bits`.
+
+    The exponent is cut where it has fewer bits than the type's own format; f4 and f8 are f16 here, as on
+    XLA's CPU, and f8e8m0fnu is f32. XLA: operation_semantics.md#reduceprecision. With 0 mantissa bits XLA's
+    evaluator turns NaN into infinity.
+    """
+    element_type = instruction.element_type
+    exponent_bits = instruction.integer("exponent_bits")
+    mantissa_bits = instruction.integer("mantissa_bits")
+    reduce = partial(floats.reduce_precision, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+    if element_type in (ElementType.F16, ElementType.BF16):
+        return reduce
+    if element_type.bits <= 8 and element_type is not ElementType.F8E8M0FNU:
+        return elementwise(instruction, lowering, floating=lambda x: _in_f16(reduce, x))
+    return elementwise(instruction, lowering, floating=reduce)
+
+
+def _in_f16(function: Function, x: Array) -> Array:
+    """`function` of f32 values that f16 holds exactly."""
+    result: Array = function(x.astype(np.float16))
+    return result.astype(x.dtype)
+
+
+@lowers("stochastic-convert")
+def stochastic_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """A float made integer: truncated, then one further from zero if the random bits are below the fraction.
+
+    The second operand holds unsigned numbers as wide as the float; they are compared with as many leading
+    bits of the dropped fraction. NaN becomes 0 and what is too large saturates.
+    XLA: hlo_evaluator.cc (StochasticConvertOp).
+    """
+    source, noise = (operand.element_type for operand in instruction.operands)
+    target = instruction.element_type
+    if not (source.is_floating and noise.is_unsigned and target.is_integer):
+        raise lowering.unsupported(instruction, f"stochastic-convert from {source} and {noise} to {target}")
+    to_integer = converter(_wide(source), target)
+
+    def kernel(values: Any, random: Any) -> Array:
+        x = widen(values, source)
+        whole = np.trunc(x)
+        fraction = np.ldexp(np.abs(np.subtract(x, whole, dtype=np.float64)), noise.bits)
+        up = random.astype(np.uint64) < fraction.astype(np.uint64)
+        return to_integer(whole + np.copysign(up.astype(x.dtype), x))
+
+    return kernel
+
+
+def _wide(source: ElementType) -> ElementType:
+    """The type in which `widen` holds values of `source`."""
+    return ElementType.F32 if source.is_narrow_float else source
+
+
+# From one element type to another.
+
+
+@lowers("convert")
+def convert(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The same value in another type; `casting` has the rules. XLA: #convertelementtype."""
+    source = instruction.operands[0].element_type
+    return converter(source, instruction.element_type)
+
+
+@lowers("bitcast-convert")
+def bitcast_convert(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """The same bits in another type.
+
+    A wider type joins the elements of the last dimension, a narrower one adds a last dimension of its parts,
+    lowest bits first. Of types of one width, scalars may be arrays of lanes.
+    XLA: operation_semantics.md#bitcastconverttype.
+    """
+    source, target = instruction.operands[0].array_shape, instruction.array_shape
+    old, new = source.element_type, target.element_type
+    if source.is_dynamic or target.is_dynamic:
+        raise lowering.unsupported(instruction, "bitcast-convert of an array of dynamic size")
+    if source.size * old.bits != target.size * new.bits:
+        raise lowering.unsupported(instruction, f"{source} and {target} have unequal numbers of bits")
+    if old.bits == new.bits:
+        return lambda x: reinterpret(x, old, new).reshape(x.shape)
+    dims = target.dims
+    return lambda x: reinterpret(x, old, new).reshape(dims)

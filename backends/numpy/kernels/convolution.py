@@ -10,16 +10,14 @@ from typing import TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
-from hlotool.backends.numpy.foreign import foreign
+from hlotool.backends.numpy.floats import foreign
 from hlotool.backends.numpy.kernels.dot import refuse_structure
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.ownership import each, spans
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.spread_products import spread_products
-from hlotool.backends.numpy.threads import each, spans
-from hlotool.backends.numpy.window_patches import Entry, Sight, dense_patches, patches
-from hlotool.backends.numpy.window_slices import output_sizes
+from hlotool.backends.numpy.windows import Entry, Sight, dense_patches, output_sizes, patches, spread_products
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 #: Some of the batch, and rows of the result: indices of its first spatial dimension.

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.dynamic_dims import dimension_groups, reshaped_dims
+from hlotool.backends.numpy.elementwise import dimension_groups, reshaped_dims
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading, lowers
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import SliceDim
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, TupleShape

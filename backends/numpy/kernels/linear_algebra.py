@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlotool.backends.numpy.accumulation import finish, native
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import finish, native
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 

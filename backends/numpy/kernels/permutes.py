@@ -1,7 +1,4 @@
-"""Transfers along given pairs of devices.
-
-XLA: operation_semantics.md#collectivepermute.
-"""
+"""Transfers along given pairs of devices, whole or by slices of one buffer; send and receive."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.devices import check_single_device, this_device
+from hlotool.backends.numpy.lockstep import check_single_device, this_device
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.plan import Run
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
-from hlotool.backends.numpy.run import Run
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import Ints
 from hlotool.ir.devices import device_pairs, place_pairs, source_target_ids
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 

@@ -10,11 +10,11 @@ import numpy as np
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.monoids import Domain, Monoid
+from hlotool.backends.numpy.ownership import by_rows
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.backends.numpy.window_slices import output_sizes, window_slices
+from hlotool.backends.numpy.windows import output_sizes, window_slices
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 

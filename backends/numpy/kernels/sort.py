@@ -8,15 +8,15 @@ from itertools import cycle
 
 import numpy as np
 
-from hlotool.analysis.scalar_form import ScalarForm, select_outputs
 from hlotool.backends.numpy.comparators import SortKey, ranks, sort_order
+from hlotool.backends.numpy.executions.ties import TieOrder, order_of_ties
 from hlotool.backends.numpy.lanes import Lanes, lanes, vectorised
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import first_in_order, stable_order, take_along_last
+from hlotool.backends.numpy.ownership import by_rows
 from hlotool.backends.numpy.registry import Kernel, lowers
-from hlotool.backends.numpy.row_blocks import by_rows
-from hlotool.backends.numpy.tie_orders import TieOrder, order_of_ties
-from hlotool.ir.dtypes import Array
+from hlotool.facts.scalar_form import ScalarForm, select_outputs
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
 

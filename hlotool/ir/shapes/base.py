@@ -1,23 +1,110 @@
-"""What a shape rule sees of an instruction, how it fails, and where it is registered."""
+"""What shape rules share: which shapes count as the same, what a rule sees, how it is registered.
+
+XLA: Shape::Equal, ShapeUtil::Compatible, primitive_util.h.
+
+The TPU's compiler writes floats of unequal width around one instruction that is no conversion. One that
+only moves elements then converts them on the way, one that computes does so in the widest of its operands'
+types and rounds the result. XLA: hlo_verifier.h (allow_mixed_precision); measured on texts that libtpu
+0.0.42 ends with: `f32 broadcast(bf16)`, `bf16 reshape(f32)`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from hlotool.ir.attribute_access import AttributeAccess
+import ml_dtypes
+import numpy as np
+
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.attributes import AttributeValue, Ints
-from hlotool.ir.module import Computation
-from hlotool.ir.opcodes import by_opcode
-from hlotool.ir.shapes.compatibility import compatible, same_dimensions, same_type
+from hlotool.ir.module import AttributeAccess, Computation, Instruction
+from hlotool.ir.opcodes import Class, by_opcode
 from hlotool.ir.types import (
     UNBOUNDED,
     ArrayShape,
+    BufferShape,
     ElementType,
     Shape,
     TokenShape,
     TupleShape,
 )
+
+
+def same_type(a: ElementType, b: ElementType, mixed_precision: bool = False) -> bool:
+    """Equal, or with `mixed_precision` both floating point of any width."""
+    return a is b or (mixed_precision and a.is_floating and b.is_floating)
+
+
+def same_sizes(a: int, b: int) -> bool:
+    """Equal, or one is unbounded."""
+    return a == b or UNBOUNDED in (a, b)
+
+
+def same_dimensions(a: ArrayShape, b: ArrayShape) -> bool:
+    """Equal rank and sizes; dynamic flags do not matter, and an unbounded size fits any."""
+    return a.dims == b.dims or (a.rank == b.rank and all(map(same_sizes, a.dims, b.dims)))
+
+
+def compatible(a: Shape, b: Shape, mixed_precision: bool = False, any_type: bool = False) -> bool:
+    """Whether a value of shape `a` may stand where `b` is expected: layouts and dynamic flags do not matter.
+
+    Args:
+        a: one shape.
+        b: the other one.
+        mixed_precision: floating-point types of different widths count as equal.
+        any_type: element types do not matter at all.
+    """
+    if a is b:
+        return True
+    match a, b:
+        case ArrayShape(), ArrayShape():
+            typed = any_type or same_type(a.element_type, b.element_type, mixed_precision)
+            return typed and same_dimensions(a, b)
+        case TupleShape(), TupleShape():
+            return len(a.elements) == len(b.elements) and all(
+                compatible(x, y, mixed_precision, any_type) for x, y in zip(a.elements, b.elements)
+            )
+        case BufferShape(), BufferShape():
+            return compatible(a.array, b.array, mixed_precision, any_type)
+        case _:
+            return type(a) is type(b) and not isinstance(a, (ArrayShape, TupleShape, BufferShape))
+
+
+def higher_precision(a: ElementType, b: ElementType) -> ElementType:
+    """The type that holds more of the two, range before digits; `a` when they are the same."""
+    return b if _precision(b) > _precision(a) else a
+
+
+def _precision(element_type: ElementType) -> tuple[bool, int, int, int, bool]:
+    part = element_type.real_part
+    exponent, digits = -1, -1
+    if part.is_floating:
+        info = (np.finfo if part.bits >= 32 else ml_dtypes.finfo)(dtype_of(part))
+        exponent, digits = int(info.maxexp), int(info.nmant)
+    return element_type.is_complex, exponent, digits, part.bits, part.is_signed
+
+
+_CLASSES = frozenset((Class.DATA_MOVEMENT, Class.ELEMENTWISE, Class.INDEXING))
+#: Their types differ by what they are, or are no numbers to them.
+_CONVERSIONS = frozenset(("bitcast", "bitcast-convert", "convert", "stochastic-convert"))
+
+
+def implied_source(instruction: Instruction) -> ElementType | None:
+    """The float type that an instruction converts from without saying so; None where it converts nothing."""
+    shape = instruction.shape
+    if not isinstance(shape, ArrayShape) or not shape.element_type.is_floating:
+        return None
+    if instruction.opcode in _CONVERSIONS or instruction.row.opcode_class not in _CLASSES:
+        return None
+    own = shape.element_type
+    types = [o.shape.element_type for o in instruction.operands if isinstance(o.shape, ArrayShape)]
+    floats = [t for t in types if t.is_floating]
+    if all(t is own for t in floats):
+        return None
+    return reduce(higher_precision, floats)
+
 
 PRED_SCALAR = ArrayShape(ElementType.PRED, ())
 S32_SCALAR = ArrayShape(ElementType.S32, ())

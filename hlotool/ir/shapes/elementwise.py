@@ -17,11 +17,14 @@ from hlotool.ir.shapes.base import (
     check_parameter_count,
     check_same_types,
     checks,
+    compatible,
     flags_of,
+    higher_precision,
     infers,
+    same_dimensions,
+    same_type,
     signature,
 )
-from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_dimensions, same_type
 from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape, TypeClass
 
 _ELEMENTWISE = [OPCODES[name] for name in opcodes_with(Class.ELEMENTWISE)]

@@ -15,11 +15,12 @@ from hlotool.ir.shapes.base import (
     array_of_pairs,
     check_reducer,
     check_same_types,
+    compatible,
     flags_of,
     infers,
     one_or_tuple,
+    same_sizes,
 )
-from hlotool.ir.shapes.compatibility import compatible, same_sizes
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape
 
 

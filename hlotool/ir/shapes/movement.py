@@ -13,11 +13,14 @@ from hlotool.ir.shapes.base import (
     array_of_pairs,
     check_same_types,
     checks,
+    compatible,
     flags_of,
+    higher_precision,
     infers,
+    same_sizes,
+    same_type,
     tuple_of,
 )
-from hlotool.ir.shapes.compatibility import compatible, higher_precision, same_sizes, same_type
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Layout, Shape
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hlotool.ir.attributes import AttributeValue, Ints
 from hlotool.ir.devices import DeviceGrid, GroupMode, expand_groups, group_mode, id_limit, source_target_ids
 from hlotool.ir.module import Instruction
-from hlotool.ir.shapes.compatibility import compatible
+from hlotool.ir.shapes.base import compatible
 from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
 from hlotool.ir.verification.findings import Findings
 

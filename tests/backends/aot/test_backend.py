@@ -12,11 +12,11 @@ from support.ahead import Compiler, use
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Unsupported
-from hlotool.parse.reader import parse_module
-from hlotool.replay.options import RunOptions
-from hlotool.replay.records import ModuleRecord
-from hlotool.replay.run import replay_module
-from hlotool.replay.task import find_tasks
+from hlotool.parser.reader import parse_module
+from hlotool.runs.options import RunOptions
+from hlotool.runs.records import ModuleRecord
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import find_tasks
 
 PROGRAM = """HloModule m, entry_computation_layout={(f32[4]{0:S(5)}, f32[4]{0})->(f32[4]{0}, f32[4]{0:S(5)})}
 ENTRY e {

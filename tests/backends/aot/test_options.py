@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from hlotool.backends.aot import OPTIONS
-from hlotool.backends.aot.options import AotOptions, parse_options
-from hlotool.backends.aot.targets import TARGETS
-from hlotool.backends.registry import get_backend
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.aot.options import TARGETS, AotOptions, parse_options
+from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.errors import UsageError
 
 

@@ -17,7 +17,7 @@ from hlotool.backends.cuda.codegen.elements import array_shape
 from hlotool.backends.cuda.kernel_backend import KernelExecutable
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -17,9 +17,9 @@ from support.gpu_kernels import kernels_of
 from support.kernels import needs_compiler, on_kernels
 
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.compilers import find_nvcc
-from hlotool.ir.dtypes import Array
-from hlotool.parse.reader import parse_module
+from hlotool.backends.cuda.toolchain import find_nvcc
+from hlotool.ir.arrays import Array
+from hlotool.parser.reader import parse_module
 
 #: The exponent of the smallest number of bf16, and the pattern of infinity.
 _LEAST, _INFINITY = -133, 0x7F80

@@ -13,19 +13,18 @@ from types import SimpleNamespace
 import pytest
 
 from hlotool.backends.cuda import OPTIONS as BACKEND_OPTIONS
-from hlotool.backends.cuda import compilers
+from hlotool.backends.cuda import toolchain
 from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
+from hlotool.backends.cuda.codegen.expansion import Precision
 from hlotool.backends.cuda.codegen.partition import of_fusion, of_instruction
-from hlotool.backends.cuda.codegen.precision import Precision
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import Compiler, Nvcc, find_compiler, find_nvrtcs
 from hlotool.backends.cuda.device import MAX_BLOCKS, open_device
 from hlotool.backends.cuda.loading import CudaLoading
-from hlotool.backends.cuda.options import OPTIONS
+from hlotool.backends.cuda.toolchain import OPTIONS, Compiler, Nvcc, find_compiler, find_nvrtcs
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable, UsageError
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'kfirst' for 'sm_90'
@@ -140,7 +139,7 @@ def test_a_compiler_that_dies(tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "_LIMIT", 0.2)
+    monkeypatch.setattr(toolchain, "_LIMIT", 0.2)
     with pytest.raises(BackendTimeout, match="nvcc took more than"):
         Nvcc(_program(tmp_path, "exec sleep 5")).compile("", "sm_90")
 
@@ -154,8 +153,8 @@ def test_a_compiler_that_cannot_be_run(tmp_path: Path) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Compiler]]:
     """The only compilers that are found, once a test has put them there."""
     found: list[Compiler] = []
-    monkeypatch.setattr(compilers, "find_nvrtcs", lambda: iter(found))
-    monkeypatch.setattr(compilers, "find_nvcc", lambda: None)
+    monkeypatch.setattr(toolchain, "find_nvrtcs", lambda: iter(found))
+    monkeypatch.setattr(toolchain, "find_nvcc", lambda: None)
     find_compiler.cache_clear()
     yield found
     find_compiler.cache_clear()
@@ -194,7 +193,7 @@ def test_a_library_that_is_no_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         command = ["gcc", "-w", "-shared", "-fPIC", "-x", "c", "-", "-o", str(tmp_path / name)]
         subprocess.run(command, input=text.encode(), check=True)
     opened = [ctypes.CDLL(str(tmp_path / name)) for name in texts]
-    monkeypatch.setattr(compilers, "open_libraries", lambda name: iter(opened))
+    monkeypatch.setattr(toolchain, "open_libraries", lambda name: iter(opened))
     assert list(find_nvrtcs()) == []
 
 
@@ -215,10 +214,10 @@ def test_nvcc_is_found_on_the_path_and_in_the_toolkit(
     path = _program(tmp_path / "bin", "exit")
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert compilers.find_nvcc() == path
+    assert toolchain.find_nvcc() == path
     monkeypatch.setenv("CUDA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert compilers.find_nvcc() == path
+    assert toolchain.find_nvcc() == path
 
 
 def test_no_pycuda(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from support.gpu_kernels import kernels_of
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.compilers import find_nvcc
-from hlotool.ir.dtypes import DTYPES, Array
+from hlotool.backends.cuda.toolchain import find_nvcc
+from hlotool.ir.arrays import DTYPES, Array
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: As JAX writes it (jax/_src/lax/lax.py, _compute_argminmax): NaN wins, then the lower index.
 _JAX = """

@@ -16,12 +16,12 @@ from support.kernels import needs_compiler
 from benchmarks.gpu.cases import all_cases
 from hlotool.backends.cuda.build import Compiled, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
-from hlotool.backends.cuda.compilers import Compiler, installed_compilers
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
+from hlotool.backends.cuda.toolchain import Compiler, installed_compilers
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
 
 pytestmark = needs_compiler
 

@@ -10,10 +10,10 @@ from support.fusion_text import Value
 from support.kernels import emulator, needs_compiler, on_numpy
 from support.random_fusions import close
 
-from hlotool.conformance.generators.cases import corner_values
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance.generators.cases import corner_values
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -12,7 +12,7 @@ from support.kernel_fuzz import KINDS
 from support.kernels import needs_compiler, on_kernels
 from support.sanitized import TESTS
 
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -11,9 +11,9 @@ from support.differential import leaves
 from support.elementwise import corner_pairs
 from support.kernels import differing, emulator, needs_compiler, on_numpy
 
+from hlotool.facts.float_order import ulp_distance
 from hlotool.ir.types import ELEMENT_TYPES, ElementType, TypeClass
-from hlotool.numerics.ulp import ulp_distance
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -18,10 +18,10 @@ from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.backends.cuda_emu.build import Builder
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
-from hlotool.cli.main import main
 from hlotool.errors import BackendCrashed, BackendUnavailable, UsageError
+from hlotool.interface.cli.main import main
 from hlotool.ir.devices import DeviceGrid
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _FUSIBLE = """HloModule fusible
 add {

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 from support.kernels import differing, emulator, needs_compiler
 
+from hlotool.facts.float_order import ulp_distance
 from hlotool.ir.types import ElementType
-from hlotool.numerics.ulp import ulp_distance
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -7,11 +7,11 @@ from support.differential import leaves
 from support.kernels import differing, emulator, needs_compiler, on_numpy
 from support.random_fusions import arguments_of, module_of, random_fusion
 
-from hlotool.backends.cuda.fusing import fused
+from hlotool.backends.cuda.kernel_backend import fused
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
-from hlotool.passes.base import Context
-from hlotool.passes.calls import Defuse
+from hlotool.parser.reader import parse_module
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.calls import Defuse
 
 _SUM = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
 

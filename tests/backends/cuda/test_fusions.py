@@ -11,7 +11,7 @@ from support.random_fusions import arguments_of, mismatches, module_of, random_f
 
 from hlotool.backends.cuda.codegen.rules import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

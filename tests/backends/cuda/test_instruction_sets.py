@@ -20,7 +20,7 @@ from benchmarks.kernels import cases
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda_emu.build import FLAGS, compiler
 from hlotool.backends.registry import get_backend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _MARCH = "x86-64-v3"
 

@@ -9,7 +9,7 @@ from support.kernel_fuzz import KINDS, fuzz_program
 from support.kernels import differing, needs_compiler, on_kernels
 
 from hlotool.backends.cuda.codegen import schedules
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _PROGRAM = """HloModule large
 add {{

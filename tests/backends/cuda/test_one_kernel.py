@@ -9,9 +9,9 @@ import pytest
 from hlotool.backends.cuda.codegen.partition import KernelProgram, of_fusion
 from hlotool.backends.cuda.codegen.schedules import Kernel, Part
 from hlotool.ir.module import Computation
-from hlotool.parse.reader import parse_module
-from hlotool.passes.base import Context
-from hlotool.passes.fuse import Fuse
+from hlotool.parser.reader import parse_module
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.fuse import Fuse
 
 _SUM = """HloModule sum
 add {{

@@ -10,9 +10,9 @@ from support.differential import leaves
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.registry import get_backend
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

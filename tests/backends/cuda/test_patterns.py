@@ -10,9 +10,9 @@ from support.differential import leaves
 from support.kernels import differing, emulator, needs_compiler, on_numpy
 from support.random_fusions import shape
 
-from hlotool.ir.dtypes import DTYPES, integer_limits
+from hlotool.ir.arrays import DTYPES, integer_limits
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -9,9 +9,9 @@ from support.kernels import differing, needs_compiler, on_numpy
 
 from hlotool.backends.registry import get_backend
 from hlotool.errors import UsageError
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _TEXT = """HloModule wide
 add {{

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from support.kernels import on_numpy
 
-from hlotool.backends.cuda import libraries
-from hlotool.backends.cuda.libraries import open_libraries
-from hlotool.backends.cuda.products import LARGE, Product, Stack, product_of
-from hlotool.ir.dtypes import Array
+from hlotool.backends.cuda import toolchain
+from hlotool.backends.cuda.cublas import LARGE, Product, Stack, product_of
+from hlotool.backends.cuda.toolchain import open_libraries
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 
 def _module(
@@ -111,7 +111,7 @@ def test_the_library_is_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.M
     place.parent.mkdir()
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(place)]
     subprocess.run(command, input=b"int cublasCreate_v2(void) { return 7; }", check=True)
-    monkeypatch.setattr(libraries, "_folders", lambda: iter([tmp_path / "lib64"]))
+    monkeypatch.setattr(toolchain, "_folders", lambda: iter([tmp_path / "lib64"]))
     # Where the loader finds one of these, too, it comes first.
     found = list(open_libraries("cublas", 12))
     assert found[-1].cublasCreate_v2() == 7
@@ -120,4 +120,4 @@ def test_the_library_is_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.M
 
 def test_libraries_are_looked_for_in_toolkits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert tmp_path / "lib64" in list(libraries._folders())
+    assert tmp_path / "lib64" in list(toolchain._folders())

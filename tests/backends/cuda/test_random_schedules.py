@@ -7,7 +7,7 @@ import pytest
 from support.kernel_fuzz import BATCH, fuzz_program
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
 
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 

@@ -15,12 +15,12 @@ from support.kernels import differing, emulator, needs_compiler, on_kernels, on_
 
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen import scatters
-from hlotool.backends.cuda.compilers import find_nvcc
+from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.module import Module
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 #: Rows, columns (0: rows are single elements), updates.
 _Shape: TypeAlias = tuple[int, int, int]

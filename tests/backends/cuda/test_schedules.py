@@ -13,10 +13,10 @@ import pytest
 from support.differential import leaves
 from support.kernels import differing, emulator, needs_compiler
 
-from hlotool.backends.cuda.codegen import partition, schedules, transpositions
-from hlotool.ir.dtypes import DTYPES
+from hlotool.backends.cuda.codegen import partition, product_tiles, schedules
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = needs_compiler
 
@@ -169,7 +169,7 @@ def test_transpositions_at_the_borders(kind: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("kind", "unit"), [("bf16", 2), ("s8", 4), ("f32", 2), ("f64", 1)])
 def test_transpositions_of_neighbours(kind: str, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads read and write several elements at once where rows and columns are multiples of so many."""
-    monkeypatch.setattr(transpositions, "_ENOUGH_TILES", 0)
+    monkeypatch.setattr(product_tiles, "_ENOUGH_TILES", 0)
     units = {
         (64, 64): unit,
         (132, 36): unit,

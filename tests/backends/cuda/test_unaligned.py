@@ -14,12 +14,12 @@ from support.kernels import differing, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.cuda.build import compile_kernels
 from hlotool.backends.cuda.codegen import loops, schedules
-from hlotool.backends.cuda.compilers import find_nvcc
+from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.module import Module
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 _ROWS, _COLUMNS = 6, 64
 

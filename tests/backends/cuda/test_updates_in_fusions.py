@@ -37,7 +37,7 @@ ENTRY main {
 _SCRIPT = """
 import numpy as np
 from hlotool.backends.registry import get_backend
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 x, u, v = (np.full((rows, 3), value, np.float32) for rows, value in ((8, 0), (5, 1), (60, 10)))
 i, j = np.array([[1], [4], [1], [7], [0]], np.int32), np.arange(60, dtype=np.int32)[:, None] % 6
 executable = get_backend("cuda:compiler=nvcc").compile(parse_module(PROGRAM))

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from hlotool.backends.field import complex_matrices as m
+from hlotool.backends.field import complexes as m
 from hlotool.backends.field import words as w
 from hlotool.backends.field.complexes import Pair
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.trial import Trial
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 EMPTY = parse_module("HloModule m\nENTRY e {\n  ROOT r = f32[] constant(0)\n}\n")
 

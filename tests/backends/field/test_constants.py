@@ -15,11 +15,11 @@ from support.field_words import word_of
 from hlotool.backends.field import words as w
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.snapping import Rule, dyadic, simplest
+from hlotool.facts.thresholds import TINY_CONSTANT
+from hlotool.ir.arrays import dtype_of
 from hlotool.ir.builder import Builder, array
-from hlotool.ir.dtypes import dtype_of
 from hlotool.ir.module import Module
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.numerics.thresholds import TINY_CONSTANT
 
 
 def program(*values: float, kind: str = "f32") -> Module:

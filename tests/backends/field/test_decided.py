@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hlotool
-from hlotool.analysis.inequalities import Law
-from hlotool.replay.exact.result import ExactResult, Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.facts.signs import Law
+from hlotool.runs.exact.result import ExactResult, Relation
+from hlotool.runs.exact.task import compare_modules
 
 F = "f32[4,6]"
 PROGRAM = """HloModule m

@@ -9,7 +9,7 @@ from support.field_words import random_words, seeds
 
 from hlotool.backends.field import words as w
 from hlotool.backends.field.exponential import Exponential
-from hlotool.backends.field.opaque import even, odd, opaque
+from hlotool.backends.field.functions import even, odd, opaque
 from hlotool.backends.field.pseudo_real import Kappa
 
 EXP = Exponential(7)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hlotool
-from hlotool.backends.field.rules.factorizations import _order, _pivots
-from hlotool.replay.exact.result import Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.backends.field.rules.linear_algebra import _order, _pivots
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.exact.task import compare_modules
 
 #: The right hand side is permuted as the rows of the matrix were, as `solve` does it.
 EXCHANGES = """HloModule m

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.field_words import random_words
 
-from hlotool.backends.field.found import Found
+from hlotool.backends.field.functions import Found
 from hlotool.backends.field.words import Words
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hlotool.backends.field.held import pair, residues
-from hlotool.backends.field.marked import compared, held, is_marked, marked, marked_residues, numbered
+from hlotool.backends.field.values import (
+    compared,
+    held,
+    is_marked,
+    marked,
+    marked_residues,
+    numbered,
+    pair,
+    residues,
+)
 from hlotool.backends.field.words import P, Q, integers, join, split
+from hlotool.inputs.recorded_values import Budget, Store
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
-from hlotool.locate.distance import distance
-from hlotool.locate.store import Budget, Store
+from hlotool.judge.locate.likeness import distance
 
 F32 = ArrayShape(ElementType.F32, (2, 3))
 WORDS = integers(np.arange(6, dtype=np.int64).reshape(2, 3) - 2)

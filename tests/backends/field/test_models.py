@@ -8,8 +8,8 @@ import pytest
 from support.library_modules import gpu_config
 
 import hlotool
-from hlotool.replay.exact.result import ExactResult, Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.runs.exact.result import ExactResult, Relation
+from hlotool.runs.exact.task import compare_modules
 
 SUM = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }"
 

@@ -1,4 +1,4 @@
-"""The cases of `hlotool/conformance/spec/*.hlo`, whose results real XLA gave, in the field.
+"""The cases of `hlotool/lab/conformance/spec/*.hlo`, whose results real XLA gave, in the field.
 
 Numbers that are simple fractions stay so: what XLA computed from them, rounded, must be what the field has.
 """
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from support.field import evaluated
 
-from hlotool.conformance.spec_files import SpecCase, read_spec, result_leaves, spec_files
 from hlotool.errors import Unsupported
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.types import ArrayShape, leaves
+from hlotool.lab.conformance.spec_files import SpecCase, read_spec, result_leaves, spec_files
 
 #: Without a value of their own: the laws that they have are tested elsewhere.
 OPAQUE = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.devices import Grid, check_devices, header
 
-from hlotool.conformance.generators.cases import random_array
+from hlotool.lab.conformance.generators.cases import random_array
 
 pytestmark = pytest.mark.xla
 

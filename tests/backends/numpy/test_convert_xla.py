@@ -7,13 +7,13 @@ import pytest
 from support.differential import Array, check, run
 from support.elementwise import COMPLEX, FLOATS, PRED, SIGNED, UNSIGNED, Operation, both, by_speed
 
-from hlotool.conformance.agreement import differing, flushed, is_float
-from hlotool.conformance.freedoms import OPEN
-from hlotool.conformance.generators.cases import Case, corner_values
-from hlotool.conformance.predicates import Difference
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
-from hlotool.parse.reader import parse_module
+from hlotool.lab.conformance.agreement import differing, flushed, is_float
+from hlotool.lab.conformance.freedoms import OPEN
+from hlotool.lab.conformance.generators.cases import Case, corner_values
+from hlotool.lab.conformance.trials import Difference
+from hlotool.parser.reader import parse_module
 
 ALL = (PRED, *SIGNED, *UNSIGNED, *FLOATS, *COMPLEX)
 

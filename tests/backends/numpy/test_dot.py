@@ -11,8 +11,8 @@ from support.differential import Array, check, run, slow
 
 from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.backends.numpy.kernels import convolution as convolution_module
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
+from hlotool.lab.conformance.generators.cases import random_array
 
 
 def braces(values: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.differential import Array, run
 
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 
 INF, NAN = np.inf, np.nan

@@ -16,8 +16,8 @@ from support.elementwise import (
     corner_pairs,
 )
 
-from hlotool.conformance.agreement import differing, flushed
-from hlotool.conformance.generators.cases import corner_values, random_array
+from hlotool.lab.conformance.agreement import differing, flushed
+from hlotool.lab.conformance.generators.cases import corner_values, random_array
 
 pytestmark = pytest.mark.xla
 

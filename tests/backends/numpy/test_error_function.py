@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from hlotool.backends.numpy.error_function import erf
+from hlotool.backends.numpy.floats import erf
 
 
 def test_all_magnitudes_within_a_unit_in_the_last_place() -> None:

@@ -12,10 +12,10 @@ import pytest
 from support.differential import Array, run
 from support.elementwise import Operation, both, by_speed, ulp_distance
 
-from hlotool.conformance.agreement import flushed
-from hlotool.conformance.generators.cases import corner_values
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
+from hlotool.lab.conformance.agreement import flushed
+from hlotool.lab.conformance.generators.cases import corner_values
 
 TYPES = ("f16", "bf16", "f32", "f64")
 

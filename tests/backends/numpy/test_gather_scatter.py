@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.differential import Array, check, run, slow
 
-from hlotool.backends.numpy.kernels import indexing
-from hlotool.conformance.generators.cases import random_array
+from hlotool.backends.numpy.kernels import scatter
+from hlotool.lab.conformance.generators.cases import random_array
 
 
 def braces(values: tuple[int, ...]) -> str:
@@ -129,7 +129,7 @@ def test_gather_in_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     arguments = [random_array(rng, "s32", case.operand), starts(rng, case.indices)]
     (whole,) = run(case.text(), arguments)
-    monkeypatch.setattr(indexing, "_CHUNK", 2)
+    monkeypatch.setattr(scatter, "_CHUNK", 2)
     (parts,) = run(case.text(), arguments)
     np.testing.assert_array_equal(whole, parts)
 

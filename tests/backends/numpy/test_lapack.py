@@ -11,10 +11,10 @@ from support.differential import Array, check, parse, run, slow
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.custom_calls import CUSTOM_CALLS
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
-from hlotool.replay.exact.result import Relation
-from hlotool.replay.exact.task import compare_modules
+from hlotool.lab.conformance.generators.cases import random_array
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.exact.task import compare_modules
 
 KINDS = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
 

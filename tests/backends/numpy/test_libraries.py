@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.differential import Array, check, run, slow
 
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
+from hlotool.lab.conformance.generators.cases import random_array
 
 KINDS = ("f32", "c64", *slow("f64", "c128"))
 

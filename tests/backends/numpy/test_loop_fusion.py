@@ -16,24 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.differential import leaves, parse
 
-from hlotool.backends.numpy import NumpyBackend, blocks, loop_fusion
-from hlotool.backends.numpy.blocks import Blocks, block_indices
-from hlotool.backends.numpy.loop_fusion import MAY_RETURN_OPERAND
+from hlotool.backends.numpy import NumpyBackend, blocks
+from hlotool.backends.numpy.blocks import MAY_RETURN_OPERAND, Blocks, block_indices
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Calling
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import BackendCrashed, HlotoolError, Unsupported
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import OPCODES, Class
-from hlotool.values.generate import generate_inputs
+from hlotool.lab.conformance.generators.cases import random_array
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus"
 
 
 @pytest.fixture(autouse=True)
 def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_fusion, "_LARGE", 4)
+    monkeypatch.setattr(blocks, "_LARGE", 4)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 28)
 
 

@@ -13,12 +13,11 @@ from support.xla import JAXLIB, NEWER_TEXT, oracle
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported
+from hlotool.facts.sharding import assemble, split
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.attributes import Sharding
-from hlotool.ir.manual_regions import NotSeparable, RegionFinder
 from hlotool.ir.module import Module
-from hlotool.ir.partitioning import has_manual_regions, is_per_device
-from hlotool.values.generate import generate_inputs
-from hlotool.values.sharding import assemble, split
+from hlotool.ir.partitioning import NotSeparable, RegionFinder, has_manual_regions, is_per_device
 
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }"
 MESHES = 'frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=2]>}}'

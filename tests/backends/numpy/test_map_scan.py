@@ -8,7 +8,7 @@ from support.differential import Array, check, parse, run
 
 from hlotool.backends.numpy.lanes import lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.conformance.generators.cases import random_array
+from hlotool.lab.conformance.generators.cases import random_array
 
 MAP = """HloModule mapping
 double {{

@@ -10,8 +10,8 @@ import pytest
 from support.differential import Array, check, leaves, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
+from hlotool.lab.conformance.generators.cases import random_array
 
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))]
 

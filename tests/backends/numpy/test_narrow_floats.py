@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy.precision import F32, from_f32, to_f32
-from hlotool.ir.dtypes import DTYPES
+from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ElementType
 
 NARROW = [DTYPES[kind] for kind in ElementType if kind in DTYPES and kind.is_narrow_float]

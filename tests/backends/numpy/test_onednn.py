@@ -9,8 +9,8 @@ import pytest
 from support.differential import assert_close, check, parse, run
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
+from hlotool.lab.conformance.generators.cases import random_array
 
 RNG = np.random.default_rng(5)
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from support.differential import Array, run
 
-from hlotool.backends.numpy import row_blocks
-from hlotool.backends.numpy.kernels import reduce, scatter, select_and_scatter
-from hlotool.conformance.generators.cases import random_array
+from hlotool.backends.numpy import ownership
+from hlotool.backends.numpy.kernels import reduce, scatter
+from hlotool.lab.conformance.generators.cases import random_array
 
 
 def in_parts(text: str, arguments: list[Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Array, Array]:
     """The result at once and in the smallest parts there are."""
     (at_once,) = run(text, arguments)
     monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
-    monkeypatch.setattr(select_and_scatter, "_PART_ELEMENTS", 1)
-    monkeypatch.setattr(row_blocks, "_ELEMENTS", 1)
+    monkeypatch.setattr(scatter, "_PART_ELEMENTS", 1)
+    monkeypatch.setattr(ownership, "_ELEMENTS", 1)
     (in_parts,) = run(text, arguments)
     return at_once, in_parts
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.numpy.noise import Member
-from hlotool.backends.numpy.policy import Policy
-from hlotool.backends.numpy.rounding_errors import ROWS
-from hlotool.backends.numpy.varied import VariedBackend
+from hlotool.backends.numpy.executions.noise import Member
+from hlotool.backends.numpy.executions.policy import Policy
+from hlotool.backends.numpy.executions.rounding_errors import ROWS
+from hlotool.backends.numpy.executions.varied import VariedBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import UsageError
+from hlotool.facts.result_facts import EXACT
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.opcodes import OPCODES, Class
-from hlotool.numerics.contributions import EXACT
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus"
 VARIANTS = ["numpy:wide", "numpy:perturbed=1", "numpy:flush", "numpy:excess"]

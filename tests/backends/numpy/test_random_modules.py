@@ -7,7 +7,7 @@ import pytest
 from support.differential import Array, check, slow
 from support.xla import JAXLIB, ONLY_EMITTERS, fusion_emitters
 
-from hlotool.conformance.generators.windows import GENERATORS
+from hlotool.lab.conformance.generators.windows import GENERATORS
 
 
 def untied(values: Array) -> Array:

@@ -7,7 +7,7 @@ import pytest
 from support.differential import check, run, slow
 
 from hlotool.backends.numpy.kernels import reduce
-from hlotool.conformance.generators.cases import random_array
+from hlotool.lab.conformance.generators.cases import random_array
 
 INTEGERS = ("s4", "u8", "s32", "u64", *slow("u4", "s8", "s16", "u16", "u32", "s64"))
 FLOATS = ("f16", "bf16", "f32", "f64")

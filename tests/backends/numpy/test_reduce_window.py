@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.differential import check, run, slow
 
-from hlotool.conformance.generators.cases import random_array
+from hlotool.lab.conformance.generators.cases import random_array
 
 WINDOWS = {
     "plain": ("size=3x2", "6,7"),

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.dump.directory import open_dump
-from hlotool.dump.loading import load_stage
 from hlotool.errors import ElidedConstant, HlotoolError, Unsupported, VerificationError
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.inferred_devices import inferred_grid
 from hlotool.ir.module import Module
+from hlotool.ir.partitioning import inferred_grid
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.values.generate import generate_inputs
+from hlotool.sources.directory import open_dump
+from hlotool.sources.loading import load_stage
 
 pytestmark = pytest.mark.slow
 

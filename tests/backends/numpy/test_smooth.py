@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hlotool
-from hlotool.backends.numpy.smooth import Base, SmoothBackend
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.executions.varied import Base, SmoothBackend
+from hlotool.ir.arrays import Array
 
 X = np.array([0.25, 1.5, -3.0, 40.0, 800.0], np.float32)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.differential import Array, check, parse, run, slow
 
-from hlotool.analysis.scalar_form import scalar_form
 from hlotool.backends.numpy.comparators import sort_order
-from hlotool.conformance.generators.cases import random_array
+from hlotool.facts.scalar_form import scalar_form
+from hlotool.lab.conformance.generators.cases import random_array
 
 SPECIAL = [1.0, -0.0, np.nan, 0.0, -np.inf, 0.001, -np.nan, np.inf, -1.0, 0.0, -0.0, 1.0]
 

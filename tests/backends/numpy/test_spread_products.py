@@ -8,10 +8,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from hlotool.backends.numpy.spread_products import spread_products
-from hlotool.backends.numpy.window_slices import output_sizes
+from hlotool.backends.numpy.windows import output_sizes, spread_products
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
-from hlotool.ir.dtypes import Array
 
 GROUPS, BATCH, FEATURES, OUTPUTS = 2, 2, 3, 4
 

@@ -8,8 +8,8 @@ from support.differential import check, parse, run
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.conformance.generators.cases import random_array
 from hlotool.errors import Unsupported
+from hlotool.lab.conformance.generators.cases import random_array
 
 
 def module(result: str, target: str, *operands: str, more: str = "") -> str:

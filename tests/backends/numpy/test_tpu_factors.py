@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.differential import parse, run
 
-from hlotool.backends.numpy.noise import Member
-from hlotool.backends.numpy.policy import Policy
-from hlotool.backends.numpy.varied import VariedBackend
-from hlotool.conformance.generators.cases import random_array
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.executions.noise import Member
+from hlotool.backends.numpy.executions.policy import Policy
+from hlotool.backends.numpy.executions.varied import VariedBackend
+from hlotool.ir.arrays import Array
+from hlotool.lab.conformance.generators.cases import random_array
 
 
 def call(target: str, results: list[str], *operands: str) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hlotool.backends.registry import get_backend
-from hlotool.dump.directory import open_dump
+from hlotool.blame.bisection.compiler import passes_that_changed
+from hlotool.blame.reduction.case_worker import DumpingBackend
 from hlotool.errors import UsageError
-from hlotool.parse.reader import parse_module
-from hlotool.search.bisection.disabling import passes_that_changed
-from hlotool.search.optimised import DumpingBackend
+from hlotool.parser.reader import parse_module
+from hlotool.sources.directory import open_dump
 
 TEXT = """HloModule m
 ENTRY e {

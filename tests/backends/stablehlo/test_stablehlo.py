@@ -11,11 +11,11 @@ import pytest
 
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, Unsupported, UsageError
-from hlotool.findings.verdict import Verdict
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.dataflow import leaf_facts
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.facts.dataflow import leaf_facts
+from hlotool.inputs.generate import generate_inputs
+from hlotool.judge.comparison import compare_values
+from hlotool.judge.verdicts import Verdict
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.xla
 

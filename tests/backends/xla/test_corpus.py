@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from differential.test_corpus_on_xla import DEPARTURES, INPUT_RANGES, name_of, short_id
 
-from hlotool.dump.directory import open_dump
-from hlotool.findings.verdict import AGREEING, DIFFERING, Verdict
-from hlotool.replay.options import ReplayOptions
-from hlotool.replay.run import replay_module
-from hlotool.replay.task import Task
+from hlotool.judge.verdicts import AGREEING, DIFFERING, Verdict
+from hlotool.runs.options import ReplayOptions
+from hlotool.runs.run import replay_module
+from hlotool.runs.task import Task
+from hlotool.sources.directory import open_dump
 
 pytestmark = pytest.mark.xla
 

@@ -12,10 +12,10 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.backends.xla.backend import XlaBackend
 from hlotool.errors import InputDataError, Unsupported
-from hlotool.findings.verdict import AGREEING
 from hlotool.ir.devices import DeviceGrid
-from hlotool.parse.reader import parse_module
-from hlotool.replay.options import ReplayOptions
+from hlotool.judge.verdicts import AGREEING
+from hlotool.parser.reader import parse_module
+from hlotool.runs.options import ReplayOptions
 
 pytestmark = pytest.mark.xla
 
@@ -101,9 +101,9 @@ def test_nobody_can_watch_devices() -> None:
 )
 def test_dumps_for_eight_devices(name: str, reference: str) -> None:
     """Before optimisation on global arrays, afterwards on each device."""
-    from hlotool.dump.directory import open_dump
-    from hlotool.replay.run import replay_module
-    from hlotool.replay.task import Task
+    from hlotool.runs.run import replay_module
+    from hlotool.runs.task import Task
+    from hlotool.sources.directory import open_dump
 
     xla()
     options = ReplayOptions(reference=reference, backend="xla:opt=0")

@@ -13,8 +13,7 @@ import pytest
 from support.disasters import ABORTS, FOR_EVER, GOOD, LARGE, REVERSES
 
 from hlotool.backends.registry import get_backend
-from hlotool.backends.xla.failures import typed_error
-from hlotool.backends.xla.process import XlaProcess, key_for, process_environment, shared_process
+from hlotool.backends.xla.process import XlaProcess, key_for, process_environment, shared_process, typed_error
 from hlotool.backends.xla.protocol import Setup
 from hlotool.errors import (
     BackendCrashed,
@@ -26,7 +25,7 @@ from hlotool.errors import (
     Unsupported,
     UsageError,
 )
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 ONES = np.ones(8, np.float32)
 

@@ -14,7 +14,7 @@ from hlotool.backends.registry import get_backend
 from hlotool.backends.xla.backend import XlaBackend
 from hlotool.backends.xla.programs import unknown_field, without_field
 from hlotool.ir.module import Module
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.xla
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hlotool.backends.registry import get_backend
-from hlotool.backends.spec import parse_spec
+from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.backends.xla import options as module
 from hlotool.backends.xla.options import XlaOptions, parse_options
 from hlotool.backends.xla.protocol import Route

@@ -14,8 +14,8 @@ from hlotool.backends.xla import child, jaxlib_api
 from hlotool.backends.xla.backend import XlaBackend
 from hlotool.backends.xla.plugin import create
 from hlotool.backends.xla.protocol import Route
-from hlotool.cli.main import main
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
+from hlotool.interface.cli.main import main
 
 #: The head of a table of functions, as every version of the interface has it, of a version to come.
 OTHER_VERSION = """

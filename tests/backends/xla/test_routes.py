@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.backends.xla.programs import logical_module
+from hlotool.backends.xla.programs import compiled_for, is_optimised, logical_module, route_for
 from hlotool.backends.xla.protocol import Route
-from hlotool.backends.xla.routes import compiled_for, is_optimised, route_for
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 FRONTEND = """HloModule m
 ENTRY e {

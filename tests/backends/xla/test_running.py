@@ -14,7 +14,7 @@ from hlotool.backends.base import TOKEN, notes_of
 from hlotool.backends.registry import get_backend
 from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.ir.module import Instruction
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.xla
 

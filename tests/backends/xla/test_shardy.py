@@ -7,7 +7,7 @@ import pytest
 
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 pytestmark = pytest.mark.xla
 

@@ -13,7 +13,7 @@ from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.parse.reader import parse_module
+from hlotool.parser.reader import parse_module
 
 NESTED = """HloModule nested, input_output_alias={ {0}: (0, {1,0}, may-alias) }
 ENTRY e {

@@ -21,12 +21,12 @@ from hlotool.backends.registry import get_backend
 from hlotool.backends.xla.backend import LETS_PROGRAMS_IN, OLDEST, XlaBackend
 from hlotool.backends.xla.process import key_for, shared_process
 from hlotool.errors import BackendCrashed, Unsupported
-from hlotool.findings.verdict import Verdict
+from hlotool.facts.dataflow import leaf_facts
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.devices import DeviceGrid
-from hlotool.numerics.compare import compare_values
-from hlotool.numerics.dataflow import leaf_facts
-from hlotool.parse.reader import parse_module
-from hlotool.values.generate import generate_inputs
+from hlotool.judge.comparison import compare_values
+from hlotool.judge.verdicts import Verdict
+from hlotool.parser.reader import parse_module
 
 pytestmark = [pytest.mark.xla, pytest.mark.slow]
 

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.backend_configs import Config, assembler, read_config
 from hlotool.backends.numpy.contraction import rounded
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.gemm import Gemm, read_dot_dimensions, read_gemm
-from hlotool.backends.numpy.index_windows import as_int64
-from hlotool.backends.numpy.kernels.dot import scaled
-from hlotool.backends.numpy.kernels.ragged_dot import RaggedProduct
-from hlotool.backends.numpy.library_results import assembler
+from hlotool.backends.numpy.kernels.dot import RaggedProduct, scaled
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import limited
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.backends.numpy.windows import as_int64
+from hlotool.facts.retyping import declared_types
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.numerics.retyping import declared_types
 
 
 @custom_call("__cublas$gemm", "__cublas$lt$matmul", widens=True)

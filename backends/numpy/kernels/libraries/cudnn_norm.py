@@ -1,4 +1,4 @@
-"""Layer normalisation by cuDNN."""
+"""Normalisation by cuDNN: of layers, and of batches as XLA called it until 2023."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
-from hlotool.backends.numpy.backend_configs import read_config
+from hlotool.backends.numpy.backend_configs import assembler, read_config, result_types
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels.batch_norm import Features
-from hlotool.backends.numpy.library_results import assembler, result_types
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import finish, native, sum_dtype
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 
 #: `CudnnNormBackendConfig.Kind` by number.

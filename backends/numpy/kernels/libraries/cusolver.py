@@ -10,16 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from hlotool.backends.numpy.accumulation import finish, native
-from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.backend_configs import Config, assembler, read_config
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
+from hlotool.backends.numpy.kernels import lapack_calls
+from hlotool.backends.numpy.kernels.lapack_calls import (
+    LapackCall,
+    Results,
+    Routine,
+    batched,
+    lapack_call,
+)
 from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
-from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched, lapack_call
-from hlotool.backends.numpy.library_results import assembler
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import finish, native
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 
 #: Prefixes of jaxlib's targets: CUDA, ROCm, oneAPI.
@@ -58,20 +63,18 @@ def _solver(name: str, ranks: Sequence[int], options: _Options = _no_options) ->
     return register
 
 
-_solver("solver_getrf_ffi", (2,))(lapack_factors.getrf)
-_solver("solver_geqrf_ffi", (2,))(lapack_factors.geqrf)
-_solver("solver_orgqr_ffi", (2, 1))(lapack_factors.orgqr)
-_solver("solver_potrf_ffi", (2,), _triangle)(lapack_factors.potrf)
-_solver("solver_sytrd_ffi", (2,), _triangle)(lapack_factors.sytrd)
-_solver("solver_syevd_ffi", (2,), lambda config: {**_triangle(config), "mode": ord("V")})(
-    lapack_spectra.syevd
-)
-_solver("hybrid_geqp3", (2, 1))(lapack_factors.geqp3)
+_solver("solver_getrf_ffi", (2,))(lapack_calls.getrf)
+_solver("solver_geqrf_ffi", (2,))(lapack_calls.geqrf)
+_solver("solver_orgqr_ffi", (2, 1))(lapack_calls.orgqr)
+_solver("solver_potrf_ffi", (2,), _triangle)(lapack_calls.potrf)
+_solver("solver_sytrd_ffi", (2,), _triangle)(lapack_calls.sytrd)
+_solver("solver_syevd_ffi", (2,), lambda config: {**_triangle(config), "mode": ord("V")})(lapack_calls.syevd)
+_solver("hybrid_geqp3", (2, 1))(lapack_calls.geqp3)
 _solver(
     "solver_ormqr_ffi",
     (2, 1, 2),
     lambda config: {name: config.flag(name) for name in ("left", "transpose")},
-)(lapack_factors.ormqr)
+)(lapack_calls.ormqr)
 
 
 def _vectors(config: Config) -> Mapping[str, int]:
@@ -82,14 +85,14 @@ def _vectors(config: Config) -> Mapping[str, int]:
     }
 
 
-_solver("hybrid_eig_real", (2,), _vectors)(lapack_spectra.geev)
-_solver("hybrid_eig_comp", (2,), _vectors)(lapack_spectra.geev)
+_solver("hybrid_eig_real", (2,), _vectors)(lapack_calls.geev)
+_solver("hybrid_eig_comp", (2,), _vectors)(lapack_calls.geev)
 
 
 @_solver("solver_geev_ffi", (2,), _vectors)
 def general_eigenvalues(call: LapackCall, a: Array) -> Results:
     """Eigenvalues of any square matrix; (scratch, values, left, right vectors as LAPACK packs them, info)."""
-    *values, lefts, rights, info = lapack_spectra.packed_spectrum(call, a)
+    *values, lefts, rights, info = lapack_calls.packed_spectrum(call, a)
     whole = values[0] if call.is_complex else values[0] + 1j * values[1]
     return None, whole, lefts, rights, info
 
@@ -108,7 +111,7 @@ def singular_values(call: LapackCall, a: Array) -> Results:
 
     `transposed` exchanges both kinds of vectors: the library then sees the transpose of the matrix.
     """
-    scratch, values, left, right, info = lapack_spectra.gesdd(call, a)
+    scratch, values, left, right, info = lapack_calls.gesdd(call, a)
     if call.option("transposed"):
         left, right = right, left
     return scratch, values, left, right, info
@@ -118,7 +121,7 @@ def singular_values(call: LapackCall, a: Array) -> Results:
 @_solver("solver_gesvdp_ffi", (2,), _singular)
 def singular_values_by_columns(call: LapackCall, a: Array) -> Results:
     """Singular values by Jacobi or polar decomposition; (scratch, values, left, right vectors, info)."""
-    scratch, values, left, right, info = lapack_spectra.gesdd(call, a)
+    scratch, values, left, right, info = lapack_calls.gesdd(call, a)
     return scratch, values, left, None if right is None else right.conj().T, info
 
 
@@ -130,7 +133,7 @@ def tridiagonal_solve(instruction: Instruction, lowering: Lowering) -> Kernel:
     """
 
     def routine(call: LapackCall, *operands: Array) -> Results:
-        return (lapack_factors.gtsv(call, *operands)[3],)
+        return (lapack_calls.gtsv(call, *operands)[3],)
 
     call = lapack_call(instruction, lowering, {})
     return batched(routine, call, (1, 1, 1, 2), instruction, lowering)
@@ -201,7 +204,7 @@ def cholesky(instruction: Instruction, lowering: Lowering) -> Kernel:
     options = _triangle(read_config(instruction, lowering))
 
     def routine(call: LapackCall, a: Array) -> Results:
-        factor, info = lapack_factors.potrf(call, a)
+        factor, info = lapack_calls.potrf(call, a)
         return factor, None, info
 
     return batched(routine, lapack_call(instruction, lowering, options), (2,), instruction, lowering)

@@ -1,24 +1,29 @@
-"""LAPACK as jaxlib called it before its typed calls: `lapack_sgetrf`, `blas_dtrsm` and their like.
-
-Sizes and options are scalar operands before the matrices, work arrays are results behind (or before) the
-others. The routines are those of `lapack_factors` and `lapack_spectra`.
-
-Source: jaxlib/lapack.py of jaxlib 0.4.13, which its CPU client was measured with.
+"""LAPACK and cuSOLVER as jaxlib called them before its typed calls: `lapack_sgetrf`, `cusolver_getrf` and
+their like.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.kernels import lapack_factors, lapack_spectra
-from hlotool.backends.numpy.lapack import LapackCall, Results, Routine, batched
+from hlotool.backends.numpy.kernels import lapack_calls
+from hlotool.backends.numpy.kernels.lapack_calls import (
+    LapackCall,
+    Results,
+    Routine,
+    batched,
+    lapack_call,
+)
+from hlotool.backends.numpy.kernels.libraries import cusolver
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
+from hlotool.ir.types import ArrayShape
 
 #: From the scalar operands by name to the options of the routine.
 _Options: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
@@ -91,30 +96,30 @@ def _system(given: Mapping[str, int]) -> Mapping[str, int]:
     }
 
 
-_early("lapack_*potrf:sdcz", "lower batch n", _triangle)(lapack_factors.potrf)
-_early("lapack_*getrf:sdcz", "batch m n")(lapack_factors.getrf)
-_early("lapack_*gesdd:sdcz", "full_matrices compute_uv batch m n lwork", _singular)(lapack_spectra.gesdd)
-_early("lapack_*syevd:sd lapack_*heevd:cz", "lower batch n", _triangle)(lapack_spectra.syevd)
-_early("lapack_*gehrd:sdcz", "n low high lda batch lwork")(lapack_factors.gehrd)
-_early("lapack_*sytrd:sd lapack_*hetrd:cz", "n lower lda batch lwork", _triangle)(lapack_factors.sytrd)
+_early("lapack_*potrf:sdcz", "lower batch n", _triangle)(lapack_calls.potrf)
+_early("lapack_*getrf:sdcz", "batch m n")(lapack_calls.getrf)
+_early("lapack_*gesdd:sdcz", "full_matrices compute_uv batch m n lwork", _singular)(lapack_calls.gesdd)
+_early("lapack_*syevd:sd lapack_*heevd:cz", "lower batch n", _triangle)(lapack_calls.syevd)
+_early("lapack_*gehrd:sdcz", "n low high lda batch lwork")(lapack_calls.gehrd)
+_early("lapack_*sytrd:sd lapack_*hetrd:cz", "n lower lda batch lwork", _triangle)(lapack_calls.sytrd)
 
 
 @_early("lapack_*geqrf:sdcz", "batch m n lwork")
 def geqrf(call: LapackCall, a: Array) -> Results:
     """QR decomposition; (R and the Householder vectors, their factors, info, work)."""
-    return *lapack_factors.geqrf(call, a), 0
+    return *lapack_calls.geqrf(call, a), 0
 
 
 @_early("lapack_*orgqr:sd lapack_*ungqr:cz", "batch m n k lwork", ranks=(2, 1))
 def orgqr(call: LapackCall, a: Array, factors: Array) -> Results:
     """The orthogonal matrix that Householder vectors stand for; (matrix, info, work)."""
-    return *lapack_factors.orgqr(call, a, factors), 0
+    return *lapack_calls.orgqr(call, a, factors), 0
 
 
 @_early("lapack_*geev:sdcz", "batch n left right", _vectors)
 def geev(call: LapackCall, a: Array) -> Results:
     """Eigenvalues of any square matrix; (work…, values, left, right vectors, info)."""
-    return *[None] * (2 if call.is_complex else 3), *lapack_spectra.geev(call, a)
+    return *[None] * (2 if call.is_complex else 3), *lapack_calls.geev(call, a)
 
 
 @_early("lapack_*gees:sdcz", "batch n mode sort")
@@ -126,7 +131,7 @@ def gees(call: LapackCall, a: Array) -> Results:
     """
     if call.is_option("sort", "S"):
         raise call.unsupported("gees with sorted eigenvalues")
-    form, vectors, *values, selected, info = lapack_spectra.gees(call, a)
+    form, vectors, *values, selected, info = lapack_calls.gees(call, a)
     return form, *[None] * call.is_complex, *values, vectors, selected, info
 
 
@@ -137,5 +142,62 @@ def _multiplied(operands: Sequence[Array]) -> Sequence[Array]:
 
 
 _early("blas_*trsm:sdcz", "left lower transpose unit m n batch", _system, (2, 2), _multiplied)(
-    lapack_factors.trsm
+    lapack_calls.trsm
 )
+
+
+#: From the structure and the shape of the matrices to the options of the routine.
+_EarlyCusolverOptions: TypeAlias = Callable[[bytes, ArrayShape], Mapping[str, int]]
+
+_PLATFORMS = ("cu", "hip")
+#: cublasFillMode_t: lower, upper.
+_TRIANGLES = "LU"
+
+
+def _no_options(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
+    return {}
+
+
+def _early_cusolver_triangle(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
+    """Type, triangle, sizes; eigenvectors are always wanted."""
+    _, triangle = struct.unpack_from("<2i", descriptor)
+    return {"uplo": ord(_TRIANGLES[triangle]), "mode": ord("V")}
+
+
+def _early_cusolver_singular(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
+    """Type, batch, rows, columns, work, two letters; wide matrices are handed over transposed."""
+    rows, columns = shape.dims[-2:]
+    return {"mode": struct.unpack_from("<5ibb", descriptor)[5], "transposed": rows < columns}
+
+
+def _jacobi(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
+    """Type, batch, rows, columns, work, whether vectors are wanted, and whether only as many as values."""
+    *_, wanted, economic = struct.unpack_from("<7i", descriptor)
+    return {"mode": ord(("S" if economic else "A") if wanted else "N")}
+
+
+def _register(
+    name: str, routine: Routine, options: _EarlyCusolverOptions = _no_options, ranks: Sequence[int] = (2,)
+) -> None:
+    def lower(instruction: Instruction, lowering: Lowering) -> Kernel:
+        descriptor = instruction.config_text.encode("utf-8", "surrogateescape")
+        try:
+            chosen = options(descriptor, instruction.operands[0].array_shape)
+        except (struct.error, IndexError):
+            raise lowering.unsupported(instruction, "a descriptor that jaxlib does not write") from None
+        return batched(routine, lapack_call(instruction, lowering, chosen), ranks, instruction, lowering)
+
+    lower.__doc__ = f"{routine.__doc__}\n\nSource: jaxlib/gpu/solver_kernels.h."
+    custom_call(*(f"{platform}{name}" for platform in _PLATFORMS))(lower)
+
+
+_register("solver_getrf", lapack_calls.getrf)
+_register("blas_getrf_batched", lapack_calls.getrf)
+_register("solver_geqrf", geqrf)
+_register("blas_geqrf_batched", lapack_calls.geqrf)
+_register("solver_orgqr", orgqr, ranks=(2, 1))
+_register("solver_syevd", lapack_calls.syevd, _early_cusolver_triangle)
+_register("solver_syevj", lapack_calls.syevd, _early_cusolver_triangle)
+_register("solver_sytrd", lapack_calls.sytrd, _early_cusolver_triangle)
+_register("solver_gesvd", cusolver.singular_values, _early_cusolver_singular)
+_register("solver_gesvdj", cusolver.singular_values_by_columns, _jacobi)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlotool.backends.numpy import error_function
-from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
+from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels.sort import top
 from hlotool.backends.numpy.lowering import Lowering
+from hlotool.backends.numpy.precision import finish, native, sum_dtype
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array, dtype_of
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape, array_shapes
 
@@ -59,7 +59,7 @@ def gelu_derivative(instruction: Instruction, lowering: Lowering) -> Kernel:
 @custom_call("AwsNeuronErf", widens=True)
 def erf(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The error function. Source: AWS Neuron documentation, error code NCC_EHCA005 (activations)."""
-    return _elementwise(instruction, error_function.erf)
+    return _elementwise(instruction, floats.erf)
 
 
 @custom_call("AwsNeuronSilu", widens=True)
@@ -148,7 +148,7 @@ def top_k(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _normal_distribution(x: Array) -> Array:
-    result: Array = 0.5 * (1 + error_function.erf(x * x.dtype.type(_ROOT_OF_HALF)))
+    result: Array = 0.5 * (1 + floats.erf(x * x.dtype.type(_ROOT_OF_HALF)))
     return result
 
 

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlotool.backends.numpy.accumulation import finish, native, sum_dtype
-from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.backend_configs import Config, assembler, read_config, result_shapes
 from hlotool.backends.numpy.contraction import multiply_matrices, operand_dtype, rounded, widened
 from hlotool.backends.numpy.convolution_call import Arrangement, ConvolutionCall
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.library_results import assembler, result_shapes
+from hlotool.backends.numpy.gemm import PostOps, float_of, read_post_ops
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.post_ops import PostOps, float_of, read_post_ops
+from hlotool.backends.numpy.precision import finish, native, sum_dtype
 from hlotool.backends.numpy.registry import Kernel
+from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
-from hlotool.ir.dtypes import Array
 from hlotool.ir.module import Instruction
 
 

@@ -10,15 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlotool.backends.numpy.attention import Attention, Mask, summed_to
-from hlotool.backends.numpy.backend_configs import Config, read_config
+from hlotool.backends.numpy.backend_configs import Config, assembler, read_config, result_shapes
 from hlotool.backends.numpy.contraction import rounded, widened
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.library_results import assembler, result_shapes
+from hlotool.backends.numpy.kernels.libraries.attention import Attention, Mask, summed_to
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import compute_dtype
 from hlotool.backends.numpy.registry import Kernel
-from hlotool.ir.dtypes import Array
+from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 

@@ -1,0 +1,1 @@
+"""Which pass, which instruction, which smallest program: bisection, reduction, bundles, differences."""

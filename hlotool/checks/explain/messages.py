@@ -1,0 +1,352 @@
+"""Messages of XLA and its frontends: the catalogue, finding its entries in a log, and the records.
+
+The catalogue is data in `catalog/*.toml`, compiled to patterns. A message is written as it is printed, with
+`{field}` for what differs from one message to the next. The name of a field says what it matches (see
+`FIELDS`); a digit after it tells fields of one kind apart. Blanks match any white space, since logs fold
+lines.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from hlotool.errors import HlotoolError
+from hlotool.facts.provenance import source_of
+from hlotool.parser.reader import parse_module
+from hlotool.sources.records import Dump, Stage
+from hlotool.system.records import Record, SourceRecord
+
+#: What a field of that name matches. `instruction` is the name of an HLO instruction, with or without `%`.
+FIELDS = {
+    "instruction": r"%?[\w.\-]+",
+    "number": r"\d+",
+    "size": r"[\d.]+ ?[KMGTP]?i?B?(?![\w])",
+    "shape": r"[^'\s][^'\n]*?",
+    "module": r"[\w.\-<>]+",
+    "name": r"[^\s`]+",
+    "device": r"[\w:/.\-]+",
+    "platform": r"\w+",
+    "target": r"[\w.$@\-]+",
+    "op": r"[\w.]+",
+    "word": r"[\w.+\-]+",
+    "file": r"[^\s)]+",
+    "text": r"[^\n]*?",
+}
+
+_AT_END = {"text": r"[^\n]*", "shape": r"\S*[^\s.]"}
+
+_FIELD = re.compile(r"\{([a-z]+)(\d*)\}")
+#: A field that is one kind of character, repeated.
+_REPEATED = re.compile(r"(\[[^\]]+\]|\\\w)\+")
+_CODE = re.compile(r"[EC]\d{4}")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that goes wrong.
+
+    Attributes:
+        id: stable name; XLA's error code where it has one.
+        title: what is wrong, in one clause.
+        messages: how it is printed, in several versions.
+        cause: why it happens.
+        remedy: what to do, the most likely first.
+        name: of the error code.
+        generic: it only names a class of errors: anything more specific on the same line wins.
+        reference: page of the official documentation.
+    """
+
+    id: str
+    title: str
+    messages: list[str]
+    cause: str
+    remedy: list[str]
+    name: str = ""
+    generic: bool = False
+    reference: str = ""
+
+    @property
+    def is_code(self) -> bool:
+        """It has a number of XLA's list."""
+        return bool(_CODE.fullmatch(self.id))
+
+    def patterns(self) -> Iterator[re.Pattern[str]]:
+        """One for each message, and one for the code."""
+        yield from _patterns(self.id, self.name, tuple(self.messages))
+
+
+@cache
+def _patterns(code: str, name: str, messages: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    found = [re.compile(template_pattern(message)) for message in messages]
+    if _CODE.fullmatch(code):
+        # Never the number alone: log lines begin with E, month and day.
+        page = rf"errors/(?:error_|{code[0].lower()}){code[1:]}\b"
+        found.append(re.compile(rf"\b{code}: {name}\b|{page}" if name else page))
+    return tuple(found)
+
+
+def template_pattern(message: str) -> str:
+    """The regular expression of a message template."""
+    parts: list[str] = []
+    position = 0
+    for match in _FIELD.finditer(message):
+        parts.append(_literal(message[position : match.start()]))
+        parts.append(f"(?P<{match[1]}{match[2]}>{_kind(match[1], match.end() == len(message))})")
+        position = match.end()
+    parts.append(_literal(message[position:]))
+    return _lookbehind(message) + "".join(parts)
+
+
+def _lookbehind(message: str) -> str:
+    """What keeps a field at the beginning from being tried at every place within one long word."""
+    first = _FIELD.match(message)
+    characters = _REPEATED.fullmatch(FIELDS[first[1]]) if first else None
+    return f"(?<!{characters[1]})" if characters else ""
+
+
+def _kind(name: str, is_last: bool) -> str:
+    """What the field matches: where nothing comes after it, text takes the line and a shape the word."""
+    return _AT_END.get(name, FIELDS[name]) if is_last else FIELDS[name]
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"(?:\\ )+", r"\\s+", re.escape(text))
+
+
+@cache
+def catalogue() -> tuple[Entry, ...]:
+    """All entries, in the order of their files."""
+
+    class File(msgspec.Struct, forbid_unknown_fields=True):
+        entry: list[Entry]
+
+    folder = files("hlotool.checks.explain") / "catalog"
+    found: list[Entry] = []
+    for path in sorted(folder.iterdir(), key=lambda path: path.name):
+        if path.name.endswith(".toml"):
+            found += msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), File).entry
+    return tuple(found)
+
+
+def find_entry(text: str) -> Entry | None:
+    """The entry that `text` names: its id, its name, or a bare number such as `1200`."""
+    wanted = text.strip().lower()
+    for entry in catalogue():
+        names = {entry.id.lower(), entry.name.lower()} | ({entry.id[1:]} if entry.is_code else set())
+        if wanted and wanted in names:
+            return entry
+    return None
+
+
+class PlaceRecord(Record, frozen=True, kw_only=True):
+    """Where an instruction that a message names stands in the dump.
+
+    Attributes:
+        path: of the file.
+        module: of the dump.
+        stage: of the compilation, the first that has the instruction.
+        source: the instruction, and the line of the user's program.
+    """
+
+    path: str
+    module: str
+    stage: str
+    source: SourceRecord
+
+
+def locate(dump: Dump, names: Sequence[str]) -> list[PlaceRecord]:
+    """Where the instructions called `names` stand: of each module the first stage that has them."""
+    return [place for name in names for place in _places(dump, name)]
+
+
+def _places(dump: Dump, name: str) -> Iterator[PlaceRecord]:
+    definition = re.compile(rf"^[ \t]*(?:ROOT )?%?{re.escape(name)} = ", re.MULTILINE)
+    for module in dump.modules:
+        for stage in module.stages:
+            source = _find(stage, name, definition)
+            if source is not None:
+                path = str(stage.source)
+                yield PlaceRecord(path=path, module=module.title, stage=stage.label, source=source)
+                break
+
+
+def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord | None:
+    """Read as text first: to parse every stage takes long. A stage that cannot be read has nothing."""
+    if stage.text is None:
+        return None
+    try:
+        text = stage.text.read_text()
+        if not definition.search(text):
+            return None
+        module = parse_module(text, str(stage.text))
+    except HlotoolError:
+        return None
+    named = (i for i in module.instructions() if i.name == name)
+    return next((source_of(module, [instruction]) for instruction in named), None)
+
+
+class MatchRecord(Record, frozen=True, kw_only=True):
+    """A known message.
+
+    Attributes:
+        id: of the catalogue's entry; XLA's error code where it has one.
+        title: what is wrong.
+        cause: why it happens.
+        remedy: what to do, the most likely first.
+        reference: page of the official documentation; empty when there is none.
+        line: of the text where it stands first; 0 when the entry was asked for by name.
+        lines: all lines where it begins.
+        message: as printed there.
+        fields: what the message names: instructions, shapes, sizes.
+        places: where its instructions stand in the dump.
+    """
+
+    id: str
+    title: str
+    cause: str
+    remedy: list[str]
+    reference: str = ""
+    line: int = 0
+    lines: list[int] = []
+    message: str = ""
+    fields: dict[str, str] = {}
+    places: list[PlaceRecord] = []
+
+
+def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:
+    """What `text` contains of the catalogue, with the instructions of `dump` that it names."""
+    return [*(_match(found, dump) for found in recognize(text)), *_unfinished(dump)]
+
+
+def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
+    """What a dump itself says: which of its programs the compiler did not come to an end with, and where."""
+    for module in dump.modules if dump is not None else ():
+        if module.unfinished and module.before is not None:
+            yield MatchRecord(
+                id="unfinished-compilation",
+                title=f"{module.title}: {module.unfinished}",
+                cause="The compiler died of this program, refused it, or was stopped from outside.",
+                remedy=[
+                    f"`hlotool reduce {module.before.source} --backend xla` makes the program small while XLA"
+                    " dies of it",
+                    "a process that was killed (memory, time limit) leaves the same traces: look for its end"
+                    " in the log",
+                ],
+            )
+
+
+def entry_record(entry: Entry) -> MatchRecord:
+    """An entry that was asked for by name."""
+    return MatchRecord(
+        id=entry.id, title=entry.title, cause=entry.cause, remedy=entry.remedy, reference=entry.reference
+    )
+
+
+def _match(found: Recognition, dump: Dump | None) -> MatchRecord:
+    return msgspec.structs.replace(
+        entry_record(found.entry),
+        line=found.line,
+        lines=found.lines,
+        message=found.excerpt,
+        fields=found.fields,
+        places=locate(dump, found.instructions) if dump else [],
+    )
+
+
+# Finds the catalogue's messages in a log.
+
+
+@dataclass(slots=True)
+class Recognition:
+    """An entry of the catalogue that a log contains.
+
+    Attributes:
+        entry: what it is.
+        line: where it stands first, from 1.
+        excerpt: the message as printed there, on one line.
+        lines: every line on which it begins.
+        fields: what the message names: instruction, shapes, sizes.
+    """
+
+    entry: Entry
+    line: int
+    excerpt: str
+    lines: list[int] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def instructions(self) -> list[str]:
+        """Names of HLO instructions that the message names, without `%`, each once."""
+        names = (value.lstrip("%") for key, value in self.fields.items() if key.startswith("instruction"))
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    entry: Entry
+    start: int
+    end: int
+    fields: dict[str, str]
+
+
+def recognize(text: str) -> list[Recognition]:
+    """What `text` contains of the catalogue, in the order of appearance, each entry once.
+
+    Where messages overlap the longer one counts, and a class of errors counts only where nothing more
+    specific stands on the same line.
+    """
+    starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
+    found: dict[str, Recognition] = {}
+    for hit in _without_overlaps(sorted(_hits(text), key=lambda hit: (hit.start, -hit.end)), text):
+        line = bisect.bisect_right(starts, hit.start)
+        known = found.get(hit.entry.id)
+        if known is None:
+            excerpt = " ".join(text[hit.start : hit.end].split())
+            found[hit.entry.id] = Recognition(hit.entry, line, excerpt, [line], hit.fields)
+        elif known.lines[-1] != line:
+            known.lines.append(line)
+    return list(found.values())
+
+
+def _hits(text: str) -> Iterator[_Hit]:
+    for entry in catalogue():
+        for pattern in entry.patterns():
+            for match in pattern.finditer(text):
+                fields = {key: value for key, value in match.groupdict().items() if value}
+                yield _Hit(entry, match.start(), match.end(), fields)
+
+
+def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
+    specific: list[_Hit] = []
+    for hit in hits:
+        if hit.entry.generic:
+            continue
+        if specific and hit.start < specific[-1].end:
+            if hit.end - hit.start > specific[-1].end - specific[-1].start:
+                specific[-1] = hit
+            continue
+        specific.append(hit)
+    begins = [hit.start for hit in specific]
+    generic: list[_Hit] = []
+    for hit in hits:
+        if not hit.entry.generic or _is_explained(hit, begins, text):
+            continue
+        if generic and hit.start < generic[-1].end:
+            generic.pop()  # a class within a class is the better name
+        generic.append(hit)
+    return sorted([*specific, *generic], key=lambda hit: hit.start)
+
+
+def _is_explained(hit: _Hit, begins: Sequence[int], text: str) -> bool:
+    """Something specific stands on the line of `hit`, before or after it."""
+    line_start = text.rfind("\n", 0, hit.start) + 1
+    line_end = text.find("\n", hit.end)
+    first = bisect.bisect_left(begins, line_start)
+    return first < len(begins) and (line_end < 0 or begins[first] < line_end)

@@ -1,1 +1,0 @@
-"""Programs, dumps and results side by side."""

@@ -1,0 +1,1 @@
+"""Facts about programs: where values come from, ranges, trip counts, correspondence."""

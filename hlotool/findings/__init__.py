@@ -1,1 +1,0 @@
-"""What everybody passes on: sources, errors, verdicts, provenance."""

@@ -1,0 +1,1 @@
+"""Inputs of a replay: given, captured, generated, or directed at what plain ones do not reach."""

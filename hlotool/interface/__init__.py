@@ -1,0 +1,1 @@
+"""What people and programs see: commands, the Python API, reports, frameworks."""

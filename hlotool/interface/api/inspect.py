@@ -1,0 +1,288 @@
+"""`hlotool.inspect`, `show_scale`, `explain` and `list_messages`: what is said without running a program."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotool.errors import DumpError, ExitCode
+from hlotool.interface.api.options import options_of
+from hlotool.interface.api.results import Result
+from hlotool.runs.options import parsers
+from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.replaying import Backends, Execution, PairOfStages
+from hlotool.runs.options.shared import Only, Paths, Scale, Stages, Unknown, Workers
+from hlotool.runs.options.spool import Program, path_of
+from hlotool.system.paths import here
+from hlotool.system.urls import is_url, taken_in
+
+if TYPE_CHECKING:
+    from hlotool.checks.explain.messages import MatchRecord
+    from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
+    from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord
+    from hlotool.interface.report.records import ExplainRecord
+    from hlotool.rewrite.scale.records import PlanRecord
+    from hlotool.runs.options import RunOptions
+    from hlotool.sources.records import Dump, DumpModule, Stage
+
+
+class InspectResult(Result["ModuleInfo"]):
+    """What a dump holds: a row for each module."""
+
+    record: InspectRecord
+
+    @property
+    def rows(self) -> Sequence[ModuleInfo]:
+        """One record per module, in the order of the dump."""
+        return self.record.modules
+
+    @property
+    def functions(self) -> Sequence[FunctionInfo]:
+        """The functions of the user's program, and how often each was compiled."""
+        return self.record.functions
+
+    @property
+    def failures(self) -> Sequence[FailedFile]:
+        """Paths that hold no HLO, where there are others that do."""
+        return self.record.failures
+
+
+class _Looked(Only, Stages, group="what to look at"): ...
+
+
+class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
+    kernels: bool = option(
+        "source, launches, resources, host fallbacks",
+        "the CUDA kernels that are generated for the last stage, too",
+        default=False,
+    )
+    arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
+
+
+class InspectArguments(Paths, _Looked, _Kernels, Workers):
+    """What `inspect` takes, and `hlotool inspect`."""
+
+
+@takes(InspectArguments)
+def inspect(asked: InspectArguments) -> InspectResult:
+    """What a dump holds, without running anything.
+
+    Functions and how often each was compiled, stages, instructions, parameters and results, memory and
+    arithmetic as XLA counts them, loops, collectives, transfers to the host, custom calls.
+
+    Raises:
+        DumpError: no path can be read.
+        UsageError: no module or stage matches, an impossible argument.
+    """
+    start = time.perf_counter()
+    from hlotool.checks.inspect.run import PRELOAD
+    from hlotool.system.executor import Limits
+    from hlotool.system.pool import Pool
+    from hlotool.system.resources import worker_count
+
+    failures: list[FailedFile] = []
+    with Pool(Limits(worker_count(asked.jobs), asked.timeout), PRELOAD) as pool:
+        pool.start()
+        from hlotool.checks.inspect.run import find_tasks, inspect_all
+        from hlotool.checks.records import unreadable
+        from hlotool.sources.directory import open_usable
+
+        dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
+        tasks = find_tasks(dumps, asked.only, asked.stages, asked.arch if asked.kernels else "")
+        modules = inspect_all(tasks, pool)
+    return InspectResult(_record(asked.paths, dumps, modules, failures, time.perf_counter() - start))
+
+
+def _record(
+    paths: list[str],
+    dumps: Sequence[Dump],
+    modules: Sequence[ModuleInfo],
+    failures: list[FailedFile],
+    elapsed: float,
+) -> InspectRecord:
+    from hlotool.checks.inspect.run import functions_of
+    from hlotool.interface.report.command_records import InspectRecord
+    from hlotool.interface.report.records import versions
+
+    is_complete = not failures and not any(module.failures for module in modules)
+    cuts = [f"{stage.file}: {stage.cut}" for module in modules for stage in module.stages if stage.cut]
+    return InspectRecord(
+        versions=versions(),
+        paths=paths,
+        functions=functions_of(modules),
+        modules=list(modules),
+        failures=failures,
+        notes=[*(note for dump in dumps for note in dump.notes), *cuts],
+        exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
+        seconds=elapsed,
+    )
+
+
+if TYPE_CHECKING:
+    from hlotool.dump.records import DumpModule, Stage
+    from hlotool.replay.options import RunOptions
+    from hlotool.report.scale_records import ScalePlansRecord
+    from hlotool.scale.records import PlanRecord
+
+    _Compared = tuple[str, list[tuple[DumpModule, Stage]]]
+
+
+class ScalePlans(Result["PlanRecord"]):
+    """What would become of the sizes of programs."""
+
+    record: ScalePlansRecord
+
+    @property
+    def rows(self) -> Sequence[PlanRecord]:
+        """One record per module, or per pair of programs."""
+        return self.record.plans
+
+
+class ShowScaleArguments(Paths, Scale, Only, PairOfStages, Backends, Unknown, Execution):
+    """What `show_scale` takes."""
+
+    against: As[Program | None, str | None] = option(
+        doc="the same kind of thing: what the programs of the only path are compared with",
+        default=None,
+        convert=path_of,
+    )
+    in_place: bool = option(
+        doc="for `replay`, which runs programs as they are where values on disk are enough; other functions"
+        " do not",
+        default=True,
+    )
+
+
+@takes(ShowScaleArguments)
+def show_scale(asked: ShowScaleArguments) -> ScalePlans:
+    """Which sizes programs would get, which stay and why, and what one execution needs before and after.
+
+    Nothing is executed.
+
+    Returns:
+        a plan for each module, or for each pair of programs.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing.
+        UsageError: no module matches, an impossible argument.
+    """
+    options, other, scale = options_of(asked), asked.against, asked.scale
+    from hlotool.interface.report.command_records import ScalePlansRecord
+    from hlotool.interface.report.records import versions
+    from hlotool.rewrite.scale.records import NEVER, wish_of
+    from hlotool.runs.scaling import limits_here, plan_of
+
+    notes: list[str] = []
+    compared = list(_compared(asked.paths, other, options, notes))
+    limits = limits_here(options, len(compared))
+    if scale != NEVER:
+        limits = limits.within(wish_of(scale))
+    record = ScalePlansRecord(
+        versions=versions(),
+        paths=[*asked.paths, *([other] if other else [])],
+        scale=scale,
+        memory=None if limits.memory == float("inf") else int(limits.memory),
+        seconds=limits.seconds,
+        plans=[plan_of(name, pair, options, limits, asked.in_place) for name, pair in compared],
+        notes=notes,
+    )
+    return ScalePlans(record)
+
+
+def _compared(
+    paths: Sequence[str], against: str | None, options: RunOptions, notes: list[str]
+) -> Iterator[_Compared]:
+    """Names of what is compared, with stages and the modules they are of; notes get what is passed over."""
+    if against is not None:
+        from hlotool.interface.api.prove import pairing_of
+
+        for pair in pairing_of([*paths, against], options, notes).pairs:
+            yield pair.name, list(zip(pair.owners, (pair.left, pair.right)))
+        return
+    from hlotool.runs.task import find_tasks, select_stages
+
+    for task in find_tasks(paths, options, notes):
+        selection = select_stages(task.module, options.stages)
+        stages = [one for one in (selection.reference, *selection.tested) if one is not None]
+        if stages:
+            yield task.module.title, [(task.module, stage) for stage in stages]
+        else:
+            notes.append(f"{task.module.title}: {task.module.unpaired_reason}")
+
+
+class ExplainResult(Result["MatchRecord"]):
+    """Messages that are known: a row for each."""
+
+    record: ExplainRecord
+
+    @property
+    def rows(self) -> Sequence[MatchRecord]:
+        """What was recognised, in the order of the text."""
+        return self.record.matches
+
+
+class ExplainArguments(Arguments):
+    """What `explain` takes, and `hlotool explain`."""
+
+    text: str | os.PathLike[str] = option(
+        "a message, an error code, a file, or - for stdin",
+        "a message, an error code such as `E1200`, or the path of a log",
+        kw_only=False,
+        nargs="*",
+        metavar="TEXT",
+    )
+    dump: str | os.PathLike[str] | None = option(
+        "dump of the program that the messages are about", default=None, metavar="DIR"
+    )
+    list: bool = option("list all messages that are known", default=False, init=False, once=True)
+
+
+@takes(ExplainArguments)
+def explain(asked: ExplainArguments) -> ExplainResult:
+    """Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
+
+    Raises:
+        DumpError: the log or the dump cannot be read.
+    """
+    from hlotool.checks.explain.messages import entry_record, explain_text, find_entry
+
+    opened = None
+    if asked.dump is not None:
+        from hlotool.sources.directory import open_dump
+
+        opened = open_dump(asked.dump)
+    said = _text(asked.text)
+    entry = find_entry(said)
+    return _result([entry_record(entry)] if entry else explain_text(said, opened))
+
+
+def list_messages() -> ExplainResult:
+    """All messages that `explain` knows, as `hlotool explain --list` prints them."""
+    from hlotool.checks.explain.messages import catalogue, entry_record
+
+    return _result([entry_record(entry) for entry in catalogue()])
+
+
+def _result(matches: list[MatchRecord]) -> ExplainResult:
+    from hlotool.interface.report.records import ExplainRecord
+
+    code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
+    return ExplainResult(ExplainRecord(matches=matches, exit_code=code))
+
+
+def _text(text: str | os.PathLike[str]) -> str:
+    """What to read: the text, or the file that it names."""
+    if isinstance(text, str) and ("\n" in text or not (_is_lone_url(text) or os.path.isfile(text))):
+        return text
+    try:
+        return Path(here(taken_in(os.fspath(text)))).read_text(encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise DumpError(f"{os.fspath(text)}: {error.strerror}") from error
+
+
+def _is_lone_url(text: str) -> bool:
+    """Whether it is a URL and not a message that begins with one."""
+    return is_url(text) and len(text.split()) == 1

@@ -1,0 +1,391 @@
+"""The commands: what each is called, what `--help` says of it, and what carries it out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hlotool.runs.options.declared import Arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command. Its code, and the declaration of its options, are imported when they are needed.
+
+    Attributes:
+        usage: its name and what follows it.
+        about: one line for the list of commands.
+        function: of the API, by module and name, which declares the options and does the work; of `exec`,
+            which is none, the class of its options.
+        reports: whether its findings can be written for others, too.
+        execute: what calls the function and shows the result, by module and name.
+        description: the first paragraph of its help.
+        examples: below the options, before the exit codes.
+    """
+
+    usage: str
+    about: str
+    function: str
+    reports: bool = False
+    execute: str = "hlotool.interface.cli.calling:execute"
+    description: str = ""
+    examples: str = ""
+
+    @property
+    def name(self) -> str:
+        """The word that is typed."""
+        return self.usage.split()[0]
+
+    @property
+    def arguments(self) -> type[Arguments]:
+        """The declaration of its options."""
+        found = named(self.function)
+        declared: type[Arguments] = (
+            found if isinstance(found, type) else getattr(found, "arguments", Arguments)
+        )
+        return declared
+
+    def __call__(self, arguments: argparse.Namespace) -> int:
+        """Run the command; returns the exit code."""
+        run: Callable[[Command, argparse.Namespace], int] = named(self.execute)
+        return run(self, arguments)
+
+
+def named(place: str) -> Any:
+    """What a module defines, by `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+COMMANDS = (
+    Command(
+        "run [options] PATH ...",
+        "replay every module of a dump and compare its stages",
+        "hlotool.interface.api.replay:replay",
+        reports=True,
+        execute="hlotool.interface.cli.run:execute",
+        description="""\
+Replay every module of a dump: run the program as the frontend gave it (before optimizations) and
+the program that was compiled (after optimizations) on the same inputs, and compare their results.
+""",
+        examples="""\
+examples:
+  hlotool run DIR                                 every module of a dump directory
+  hlotool run DIR --only train_step --verbose     one module, every detail
+  hlotool run dump.tar.gz --jobs 8 --json         an archive, eight processes, JSON for scripts
+  hlotool run FILE.hlo --inputs in.npz --outputs out.npz
+                                                  does the program give what the hardware gave?
+  hlotool run FILE.hlo --backend xla              does real XLA give what the numpy reference gives?
+  hlotool run FILE.hlo --reference xla --backend xla:disable=algsimp
+                                                  does XLA give the same without one of its passes?
+  hlotool run DIR --compare numpy,cuda,xla:gpu    the first is the reference of all others
+""",
+    ),
+    Command(
+        "exec [options] -- COMMAND ...",
+        "run a program, and replay what it compiles with its real arguments and results",
+        "hlotool.interface.cli.exec:ExecArguments",
+        reports=True,
+        execute="hlotool.interface.cli.exec:execute",
+        description="""\
+Run a program with the flags that make its XLA write a dump, and replay every module while the program runs:
+before and after optimizations, and what the device really returned. The program keeps the terminal, gets the
+signals, and its exit status is passed on where nothing is wrong.
+""",
+        examples="""\
+examples:
+  hlotool exec -- python train.py --steps 10      one execution of every module is judged
+  hlotool exec --bisect -- python train.py        and what is wrong is searched, pass by pass
+  hlotool exec --only train_step --snapshots 3 -- pytest tests/test_model.py
+  hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
+""",
+    ),
+    Command(
+        "bisect [options] PATH ...",
+        "find the module, the pass and the instructions that made a result wrong",
+        "hlotool.interface.api.bisect:bisect",
+        reports=True,
+        description="""\
+Find what made a program wrong: the module, the compiler pass, the instructions. Every stage of a dump is
+run on the same inputs; both ends are checked before anything is searched, and what is found is asked again
+before it is accused. Behind the first culprit a second one is looked for.
+""",
+        examples="""\
+examples:
+  hlotool bisect DIR                              a dump with --xla_dump_hlo_pass_re=.*
+  hlotool bisect DIR --only train_step            one module
+  hlotool bisect FILE.hlo --backend xla           no dump: XLA is here and makes one
+  hlotool bisect DIR --inputs in.npz --outputs out.npz
+                                                  does the hardware do what the last stage says?
+""",
+    ),
+    Command(
+        "reduce [options] FILE",
+        "make a failing program small while it fails in the same way",
+        "hlotool.interface.api.reduce:reduce",
+        execute="hlotool.interface.cli.calling:reduce",
+        description="""\
+Make a failing program small: fewer instructions, inlined calls, shorter loops, smaller shapes, simpler types
+and values, fewer devices. The way in which it fails is kept: a wrong value never becomes a crash.
+
+A command given as --check is called with the file of a candidate; the arguments lie beside it as .npz. Its
+exit status means what it means to `git bisect run`: 0 good, 125 cannot be judged, others bad.
+""",
+        examples="""\
+examples:
+  hlotool reduce FILE.hlo --backend xla           where XLA and the reference differ
+  hlotool reduce FILE.hlo --backend xla --exact   what XLA's passes make another function of
+  hlotool reduce FILE.hlo --check ./fails.sh --output small.hlo
+""",
+    ),
+    Command(
+        "extract [options] FILE INSTRUCTION ...",
+        "cut instructions out of a program, with the values that they got",
+        "hlotool.interface.api.reduce:extract",
+        execute="hlotool.interface.cli.calling:extract",
+        description="""\
+Cut instructions, a fusion or a whole computation out of a program into a program of their own. What they
+read becomes parameters; the values that occurred are written beside it as .npz. Of a program for several
+devices, what exchanges values gets those of each device, other parts get those of the first.
+""",
+        examples="""\
+examples:
+  hlotool extract FILE.hlo fusion.3               one fusion
+  hlotool extract FILE.hlo add.7 --height 2       two steps back along its operands, too
+  hlotool extract FILE.hlo body.12 --call 4       the body of a loop at iteration 4
+""",
+    ),
+    Command(
+        "repro verify [options] DIR ...",
+        "run a repro bundle again: does it still fail, and in the same way?",
+        "hlotool.interface.api.records:verify",
+        description="""\
+Run repro bundles again. The exit code is 1 when a bundle still fails in the same way, 0 when none fails any
+more, 5 when one fails in another way. The same way: the same kind of failure of the same outputs.
+
+A bundle that names a command, an interpreter or flags of XLA is not run unless you trust it.
+""",
+    ),
+    Command(
+        "check [options] PATH ...",
+        "find what is wrong in programs without running them",
+        "hlotool.interface.api.check:check",
+        reports=True,
+        execute="hlotool.interface.cli.check:execute",
+        description="""\
+Check programs without running them: the rules of HLO, the legality of fusions and of host offloading, and
+what is legal but probably not meant: recompilation, unrolled loops, stateful random numbers, and more.
+""",
+        examples="""\
+examples:
+  hlotool check DIR                               every module: the first and the last stage
+  hlotool check DIR --stages '*'                  every stage that was dumped
+  hlotool check FILE.hlo --only invalid-hlo
+  hlotool check DIR --sarif findings.sarif        for code review tools
+  hlotool check FILE.hlo --explain-fusion multiply.3 reduce.1
+  hlotool check FILE.hlo --fix output-layout -o MENDED.hlo
+""",
+    ),
+    Command(
+        "diff [options] A B",
+        "what differs between two programs, dumps or sets of results",
+        "hlotool.interface.api.compare:diff",
+        reports=True,
+        description="""\
+Compare two programs instruction by instruction, or two sets of arrays element by element.
+
+Instructions are matched by what they compute, by what is computed from them, by the frontend's names and
+lines, and by their own names, through calls and fusions: what was renamed or moved is recognised.
+""",
+        examples="""\
+examples:
+  hlotool diff BEFORE.hlo AFTER.hlo               what a pass has changed
+  hlotool diff DIR1 DIR2                          the modules of two dumps, first and last stage
+  hlotool diff DIR1 DIR2 --stages '*after_fusion*'
+  hlotool diff expected.npz actual.npz            two sets of results
+  hlotool diff out/one out/other --rtol 1e-5      folders of .npy, such as --save-outputs writes
+""",
+    ),
+    Command(
+        "prove [options] A [B]",
+        "are two programs the same function of real numbers?",
+        "hlotool.interface.api.prove:prove",
+        reports=True,
+        description="""\
+Evaluate two programs at random points of a finite field, where nothing is rounded, and compare what they
+return. What is equal there is the same function of real numbers, whatever order sums are in and whatever
+types they are rounded to; what is not has a witness. Overflow, NaN and signs of zero are not seen.
+""",
+        examples="""\
+examples:
+  hlotool prove BEFORE.hlo AFTER.hlo              two programs
+  hlotool prove DIR                               every module of a dump: before and after optimizations
+  hlotool prove DIR1 DIR2 --only train_step       modules of the same name
+  hlotool prove DIR --explain                     which laws and constants the answer rests on
+""",
+    ),
+    Command(
+        "baseline update [options] FILE RECORD ...",
+        "write what is known from now on: with --baseline FILE only what is new fails",
+        "hlotool.interface.api.records:update_baseline",
+        description="""\
+Write the findings of records, as commands print them with --json, into a baseline. What it knows of modules
+that the records did not look at stays known; what they looked at and no longer find is forgotten.
+""",
+        examples="""\
+examples:
+  hlotool run DIR --json > now.json
+  hlotool baseline update known.json now.json     these are known
+  hlotool run DIR --baseline known.json           exit 1 only for what is not
+""",
+    ),
+    Command(
+        "mutate [options] FILE",
+        "would your inputs notice a fault? The share of single faults that they show",
+        "hlotool.lab.commands.mutate:mutate",
+        description="""\
+Plant single faults of the kinds that compilers make at random places of a program, and see which of them the
+inputs of a replay show. Of a dump with the program before and after optimisation, the latter gets the faults
+and the former judges. What is not noticed is listed with the line of your program, unless it is proved that
+nothing can show it.
+""",
+        examples="""\
+examples:
+  hlotool mutate DIR                              the inputs that `hlotool run DIR` takes
+  hlotool mutate FILE.hlo --inputs in.npz         inputs of your own
+  hlotool mutate DIR --thorough --cases 1000      all further sets, more faults
+  hlotool mutate FILE.hlo --scale 1000=8,64=7     a large program, with smaller sizes
+""",
+    ),
+    Command(
+        "conformance [options]",
+        "try every opcode on every element type on a backend or a PJRT plug-in",
+        "hlotool.lab.commands.conformance:conformance",
+        reports=True,
+        description="""\
+Run what each opcode must do on a backend: the cases of its spec, whose results are known, and random ones
+that the reference judges. A table says for each opcode and element type whether the results are those,
+others that a documented freedom allows (by name), or others that nothing explains. A process that dies costs
+one case.
+""",
+        examples="""\
+examples:
+  hlotool conformance --backend xla                       XLA on the CPU
+  hlotool conformance --backend pjrt:/path/plugin.so      a PJRT plug-in
+  hlotool conformance --backend cuda-emu --only dot,reduce --types f32,bf16
+  hlotool conformance --backend xla:gpu --out failures --html table.html
+""",
+    ),
+    Command(
+        "fuzz [options] --out DIR [PATH ...]",
+        "draw programs, and make a report of each distinct fault of a backend",
+        "hlotool.lab.commands.fuzz:fuzz",
+        description="""\
+Draw programs, run them on the reference and on a backend, and look into what is wrong, crashes, hangs, or
+differs from run to run twice: it is made small, blamed on a pass or on code of the compiler, and written as a
+bundle with the text of an issue. Faults that are known, and further cases of one fault, are only counted.
+The same command goes on with the campaign in its folder.
+""",
+        examples="""\
+examples:
+  hlotool fuzz --backend xla --minutes 30 --out DIR     half an hour on XLA of the installed jaxlib
+  hlotool fuzz --out DIR --integers --programs 2000     no floats: every difference counts
+  hlotool fuzz --out DIR corpus/jax                     these programs, changed, as well
+  hlotool fuzz --out DIR --known mine.toml              these faults are known, too
+""",
+    ),
+    Command(
+        "inspect [options] PATH ...",
+        "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
+        "hlotool.interface.api.inspect:inspect",
+        description="""\
+Say what a dump holds, without running anything: functions and how often each was compiled, stages,
+instructions, parameters and results, memory and arithmetic as XLA counts them, loops, collectives,
+transfers to the host, custom calls.
+""",
+        examples="""\
+examples:
+  hlotool inspect DIR                             the functions of a dump, the largest first
+  hlotool inspect DIR --only train_step           one module, in detail
+  hlotool inspect FILE.hlo --json                 everything, for scripts
+  hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
+  hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
+""",
+    ),
+    Command(
+        "opt [options] FILE",
+        "run passes on a program; convert between text and proto",
+        "hlotool.interface.api.opt:opt",
+        execute="hlotool.interface.cli.opt:execute",
+        description="""\
+Run passes on an HLO program and print it. Without --passes it is printed as it is: in XLA's form, verified,
+as text or as a proto.
+""",
+        examples="""\
+examples:
+  hlotool opt FILE --passes 'inline,fix(simplify,cse,dce),fuse{kind=loop}'
+  hlotool opt FILE --passes despecialize -o plain.hlo
+  hlotool opt FILE --passes fuse --pass-fuel 12           only the first 12 transformations
+  hlotool opt FILE --passes simplify,fuse --dump-to DIR   a dump that hlotool run and bisect take
+  hlotool opt FILE --compile aot:v5e --dump-to DIR        what the TPU's compiler makes of it, without a TPU
+  hlotool opt FILE.hlo.pb --emit text                     a proto as text
+  hlotool opt --list-passes                               passes and their options
+""",
+    ),
+    Command(
+        "explain [options] [TEXT | FILE | -]",
+        "say what an error message means, and what to do",
+        "hlotool.interface.api.inspect:explain",
+        execute="hlotool.interface.cli.explain:execute",
+        description="""\
+Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log file: the cause, the
+remedy, the page of the documentation, and with --dump the instruction that a message names.
+""",
+        examples="""\
+examples:
+  python train.py 2>&1 | hlotool explain -        everything known in a log
+  hlotool explain train.log --dump DIR            with the instructions of a dump
+  hlotool explain E1200                           one error code
+  hlotool explain --list                          the whole catalogue
+""",
+    ),
+    Command(
+        "backends [options]",
+        "list the backends: available or why not",
+        "hlotool.interface.api.installation:list_backends",
+        description="List the backends that `run` can use, each loaded in a process of its own.",
+    ),
+    Command(
+        "cache [options] info|prune|clear",
+        "the verdicts kept for later runs: look, or remove some",
+        "hlotool.interface.api.installation:cache",
+        description="""\
+`run` keeps its verdicts, so that it does not replay a program again that it knows, whatever the
+file and its names are. Nothing is lost with them but time.
+""",
+        examples="""\
+examples:
+  hlotool cache info                  where they are, and how much they take
+  hlotool cache prune --size 100M     remove those of no use for the longest time
+  hlotool cache clear                 remove all
+""",
+    ),
+    Command(
+        "merge [options] RECORD ...",
+        "make the records of all shards of a run one",
+        "hlotool.interface.api.merge:merge",
+        reports=True,
+        description="""\
+Make the records of `hlotool run --shard 1/N --json` to `--shard N/N --json` one: that of the run
+of all modules. The exit code is that of the whole run.
+""",
+        examples="""\
+examples:
+  hlotool merge shard-*.json                   the report of the whole run
+  hlotool merge shard-*.json --junit all.xml   likewise, for a build server
+""",
+    ),
+)

@@ -1,0 +1,202 @@
+"""`hlotool exec`: run a program, and replay what it compiles with its own arguments and results.
+
+The imports that take time stand inside the functions: the program is on its way before they begin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotool.errors import ExitCode, UsageError
+from hlotool.interface.api.course import Ending, ending
+from hlotool.interface.api.options import check_backends, chosen_backends, options_from
+from hlotool.interface.cli.calling import TerminalCourse
+from hlotool.interface.cli.commands import Command
+from hlotool.interface.cli.output import tell
+from hlotool.judge.verdicts import EXCUSED, Verdict
+from hlotool.runs.options import parsers
+from hlotool.runs.options.declared import Arguments, Folder, option
+from hlotool.runs.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
+from hlotool.runs.options.shared import Only, Repro
+from hlotool.system.store_access import refuse_url
+
+if TYPE_CHECKING:
+    from hlotool.interface.report.command_records import BisectRecord
+    from hlotool.interface.report.records import RunRecord
+    from hlotool.runs.capture.launch import DumpWishes, Program
+    from hlotool.runs.capture.session import Session
+    from hlotool.runs.options import RunOptions
+    from hlotool.runs.records import ModuleRecord
+
+
+#: First executions of a module that are judged only where no others come: a warm-up's learning rate is 0 in
+#: the first step, what starts at 0 hides its gradients there, and a moment is no average yet in the second.
+_LESS_TELLING = 2
+#: What the command that the report ends with looks into although nothing is accused: it needs the dump.
+_LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
+#: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
+_SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
+
+
+class _Dumped(Only, group="what to dump"):
+    snapshots: int = option(
+        "executions of each module that are judged with arguments and results, from the third on or the"
+        " last ones of fewer [1]",
+        default=1,
+        parse=parsers.executions,
+    )
+    passes: bool = option("the program after every pass, too", default=False)
+    max_size: int = option("of the dump on disk [10G]", default=10 << 30, parse=parsers.byte_size)
+    keep: Folder = option("a new folder for the dump, which stays", default=None)
+
+
+class _Compared(SeveralBackends, group="what to compare"):
+    seed: int = option("of inputs where none are captured [0]", default=0, parse=parsers.seed)
+
+
+class _Bisect(Arguments):
+    bisect: bool = option("find what made it wrong (implies --passes)", default=False)
+
+
+class _Searched(_Bisect, Repro, group="search"):
+    repro: Folder = option("for bundles [hlotool-repro]", default=None)
+
+
+class ExecArguments(_Dumped, _Compared, TolerancesByOutput, Found, _Searched, Execution):
+    """What `hlotool exec` takes."""
+
+    program: list[str] = option(
+        "and its arguments", kw_only=False, nargs=argparse.REMAINDER, metavar="COMMAND"
+    )
+
+
+def execute(command: Command, arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    start = time.perf_counter()
+    from hlotool.runs.capture.launch import Program, environment_of
+
+    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not words:
+        raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
+    chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
+    options = options_from(vars(arguments), **chosen)
+    missing = check_backends(options)
+    folder = _dump_folder(arguments.keep)
+    try:
+        wishes = _wishes(arguments, folder)
+        program = Program(words, environment_of(wishes, os.environ), own_stdout=not arguments.json)
+        return _accompany(program, wishes, options, list(missing), arguments, start)
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # of a command that came to nothing
+
+
+def _wishes(arguments: argparse.Namespace, folder: Path) -> DumpWishes:
+    from hlotool.runs.capture.launch import DumpWishes
+
+    return DumpWishes(folder, arguments.snapshots > 0, arguments.passes or arguments.bisect, arguments.only)
+
+
+def _dump_folder(keep: str | None) -> Path:
+    """A new folder, with its real path; raises UsageError where it cannot be made."""
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
+    folder = Path(refuse_url("--keep", keep)).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: {error.strerror}") from error
+    if not is_empty:
+        raise UsageError(f"--keep {keep}: there is something in it; give a new folder")
+    return folder
+
+
+def _accompany(
+    program: Program,
+    wishes: DumpWishes,
+    options: RunOptions,
+    missing: Sequence[str],
+    arguments: argparse.Namespace,
+    start: float,
+) -> int:
+    """Everything from the start of the program to the report."""
+    with program:
+        from hlotool.interface.api.replay import record_of
+        from hlotool.interface.report.command_records import ExecRecord, ProgramRecord, exec_exit_code
+        from hlotool.runs.capture.launch import notes_on, read_processes
+        from hlotool.runs.capture.session import Session
+        from hlotool.runs.capture.watch import Watch
+
+        with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING) as watch:
+            session = Session(watch, options, missing, _announce)
+            session.replay_beside(program)
+    ran = ProgramRecord(
+        command=program.command,
+        status=program.status,
+        seconds=program.seconds,
+        processes=read_processes(wishes.folder),
+    )
+    course = TerminalCourse(arguments)
+    with ending(course) as end:
+        end.interrupted = _replay_rest(session, course)
+    rows = session.rows()
+    session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status)
+    folders = session.folders()
+    paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
+    replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
+    search = _search(replays, arguments, course, end)
+    code = end.exit_code(ExitCode(replays.exit_code))
+    is_open = any(row.verdict in _LOOKED_INTO for row in rows)
+    is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
+    record = ExecRecord(
+        versions=replays.versions,
+        program=ran,
+        dump=str(wishes.folder) if is_kept else "",
+        run=replays,
+        bisect=search,
+        error=end.error,
+        interrupted=end.interrupted,
+        exit_code=exec_exit_code(code, ran.status),
+        seconds=time.perf_counter() - start,
+    )
+    course.finish(record)
+    if not is_kept:
+        shutil.rmtree(wishes.folder, ignore_errors=True)
+    return record.exit_code
+
+
+def _replay_rest(session: Session, course: TerminalCourse) -> bool:
+    """Replay what is left when the program has ended; whether the user stopped it."""
+    tasks = session.tasks_left()
+    with course.replaying(tasks) as listener:
+        return session.replay_rest(tasks, listener).interrupted
+
+
+def _search(
+    replays: RunRecord, arguments: argparse.Namespace, course: TerminalCourse, end: Ending
+) -> BisectRecord | None:
+    """What `bisect` finds in the modules that are wrong, if it is asked for, and something is."""
+    from hlotool.interface.api.bisect import bisect
+    from hlotool.judge.verdicts import DIFFERING
+
+    wrong = dict.fromkeys(row.name for row in replays.modules if row.verdict in DIFFERING)
+    if not arguments.bisect or not wrong or end.interrupted:
+        return None
+    names = "|".join(map(re.escape, wrong))
+    shared = {name: getattr(arguments, name) for name in _SHARED}
+    return bisect(replays.paths, only=f"^({names})$", **shared, course=course).record
+
+
+def _announce(row: ModuleRecord) -> None:
+    """Say at once that something is wrong: the program may run for hours."""
+    tell(f"hlotool: {row.verdict.value}: {row.name} ({row.stage_tested})")

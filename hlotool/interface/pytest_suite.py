@@ -1,0 +1,232 @@
+"""Judges what tests compiled: each by itself, as soon as it has run."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hlotool.errors import DumpError, HlotoolError, UsageError
+from hlotool.interface.api.course import Ending
+from hlotool.interface.api.options import options_from
+from hlotool.interface.api.replay import Replayed, ReplayResult, record_of, replay_on
+from hlotool.interface.pytest_dumping import Dumps, unwatched
+from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict
+
+if TYPE_CHECKING:
+    from hlotool.runs.options import RunOptions
+    from hlotool.runs.records import ModuleRecord
+    from hlotool.system.pool import Pool
+
+#: Verdicts of programs that were compared.
+_COMPARED = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
+#: What needs no permission.
+_FINE = frozenset({Verdict.IDENTICAL, Verdict.AGREE})
+#: Lines of the summary about what could not be judged.
+_MOST_REASONS = 20
+#: What a worker of pytest-xdist hands to the process that reports.
+_OUTPUT = "hlotool"
+
+
+class Suite:
+    """The plugin of one run.
+
+    Args:
+        config: of the run.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._dumps = Dumps(config.getoption("--hlotool-snapshots"))
+        self._pool: Pool | None = None
+        self._counts: Counter[str] = Counter()
+        self._tests = 0
+        self._stray: list[str] = []
+        self._unjudged: list[str] = []
+        self._silent: list[bool] = []
+
+    # What is compiled within a test.
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """What was compiled before belongs to no test."""
+        self._judge_stray()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Judge what the test compiled, also where it fails for another reason."""
+        try:
+            result = yield
+        except BaseException:
+            self._judge_beside(item)
+            raise
+        self.check(item, {})
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Judge what is compiled when its fixtures are taken down."""
+        result = yield
+        self.check(item, {})
+        return result
+
+    def check(self, item: pytest.Item, options: Mapping[str, object]) -> ReplayResult:
+        """Judge what `item` has compiled since the last call; fails the test where a program is wrong.
+
+        Args:
+            item: a test, whose markers say how.
+            options: in place of what they say.
+        """
+        wishes = _wishes(item) | dict(options)
+        allowed, run_options = _understood(wishes)
+        folder = self._dumps.take(item.nodeid)
+        if folder is None:
+            return ReplayResult(record_of([], run_options, [], Ending(), [], 0.0))
+        self._tests += 1
+        found = self._replay(item.nodeid, folder, run_options)
+        if refused := _refused(found, allowed):
+            names = ", ".join(dict.fromkeys(f"{row.name}: {row.verdict.value}" for row in refused))
+            pytest.fail(f"hlotool: {names}\n\n{found}", pytrace=False)
+        shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+    def _judge_beside(self, item: pytest.Item) -> None:
+        """Add what is wrong with the programs of a test that has failed anyway."""
+        try:
+            self.check(item, {})
+        except pytest.fail.Exception as failure:
+            item.add_report_section("call", "hlotool", str(failure))
+
+    # What is compiled outside of tests: while they are collected, say.
+
+    def _judge_stray(self) -> None:
+        folder = self._dumps.take("outside-of-tests")
+        if folder is None:
+            return
+        found = self._replay("outside of tests", folder, _understood({})[1])
+        if found.wrong:
+            self._stray.append(str(found))
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _replay(self, who: str, folder: Path, options: RunOptions) -> ReplayResult:
+        """Every program in `folder`, which `who` compiled, in a process that lives as long as the run."""
+        start = time.perf_counter()
+        found, end = Replayed(), Ending()
+        try:
+            replay_on(self._worker(), [str(folder)], options, found, resume=False)
+        except DumpError as error:
+            end.problem = error
+            self._unjudged.append(f"{who}: {error}")
+        if found.journal is not None:
+            found.journal.remove()
+        self._counts.update(row.verdict.value for row in found.rows)
+        reasons = dict.fromkeys(row.reason for row in found.rows if row.verdict not in _COMPARED)
+        self._unjudged += [f"{who}: {reason.replace(f'{folder}/', '')}" for reason in reasons]
+        elapsed = time.perf_counter() - start
+        return ReplayResult(record_of([str(folder)], options, found.rows, end, found.notes, elapsed))
+
+    def _worker(self) -> Pool:
+        """It must not be watched: what it compiles is no program of a test."""
+        if self._pool is None:
+            from hlotool.runs.options import PRELOAD, RunOptions
+            from hlotool.system.executor import Limits
+            from hlotool.system.pool import Pool, worker_environment
+
+            environment = unwatched(worker_environment(1))
+            self._pool = Pool(Limits(1, RunOptions().timeout), PRELOAD, "numpy", environment)
+        return self._pool
+
+    # The end of the run.
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, object, object]:
+        """A wrong program that no test compiled makes the run fail, too."""
+        if exitstatus != pytest.ExitCode.INTERRUPTED:
+            self._judge_stray()
+        if self._pool is not None:
+            self._pool.close()
+        self._unjudged += self._dumps.close()
+        self._silent.append(self._dumps.is_silent)
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_OUTPUT] = {
+                "counts": dict(self._counts),
+                "tests": self._tests,
+                "stray": self._stray,
+                "unjudged": self._unjudged,
+                "silent": self._dumps.is_silent,
+            }
+        result = yield
+        if self._stray and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return result
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add what a worker of pytest-xdist found."""
+        output = getattr(node, "workeroutput", {}).get(_OUTPUT)
+        if output is not None:
+            self._counts.update(output["counts"])
+            self._tests += output["tests"]
+            self._stray += output["stray"]
+            self._unjudged += output["unjudged"]
+            self._silent.append(output["silent"])
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What was judged, and what could not be."""
+        write = terminalreporter.write_line
+        terminalreporter.section("hlotool")
+        for report in self._stray:
+            write("compiled outside of tests:")
+            write(report)
+        known = [verdict for verdict in Verdict if self._counts[verdict.value]]
+        verdicts = " · ".join(f"{self._counts[verdict.value]} {verdict.value}" for verdict in known)
+        write(f"{self._counts.total()} programs of {self._tests} tests: {verdicts or 'none was compiled'}")
+        if not self._counts and all(self._silent):
+            write("no dump was written: nothing was compiled by XLA, or it was started before pytest was")
+        for reason in self._unjudged[:_MOST_REASONS]:
+            write(f"not judged: {reason}")
+        if (hidden := len(self._unjudged) - _MOST_REASONS) > 0:
+            write(f"not judged: {hidden} more")
+
+
+def _wishes(item: pytest.Item) -> dict[str, Any]:
+    """What the markers of a test say, the nearest one last."""
+    wishes: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("hlotool"))):
+        if marker.args:
+            pytest.fail(f"hlotool: {item.nodeid}: the marker takes keyword arguments only", pytrace=False)
+        wishes |= marker.kwargs
+    return wishes
+
+
+def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, RunOptions]:
+    """The verdicts that are allowed, None for all that accuse nobody, and the options of the replay."""
+    from hlotool.runs.options import RunOptions
+
+    given = dict(wishes)
+    try:
+        names = given.pop("allow", None)
+        allowed = None if names is None else _FINE | {Verdict(name) for name in names}
+        unknown = set(given) - set(RunOptions.__struct_fields__)
+        if unknown:
+            raise UsageError(f"no such argument: {', '.join(sorted(unknown))}")
+        return allowed, options_from(given)
+    except (HlotoolError, ValueError) as error:
+        pytest.fail(f"hlotool: {error}", pytrace=False)
+
+
+def _refused(found: ReplayResult, allowed: frozenset[Verdict] | None) -> list[ModuleRecord]:
+    """The rows that fail a test. What could not be compared never does: it accuses nobody."""
+    if allowed is None:
+        return found.wrong
+    return [row for row in found if row.verdict in _COMPARED and row.verdict not in allowed]

@@ -1,0 +1,379 @@
+"""What is known of one output: how it differs or what it holds, and the instruction where that begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType, RenderResult, group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotool.interface.report.tables import facts, plain_table, user_line_text
+from hlotool.interface.report.words import (
+    accepted,
+    at,
+    number,
+    plural,
+    position,
+    share,
+    style_of,
+    sufficient,
+    ulps,
+    verdict_text,
+)
+from hlotool.judge.records import (
+    BucketRecord,
+    DeviationRecord,
+    DivergenceRecord,
+    ElementRecord,
+    EvidenceRecord,
+    HeatMapRecord,
+    NonFiniteRecord,
+    OperandRecord,
+    output_name,
+)
+from hlotool.judge.verdicts import Verdict
+from hlotool.runs.records import LeafRecord, ModuleRecord, OutputRecord
+from hlotool.system.records import SourceRecord
+
+#: What two programs show where nothing is rounded.
+_WIDE = {
+    "equal": "both programs compute the same",
+    "within": "both programs compute the same, up to constants that the compiler rounded",
+    "range": "one of the programs is not finite there, either",
+    "outside": "the two programs differ there, too, where nothing is rounded",
+}
+
+#: Width of a full histogram bar.
+_BAR = 30
+
+
+@group()
+def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> RenderResult:
+    """The difference of one output, or of two arrays that have a name; `verbose` with a map of where."""
+    yield Text.assemble(
+        (name or output_name(leaf.index), "bold"),
+        f"  {leaf.shape}  ",
+        (verdict_text(leaf.verdict), style_of(leaf.verdict)),
+    )
+    yield Padding(facts(leaf_facts(leaf)), (0, 0, 0, 2))
+    if leaf.verdict is Verdict.ROUNDING:
+        return
+    if leaf.top:
+        yield Padding(_elements(leaf.top), (1, 0, 0, 2))
+    if leaf.histogram:
+        yield Padding(_histogram(leaf.histogram), (1, 0, 0, 2))
+    if verbose and leaf.heat is not None:
+        yield Padding(_heat(leaf.heat), (1, 0, 0, 2))
+
+
+@group()
+def output_summary(output: OutputRecord) -> RenderResult:
+    """What one output holds."""
+    yield Text.assemble((output_name(output.index), "bold"), f"  {output.shape}")
+    yield Padding(facts(output_facts(output)), (0, 0, 0, 2))
+
+
+def leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
+    """Why the verdict on an output is what it is, and how far it is off, by name."""
+    if leaf.evidence is not None:
+        yield from _evidence_facts(leaf, leaf.evidence)
+    elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
+        yield "reason", leaf.reason
+    if leaf.exact is not None and leaf.exact.relation == "refused":
+        yield "exactly", f"nothing is known: {leaf.exact.reason}"
+    if leaf.exact is not None and leaf.exact.relation == "equal where":
+        yield "exactly", f"the same where it was covered: {leaf.exact.reason}"
+    if leaf.mismatched and leaf.evidence is None:
+        yield "mismatched", share(leaf.mismatched, leaf.total)
+    if leaf.worst_absolute:
+        yield "worst absolute", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
+    if leaf.worst_relative:
+        yield "worst relative", _worst(number(leaf.worst_relative.relative), leaf.worst_relative)
+    if leaf.nan_mismatches:
+        yield "NaN", f"{leaf.nan_mismatches} on one side only"
+    if leaf.inf_mismatches:
+        yield "infinite", f"{leaf.inf_mismatches} on one side only, or with another sign"
+    if leaf.verdict not in (Verdict.DIFFERS, Verdict.UNEQUAL):
+        yield from _tolerance_facts(leaf)
+    if leaf.decision:
+        yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
+    if leaf.source:
+        yield from source_facts(leaf.source)
+
+
+def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tuple[str, str | Text]]:
+    """Why the verdict is what it is, for readers who know nothing of ensembles."""
+    yield "because", leaf.reason
+    if evidence.wide:
+        yield "in f64", _WIDE[evidence.wide]
+    if evidence.beyond:
+        yield "out of reach", share(evidence.beyond, leaf.total)
+    if evidence.members:
+        yield "judged by", _basis(evidence)
+    if evidence.instruction:
+        lines = [value for _, value in source_facts(evidence.instruction)]
+        yield (
+            "cancelled in" if evidence.cancelled else "amplified by",
+            Text("\n").join(Text(v) if isinstance(v, str) else v for v in lines),
+        )
+
+
+def _basis(evidence: EvidenceRecord) -> str:
+    """How the ensemble was drawn, so that it can be drawn again."""
+    spread = f", which differ by {number(evidence.width)} of the values" if evidence.width else ""
+    where = " in f64" if evidence.wide == "outside" else ""
+    executions = plural(evidence.members, "legal execution")
+    return f"{executions} of the reference{where}{spread} (seed {evidence.seed})"
+
+
+def _worst(amount: str, element: ElementRecord) -> str:
+    distance = f", {ulps(element.ulps)}" if element.ulps is not None else ""
+    values = f"expected {element.expected}, actual {element.actual}"
+    return f"{amount}{at(element.index)}: {values}{distance}"
+
+
+def _tolerance_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
+    """What was accepted, and what would have been enough; neither says anything of other functions."""
+    if leaf.tolerance and leaf.evidence is None:
+        yield "tolerance", accepted(leaf.tolerance)
+    minimum = leaf.minimum_tolerance
+    if minimum is None:
+        return
+    if minimum.joint is None:
+        yield "would pass with", "no tolerance: NaN or infinity on one side only"
+    else:
+        yield (
+            "would pass with",
+            f"--rtol {sufficient(minimum.joint)} --atol {sufficient(minimum.joint)}, or alone "
+            f"--rtol {sufficient(minimum.relative)} or --atol {sufficient(minimum.absolute)}",
+        )
+
+
+def source_facts(source: SourceRecord) -> Iterator[tuple[str, str | Text]]:
+    """The user's own line first, the HLO name after it."""
+    if source.file:
+        yield "source", user_line_text(source)
+    if source.op_name:
+        yield "operation", source.op_name
+    line = f", line {source.line} of the HLO text" if source.line else ""
+    yield "instruction", f"{source.opcode} %{source.instruction}{line}"
+
+
+def _elements(elements: Sequence[ElementRecord]) -> Table:
+    table = plain_table(3)
+    table.add_column("worst elements", no_wrap=True)
+    for name in ("expected", "actual", "absolute", "relative", "ulps"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for element in elements:
+        table.add_row(
+            position(element.index),
+            element.expected,
+            element.actual,
+            number(element.absolute),
+            number(element.relative),
+            "–" if element.ulps is None else ulps(element.ulps).split()[0],
+        )
+    return table
+
+
+def _histogram(buckets: Sequence[BucketRecord]) -> Table:
+    table = plain_table(3)
+    table.add_column("magnitude", no_wrap=True)
+    table.add_column("mismatched", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, style="red")
+    for bucket in buckets:
+        table.add_row(magnitudes(bucket), f"{bucket.mismatched} of {bucket.total}", _bar(bucket))
+    return table
+
+
+def _heat(heat: HeatMapRecord) -> Text:
+    """The map, from blank for no error to a full block for a tenth of the largest one and more."""
+    worst = max((cell for row in heat.cells for cell in row if cell is not None), default=0.0)
+    lines = ["".join(_shade(cell, worst) for cell in row) for row in heat.cells]
+    size = f"{heat.rows} × {heat.columns} elements"
+    legend = f"where, {size}: █ ≥ {number(worst / 10)}  ▓ ≥ {number(worst / 100)}  ░ less"
+    special = "  ! not finite on one side" if any(cell is None for row in heat.cells for cell in row) else ""
+    return Text("\n").join([Text(f"{legend}{special}"), *(Text(f"│{line}│", "red") for line in lines)])
+
+
+def _shade(error: float | None, worst: float) -> str:
+    if error is None:
+        return "!"
+    if not error:
+        return " "
+    return "█" if error >= worst / 10 else "▓" if error >= worst / 100 else "░"
+
+
+def magnitudes(bucket: BucketRecord) -> str:
+    """The range of a bucket, in words."""
+    if bucket.high == 0:
+        return "0"
+    if bucket.high is None:
+        return f"above {number(bucket.low)}"
+    return f"up to {number(bucket.high)}"
+
+
+def _bar(bucket: BucketRecord) -> str:
+    """Share of the bucket that mismatches; any mismatch shows."""
+    if not bucket.mismatched:
+        return ""
+    return "█" * max(1, round(_BAR * bucket.mismatched / bucket.total))
+
+
+def output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
+    """What an array holds, by name."""
+    if output.minimum is not None:
+        bounds = f"min {number(output.minimum, 6)}, max {number(output.maximum, 6)}"
+        yield "values", f"{bounds}, mean {number(output.mean, 6)}"
+    if output.nan or output.inf:
+        yield "not finite", f"{output.nan} NaN, {output.inf} infinite, of {output.total}"
+    if output.first:
+        more = ", …" if output.total > len(output.first) else ""
+        yield "first", ", ".join(output.first) + more
+
+
+#: What is said of a finding.
+_FINDINGS = {
+    "wrong": "first wrong instruction",
+    "amplifies": "first instruction where rounding grows into a difference",
+    "suspected": "first instruction that is known to differ",
+}
+#: Lines on what makes NaN and infinity, where results are not shown in full.
+_BIRTHS = 3
+#: The style of what accuses a place.
+_PLACE = "bold cyan"
+
+
+@group()
+def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> RenderResult:
+    """The user's line, the instruction of both sides, how far off it is, what it reads.
+
+    Args:
+        divergence: what was found.
+        is_accused: False where the programs are known to mean different things, and no more.
+    """
+    finding = finding_text(divergence, is_accused)
+    yield Text.assemble((finding, "bold"), "  ", _headline(divergence.source))
+    yield Padding(facts(divergence_facts(divergence)), (0, 0, 0, 2))
+    for made in divergence.not_finite:
+        yield first_not_finite(made)
+
+
+def finding_text(divergence: DivergenceRecord, is_accused: bool = True) -> str:
+    """What is said of the instruction, before its place."""
+    return _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
+
+
+@group()
+def first_not_finite(made: NonFiniteRecord) -> RenderResult:
+    """The user's line that made a NaN or an infinity, and of what."""
+    yield Text.assemble((f"first {made.kind}", "bold"), "  ", _headline(made.source))
+    yield Padding(facts(_not_finite_facts(made)), (0, 0, 0, 2))
+
+
+def births_of(modules: Sequence[ModuleRecord]) -> Iterator[RenderableType]:
+    """What made the first NaN and infinity of results that are not shown in full, a line each."""
+    said: dict[tuple[str, str, str], str] = {}
+    for module in modules:
+        for made in module.origins:
+            where = made.source.user_line or made.source.op_name
+            said.setdefault((made.kind, where, _located(made.text, made.source)), module.name)
+    for (kind, where, text), name in list(said.items())[:_BIRTHS]:
+        yield Text.assemble((f"first {kind}", "bold"), f" of {name}: ", (where, _PLACE), f"  {text}")
+    if len(said) > _BIRTHS:
+        yield Text(f"and {plural(len(said) - _BIRTHS, 'more')} that make NaN or infinity (--verbose)", "dim")
+
+
+def _headline(source: SourceRecord) -> Text:
+    """The user's own line where it is known, else the frontend's name, else the HLO name."""
+    if source.file:
+        return user_line_text(source, _PLACE)
+    return Text(source.op_name or f"{source.opcode} %{source.instruction}", _PLACE)
+
+
+def divergence_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+    """What is known of it, by name."""
+    if divergence.source.file and divergence.source.op_name:
+        yield "operation", divergence.source.op_name
+    if divergence.expected_source == divergence.source:
+        yield "instruction", _located(divergence.text, divergence.source)
+    else:
+        yield "expected", _located(divergence.expected_text, divergence.expected_source)
+        yield "actual", _located(divergence.text, divergence.source)
+    if divergence.inside:
+        yield "inside", f"expected {divergence.inside_expected}"
+        yield "", f"actual   {divergence.inside}"
+    if divergence.around:
+        yield "in", ", in ".join(divergence.around)
+    yield from device_facts(divergence)
+    if divergence.accumulated:
+        yield "off by", _deviation(divergence.accumulated)
+    if divergence.local:
+        yield "by itself", _local(divergence.local)
+    if divergence.operands:
+        yield "reads", ", ".join(map(_operand, divergence.operands))
+    if divergence.unaligned:
+        yield "unknown", f"{', '.join(divergence.unaligned)}: on the way to it, not in the reference"
+    if divergence.repair:
+        yield "confirmed", _confirmation(divergence)
+        if left := divergence.outputs - divergence.repaired:
+            yield (
+                "another cause",
+                f"{plural(left, 'output')} stays wrong: mend this one first, then replay again",
+            )
+    yield from (("note", note) for note in divergence.notes)
+
+
+def device_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
+    """The device that is wrong, in a program for several."""
+    if divergence.device is not None:
+        yield "device", f"{divergence.device}, the first with another value"
+
+
+def _located(text: str, source: SourceRecord) -> str:
+    return f"{text}  (line {source.line})" if source.line else text
+
+
+def _deviation(deviation: DeviationRecord) -> str:
+    amount = f"{share(deviation.mismatched, deviation.total)} elements"
+    if not deviation.mismatched:
+        amount = "no more than rounding one operation does"
+    worst = deviation.worst
+    if worst is None:
+        return amount
+    distance = f", {ulps(worst.ulps)}" if worst.ulps is not None else ""
+    return f"{amount}; expected {worst.expected}, actual {worst.actual}{at(worst.index)}{distance}"
+
+
+def _local(deviation: DeviationRecord) -> str:
+    if not deviation.mismatched:
+        return "right: from the expected operands it computes the expected value"
+    error = "" if deviation.absolute is None else f", by up to {number(deviation.absolute)}"
+    amount = share(deviation.mismatched, deviation.total)
+    return f"wrong: from the expected operands {amount} elements differ{error}"
+
+
+def _operand(operand: OperandRecord) -> str:
+    return f"%{operand.instruction} {operand.shape} ({operand.value or operand.state})"
+
+
+def _confirmation(divergence: DivergenceRecord) -> str:
+    if divergence.repaired == divergence.outputs == 1:
+        return f"with {divergence.repair} in its place the output is right"
+    right = plural(divergence.outputs, "differing output")
+    return f"with {divergence.repair} in its place {divergence.repaired} of {right} are right"
+
+
+def _not_finite_facts(made: NonFiniteRecord) -> Iterator[tuple[str, str]]:
+    if made.source.file and made.source.op_name:
+        yield "operation", made.source.op_name
+    yield "instruction", _located(made.text, made.source)
+    if made.around:
+        yield "in", ", in ".join(made.around)
+    if made.device is not None:
+        yield "device", f"{made.device}, the first that has it"
+    if made.operands:
+        where = at(made.index) if made.index else ""
+        yield f"made{where} of", ", ".join(map(_operand, made.operands))

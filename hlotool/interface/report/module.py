@@ -1,0 +1,220 @@
+"""Everything known of one record: sides, inputs, outputs, errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType, RenderResult, group
+from rich.padding import Padding
+from rich.text import Text
+
+from hlotool.interface.report.evidence import covered_text, never_texts, outcome_counts, scale_facts
+from hlotool.interface.report.leaf import first_divergence, first_not_finite, leaf_diff, output_summary
+from hlotool.interface.report.tables import facts, path_text
+from hlotool.interface.report.words import is_silent, plural, row_verdict, seconds, style_of, within
+from hlotool.judge.records import FreedomsRecord, output_name
+from hlotool.judge.verdicts import AGREEING, Answer, Verdict
+from hlotool.runs.records import REALITY, LeafRecord, ModuleRecord, SetRecord
+from hlotool.system.records import ErrorRecord
+
+#: Outputs shown in full unless everything is asked for.
+_DETAILED = 3
+#: Lines of a dead process's log, likewise.
+_LOG_LINES = 6
+
+
+@group()
+def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
+    """One record in full; `verbose` shows all outputs and the whole log."""
+    yield Text.assemble(
+        row_verdict(module),
+        "  ",
+        (module.name, "bold"),
+        (f"  {seconds(module.seconds)}", "dim"),
+    )
+    yield Padding(facts(module_facts(module, verbose)), (0, 0, 0, 2))
+    if module.error is not None:
+        yield from _error_lines(module.error, verbose)
+    if module.divergence is not None:
+        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS))
+    yield from (_block(first_not_finite(made)) for made in module.origins)
+    yield from map(_block, _outputs(module, verbose))
+
+
+def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
+    shown = [leaf for leaf in module.leaves if verbose or leaf.verdict not in AGREEING]
+    limit = None if verbose else _DETAILED
+    if limit is not None:
+        shown.sort(key=_is_unexplained)
+    yield from (leaf_diff(leaf, verbose=verbose) for leaf in shown[:limit])
+    yield from map(output_summary, module.outputs)
+    if limit is not None and (hidden := shown[limit:]):
+        names = ", ".join(output_name(leaf.index) for leaf in hidden)
+        yield Text(
+            f"{plural(len(hidden), 'more output')} with a finding: {names} (--verbose shows them)", "dim"
+        )
+    if verbose and module.unexplained:
+        count = plural(module.unexplained, "wrong output")
+        yield Text(f"{count} not looked at for a pattern (--thorough does)", "dim")
+    later = {tuple(index) for one in _sets(module) for index in one.wrong}
+    agreeing = [leaf for leaf in module.leaves if leaf.verdict in AGREEING]
+    agreeing = [leaf for leaf in agreeing if tuple(leaf.index) not in later]
+    if agreeing and not verbose:
+        on_sets = _on_sets(module) if module.verdict.answer is Answer.BAD else ""
+        yield Text(_agreement(agreeing, "other output" if shown else "output") + on_sets, "dim")
+
+
+def _sets(module: ModuleRecord) -> Sequence[SetRecord]:
+    return module.inputs.sets if module.inputs is not None else ()
+
+
+def _on_sets(module: ModuleRecord) -> str:
+    """How far it reaches that outputs agree which are not wrong: on these inputs, and on how many others."""
+    sets = _sets(module)
+    good = sum(one.verdict in AGREEING for one in sets)
+    silent = sum(is_silent(one.verdict) for one in sets)
+    if not good:
+        return ", on these inputs alone"
+    unsaid = f"; of {plural(silent, 'other')} nothing can be said" if silent else ""
+    return f", and so on {plural(good, 'further set')}{unsaid}"
+
+
+def _is_unexplained(leaf: LeafRecord) -> bool:
+    """Whether less is known of it than of others that are wrong."""
+    return leaf.evidence is not None and not leaf.evidence.explained
+
+
+def _agreement(leaves: list[LeafRecord], noun: str) -> str:
+    verb = "agrees" if len(leaves) == 1 else "agree"
+    exactly = "; the same function of real numbers, exactly" if _are_proved(leaves) else ""
+    if all(leaf.verdict is Verdict.IDENTICAL for leaf in leaves):
+        return f"{plural(len(leaves), noun)} {verb} bit for bit{exactly}"
+    distance = within(max(leaf.max_ulp or 0 for leaf in leaves))
+    return f"{plural(len(leaves), noun)} {verb}: {distance}{exactly}"
+
+
+def _are_proved(leaves: list[LeafRecord]) -> bool:
+    """Whether all that are not identical are known to be the same functions, and at least one is."""
+    asked = [leaf.exact.relation for leaf in leaves if leaf.exact is not None]
+    is_complete = all(leaf.exact is not None or leaf.verdict is Verdict.IDENTICAL for leaf in leaves)
+    return is_complete and set(asked) == {"equal"}
+
+
+def _block(part: RenderableType) -> Padding:
+    return Padding(part, (1, 0, 0, 2))
+
+
+def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+    """Which stage ran where; nothing of stages that never ran."""
+    if module.verdict is Verdict.NOT_COMPARED:
+        yield "ran", f"{module.stage_reference} on {module.reference}"
+    elif module.stage_reference is None and module.tested is not None:
+        yield "on", module.tested
+    elif module.tested is not None:
+        yield "expected", f"{module.stage_reference} on {module.reference}"
+        yield "actual", _actual(module)
+    elif module.stage_tested is not None:
+        yield "stage", module.stage_tested
+
+
+def _actual(module: ModuleRecord) -> str:
+    """A stage on a backend, or where the real result comes from."""
+    stage = module.stage_tested
+    return f"{stage} {module.tested}" if stage == REALITY else f"{stage} on {module.tested}"
+
+
+def _freedoms(allowed: FreedomsRecord) -> str:
+    """What a legal execution may do."""
+    target = (
+        f"{allowed.target}, told by {allowed.told_by}" if allowed.target else "of a target that nothing tells"
+    )
+    excess = "excess precision" if allowed.excess_precision else "no excess precision"
+    found = ["sums in any order", "contraction", excess, *filter(None, [allowed.products]), *allowed.flags]
+    return f"{target}: {'; '.join(found)}"
+
+
+def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str | Text]]:
+    """What was compared, on which inputs, and what that rests on, by name."""
+    yield from _sides(module)
+    if module.inputs is not None:
+        yield "inputs", module.inputs.description
+        if module.inputs.file:
+            yield "saved", path_text(module.inputs.file)
+        if verbose:
+            yield from (("", rule) for rule in module.inputs.rules)
+            if module.inputs.sets_cut:
+                yield "further sets", module.inputs.sets_cut
+            if module.inputs.sets:
+                names = ", ".join(_set_text(one) for one in module.inputs.sets)
+                yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+    if verbose and module.freedoms is not None:
+        yield "freedoms", _freedoms(module.freedoms)
+    if module.in_place is not None:
+        yield "ran within", module.in_place.text
+    if module.scaled is not None:
+        yield from scale_facts(module.scaled, verbose)
+    if module.generated_constants:
+        yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
+    if module.opaque_calls:
+        yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
+    yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
+    yield from (("" if number else "weaker", text) for number, text in enumerate(module.weaker))
+    yield "file", path_text(module.path)
+    if module.unfinished:
+        yield "not finished", module.unfinished
+    if module.divergence_missing:
+        yield "first divergence", module.divergence_missing
+    yield from _special_facts(module)
+    yield from _coverage_facts(module, verbose)
+    if saved := _saved(module):
+        yield "saved in", path_text(saved)
+    if module.reason and module.error is None and not module.leaves:
+        yield "reason", module.reason
+
+
+def _special_facts(module: ModuleRecord) -> Iterator[tuple[str, str]]:
+    """How many elements of each array are not finite."""
+    for number, found in enumerate(module.special_values):
+        kinds = ((found.nan, "NaN"), (found.inf, "infinite"))
+        counts = ", ".join(f"{count} of {found.total} {name}" for count, name in kinds if count)
+        yield "" if number else "not finite", f"{output_name(found.index)}: {counts}"
+    if module.origins_missing:
+        yield "made by", module.origins_missing
+
+
+def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str]]:
+    """What the inputs exercise: of an agreement the end of the report says it, unless everything is shown."""
+    if not verbose and module.verdict is not Verdict.NOT_COMPARED:
+        return
+    if module.coverage_missing:
+        yield "coverage", module.coverage_missing
+    of_tested = [] if module.coverage_tested is None else [module.coverage_tested]
+    if module.coverage is not None and (covers := covered_text([module.coverage], of_tested)):
+        yield "coverage", f"{covers}; {outcome_counts(module.coverage)}"
+        if verbose:
+            missing = never_texts([module.coverage, *of_tested])
+            yield from (("" if n else "never", text) for n, text in enumerate(missing))
+
+
+def _saved(module: ModuleRecord) -> str:
+    """The folder that `--save-outputs` filled; every file in it is named after its output."""
+    files = [leaf.expected_file for leaf in module.leaves] + [output.file for output in module.outputs]
+    return next((os.path.dirname(file) for file in files if file), "")
+
+
+def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:
+    yield Padding(Text(error.message, style_of(Verdict.BAD_INPUT)), (0, 0, 0, 2))
+    lines = error.log.splitlines()
+    if not verbose and len(lines) > _LOG_LINES:
+        lines = [
+            f"… {plural(len(lines) - _LOG_LINES, 'line')} more, shown by --verbose",
+            *lines[-_LOG_LINES:],
+        ]
+    for line in lines:
+        yield Padding(Text(line, "dim"), (0, 0, 0, 4))
+
+
+def _set_text(one: SetRecord) -> str:
+    """A further set, with its verdict where that is not simply one that agrees."""
+    return one.name if one.verdict in AGREEING else f"{one.name} ({one.verdict.value})"

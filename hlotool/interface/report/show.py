@@ -1,0 +1,60 @@
+"""Which report shows the record of a command, and whether pages can be made here.
+
+The latter is asked before a long run, and told in one line where they cannot.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from hlotool.errors import UsageError
+
+if TYPE_CHECKING:
+    from hlotool.interface.report.tables import Report
+
+
+#: By the name in the schema of a record: the module of its report, and that.
+_REPORTS = {
+    "run": "hlotool.interface.report.terminal:RunReport",
+    "exec": "hlotool.interface.report.bisect:ExecReport",
+    "bisect": "hlotool.interface.report.bisect:BisectReport",
+    "reduce": "hlotool.interface.report.bisect:ReduceReport",
+    "extract": "hlotool.interface.report.bisect:ExtractReport",
+    "repro": "hlotool.interface.report.bisect:VerifyReport",
+    "check": "hlotool.interface.report.listings:CheckReport",
+    "rules": "hlotool.interface.report.listings:RuleTable",
+    "diff": "hlotool.interface.report.diff:DiffReport",
+    "prove": "hlotool.interface.report.prove:ProveReport",
+    "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",
+    "mutate": "hlotool.interface.report.lab_reports:MutateReport",
+    "conformance": "hlotool.interface.report.lab_reports:ConformanceReport",
+    "baseline": "hlotool.interface.report.listings:BaselineReport",
+    "inspect": "hlotool.interface.report.inspect:InspectReport",
+    "opt": "hlotool.interface.report.opt:OptReport",
+    "passes": "hlotool.interface.report.opt:PassList",
+    "explain": "hlotool.interface.report.listings:Explanation",
+    "backends": "hlotool.interface.report.listings:BackendTable",
+    "scale": "hlotool.interface.report.evidence:ScalePlansReport",
+    "cache": "hlotool.interface.report.listings:CacheReport",
+}
+
+
+def report_of(record: Any, quiet: bool, verbose: bool) -> Report[Any]:
+    """The report of a record, by its schema.
+
+    Each is imported here, when it is shown: rich takes a while, and JSON does without it.
+    """
+    name = record.schema.partition("/")[0].removeprefix("hlotool.")
+    if name not in _REPORTS:
+        raise ValueError(f"no report shows {record.schema}")
+    module, _, report = _REPORTS[name].partition(":")
+    shown: Report[Any] = getattr(import_module(module), report)(record, quiet, verbose)
+    return shown
+
+
+def need_jinja() -> None:
+    """Raise UsageError where there is no jinja2."""
+    if find_spec("jinja2") is None:
+        raise UsageError("a page needs jinja2: pip install 'hlotool[html]'")

@@ -1,1 +1,0 @@
-"""How the parts of HLO are written: literals, shardings, metadata, attribute values."""

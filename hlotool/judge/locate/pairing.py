@@ -1,0 +1,408 @@
+"""Values of one execution that are those of another: by name, by the user's names, or by their bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import isinf, prod
+from typing import Any, TypeAlias
+
+from hlotool.backends.field.values import numbered
+from hlotool.errors import HlotoolError
+from hlotool.facts import thresholds
+from hlotool.facts.sharding import assemble, split
+from hlotool.inputs.frames import (
+    Frame,
+    Node,
+    Parts,
+    Spread,
+    all_frames,
+    calls_around,
+    is_made_there,
+    iteration_of,
+    same_place,
+)
+from hlotool.inputs.infer_sharding import infer_sharding, part_counts
+from hlotool.inputs.recorded_values import Sample
+from hlotool.ir.arrays import Array
+from hlotool.ir.attributes import Mesh, Sharding
+from hlotool.ir.types import ArrayShape, leaves, subshape
+from hlotool.ir.walk import reachable
+from hlotool.judge.locate.likeness import distance, is_uniform, rounding, significant_bits
+from hlotool.judge.locate.origins import backwards, is_parameter
+
+#: Values that what devices hold is arranged like, for one value.
+_MOST_ARRANGED = 100
+
+_Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
+_Path: TypeAlias = tuple[str, tuple[int, ...]]
+_Dims: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """Two executions.
+
+    Attributes:
+        before: of the program that is right.
+        after: of the program that is wrong.
+        seen: how far their results are apart.
+        is_wide: both were computed in f64.
+        meshes: of devices, along which values of the wrong program may be spread.
+        is_far: so few names of the wrong program are in the right one that a name says nothing.
+        elsewhere: both programs on other arguments; run when they are first asked for.
+    """
+
+    before: Frame
+    after: Frame
+    seen: float
+    is_wide: bool = False
+    meshes: Sequence[Mesh] = ()
+    is_far: bool = field(init=False)
+    elsewhere: Callable[[], tuple[Pairing, ...]] = tuple
+    _others: tuple[Pairing, ...] | None = None
+    _is_assembled: bool = field(init=False)
+    _names_before: frozenset[tuple[str, str]] = field(init=False)
+    _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
+    _named_before: dict[_Name, list[Node]] = field(init=False)
+    _named_after: dict[_Name, list[Node]] = field(init=False)
+    _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
+    _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
+    _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
+    _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
+        self._names_before, names = _operations(self.before), _operations(self.after)
+        surviving = len(self._names_before & names) / max(len(names), 1)
+        self.is_far = not self._is_assembled and surviving < thresholds.SURVIVING_NAMES.value
+        self._named_before = _by_name(self.before)
+        self._named_after = _by_name(self.after)
+        self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
+        for node in self._all_before():
+            if path := _path(node):
+                self._by_path.setdefault(path, []).append(node)
+            if _size(node) >= thresholds.TELLING_SIZE.value or self.is_far:
+                self._by_shape.setdefault(_dims(node), []).append(node)
+
+    @property
+    def others(self) -> tuple[Pairing, ...]:
+        """Both programs on other arguments."""
+        if self._others is None:
+            self._others = self.elsewhere()
+        return self._others
+
+    def _all_before(self) -> Iterator[Node]:
+        return (node for named in self._named_before.values() for node in named)
+
+    def apart(self, one: Node, other: Node) -> float | None:
+        """How far two values are apart (see `distance`); None where that is not known."""
+        left, right = one.kept, other.kept
+        if left is None or right is None:
+            return None
+        key = _digests(left), _digests(right)
+        if key not in self._distances:
+            same = key[0] == key[1] and _dims(one) == _dims(other)
+            self._distances[key] = 0.0 if same else self._measured(one, other)
+        return self._distances[key]
+
+    def _measured(self, one: Node, other: Node) -> float | None:
+        left, right = one.value, other.value
+        if left is None or right is None:
+            return None
+        if isinstance(left, Parts) and isinstance(right, Parts):
+            return max((distance(a, b) for a, b in zip(left, right)), default=0.0)
+        if isinstance(left, Parts):
+            return None
+        if isinstance(right, Parts):
+            right = assembled(right, left, self.meshes)
+        return None if right is None else distance(left, right)
+
+    def first_device(self, expected: Array | Parts | None, actual: Parts) -> int | None:
+        """The first device whose part of a value is wrong; None where that cannot be told."""
+        if expected is None:
+            return None
+        if not isinstance(expected, Parts) and actual[0].shape != expected.shape:
+            try:
+                sharding = _arrangement(actual, expected, self.meshes)
+                expected = Parts(split(expected, sharding, len(actual)))
+            except (ValueError, HlotoolError):
+                return None
+        parts = expected if isinstance(expected, Parts) else [expected] * len(actual)
+        limit = self.seen * thresholds.SHOWN.value
+        apart = (distance(one, other) for one, other in zip(parts, actual))
+        return next((n for n, each in enumerate(apart) if each > limit or isinf(each)), None)
+
+    def differ(self, one: Node, other: Node) -> bool:
+        """Whether two values are known to be further apart than rounding can put them."""
+        apart = self.apart(one, other)
+        return apart is not None and apart > self._limit(one)
+
+    def agree(self, one: Node, other: Node) -> bool:
+        """Whether two values are known to be the same, or within what rounding may do."""
+        apart = self.apart(one, other)
+        return apart is not None and apart <= self._limit(one)
+
+    def is_near(self, value: Any, wanted: Node) -> bool:
+        """Whether a value is that of `wanted`, or within what rounding may do."""
+        return distance(wanted.value, value) <= self._limit(wanted)
+
+    def is_far_off(self, one: Node, other: Node) -> bool:
+        """Whether what one operation gives in both programs is apart by more than rounding, however little
+        of it the results show.
+        """
+        apart = self.apart(one, other)
+        return self.twin_before(other) == one and apart is not None and apart > _rounding(one)
+
+    def _limit(self, one: Node) -> float:
+        limit = _rounding(one)
+        if self.is_wide and limit:
+            limit = thresholds.ROUNDED_CONSTANTS.value
+        return min(limit, self.seen * thresholds.SHOWN.value)
+
+    def first_difference(self) -> tuple[Node, Node] | None:
+        """The first values of one name, in the order of execution, that are known to differ."""
+        nodes = (node for named in self._named_after.values() for node in named)
+        for other in sorted(nodes, key=lambda node: node.order):
+            one = self.twin_before(other)
+            if one is not None and self.differ(one, other):
+                return one, other
+        return None
+
+    def fit(self, one: Node, other: Node) -> bool:
+        """Whether two nodes can be the same array: of one shape and type, or parts of it and the whole."""
+        left, right = one.kept, other.kept
+        if left is None or right is None:
+            return False
+        if isinstance(left, Sample) and isinstance(right, Spread):
+            local, count = right.samples[0].dims, len(right.samples)
+            return local == left.dims or any(True for _ in part_counts(local, left.dims, count))
+        return _dims(one) == _dims(other)
+
+    def twin_before(self, node: Node) -> Node | None:
+        """What the right program computed under the same name, in the same iteration, of the same shape."""
+        named = self._named_before.get(_name(node), [])
+        if not named and self._is_assembled and (path := _path(node)):
+            # The partitioner renames; what the user called it stays.
+            return self._called(path, node)
+        twin = _same_call(named, node)
+        return twin if twin is not None and self.fit(twin, node) else None
+
+    def _called(self, path: _Path, node: Node) -> Node | None:
+        """The only value of that path that a node can be: of the same opcode, else of as many operands."""
+        wanted = node.instruction
+        fitting = [other for other in self._by_path.get(path, ()) if self.fit(other, node)]
+        alike = [other for other in fitting if other.instruction.opcode == wanted.opcode]
+        alike = alike or [o for o in fitting if len(o.instruction.operands) == len(wanted.operands)]
+        return alike[0] if len(alike) == 1 else None
+
+    def twin_after(self, node: Node) -> Node | None:
+        """Likewise of the wrong program."""
+        twin = _same_call(self._named_after.get(_name(node), []), node)
+        return twin if twin is not None and self.fit(node, twin) else None
+
+    def is_right(self, node: Node) -> bool:
+        """Whether the right program has this value under the same name, or computes it in the same way."""
+        twin = self.twin_before(node)
+        return (twin is not None and self.agree(twin, node)) or self._is_alike(node)
+
+    def candidates(self, one: Node) -> list[Node]:
+        """Values of the right program: what `one` is made of, then the others."""
+        own = list(backwards(one, {}))
+        return list(dict.fromkeys((*own, *self._all_before())))
+
+    def _is_alike(self, node: Node) -> bool:
+        """Whether operations of the same kind give this value in the right program, under any name.
+
+        There must be as many of them: another one is a wrong operation that gives a value twice.
+        """
+        if not self.is_telling(node):
+            return False
+        opcode, dims = node.instruction.opcode, _dims(node)
+        counts = [
+            sum(
+                n.instruction.opcode == opcode and _dims(n) == dims and _may_be_one(n, node)
+                for n in by_bits.get(_digests(node.kept), ())
+            )
+            for by_bits in (self._by_bits, self._bits_after)
+        ]
+        return 0 < counts[1] <= counts[0]
+
+    def equal_value(self, node: Node, but: Node) -> Node | None:
+        """A value of the right program that is this one of the wrong one by its content, and is not `but`."""
+        if not self.is_telling(node):
+            return None
+        if self._is_assembled:
+            return self._whole(node, but)
+        same = self._by_bits.get(_digests(node.kept), ())
+        exact = [other for other in same if _dims(other) == _dims(node)]
+        candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
+        for candidate in candidates:
+            is_like = candidate != but and _may_be_one(candidate, node) and self.agree(candidate, node)
+            if is_like and self.agree_elsewhere(candidate, node):
+                return candidate
+        return None
+
+    def _whole(self, node: Node, but: Node) -> Node | None:
+        """A value of the right program that devices hold the parts of."""
+        like = (one for one in self._all_before() if one != but and self.fit(one, node))
+        near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
+        found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
+        return next(found, None)
+
+    def is_new(self, node: Node) -> bool:
+        """Whether the right program has no operation of that name and kind."""
+        return (node.instruction.name, node.instruction.opcode) not in self._names_before
+
+    def is_computed(self, node: Node) -> bool:
+        """Whether the wrong program has these bits of the right one somewhere, in whatever dimensions."""
+        return node.kept is not None and _digests(node.kept) in self._bits_after
+
+    def is_known(self, node: Node) -> bool:
+        """Whether the right program has these bits somewhere, in whatever dimensions."""
+        return node.kept is not None and _digests(node.kept) in self._by_bits
+
+    def has_bits(self, node: Node, but: Node) -> bool:
+        """Whether a value that is no coincidence has these bits in the right program, in any dimensions."""
+        return self.is_telling(node) and self.has_same_bits(node, but)
+
+    def has_same_bits(self, node: Node, but: Node) -> bool:
+        """Whether a value of the right program, be it by chance, has these bits on all arguments."""
+        if node.kept is None:
+            return False
+        same = self._by_bits.get(_digests(node.kept), ())
+        return any(
+            other != but and _may_be_one(other, node) and self.agree_elsewhere(other, node, True)
+            for other in same
+        )
+
+    def is_telling(self, node: Node) -> bool:
+        """Whether a value is so particular that another one is hardly equal to it by chance."""
+        if node.kept is None:
+            return False
+        if node.is_exact:
+            # One word is one of some 10^9, unless it is a constant.
+            return any(map(is_parameter, backwards(node, ())))
+        if not is_uniform(node.value) and (
+            _size(node) >= thresholds.TELLING_SIZE.value
+            or significant_bits(node.value) >= thresholds.TELLING_BITS.value
+        ):
+            return True
+        if not self.is_far:
+            return False
+        places = [same_place(other.after, node) for other in self.others]
+        bits = {_digests(place.kept) for place in places if place is not None and place.kept is not None}
+        return len(bits | {_digests(node.kept)}) > 2
+
+    def agree_elsewhere(self, one: Node, other: Node, bits: bool = False) -> bool:
+        """Whether two values agree on other arguments, too, as far as that is known."""
+        for pairing in self.others:
+            left, right = same_place(pairing.before, one), same_place(pairing.after, other)
+            if left is None or right is None or left.kept is None or right.kept is None:
+                continue
+            if _digests(left.kept) != _digests(right.kept) and (bits or not pairing.agree(left, right)):
+                return False
+        return True
+
+
+def _may_be_one(one: Node, other: Node) -> bool:
+    """Whether equal values can be one value: what another iteration of a loop computes is another one."""
+    at, there = iteration_of(one.frame), iteration_of(other.frame)
+    return at == there or len(at) != len(there)
+
+
+def _rounding(node: Node) -> float:
+    """How far few operations may put a value off."""
+    return rounding(subshape(node.instruction.shape, node.index), thresholds.FEW_OPERATIONS.value)
+
+
+def _operations(entry: Frame) -> frozenset[tuple[str, str]]:
+    """Names and opcodes of all that a program does."""
+    return frozenset(
+        (i.name, i.opcode) for c in reachable(entry.computation) for i in c.instructions if i.operands
+    )
+
+
+def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
+    """The global array that devices hold parts or copies of, in the arrangement that fits `expected` best.
+
+    None where they hold what fits nowhere, such as the parts of a sum.
+    """
+    if parts[0].shape == expected.shape:
+        return parts[0] if all(part.tobytes() == parts[0].tobytes() for part in parts[1:]) else None
+    try:
+        return assemble(parts, expected.shape, _arrangement(parts, expected, meshes))[0]
+    except (ValueError, HlotoolError):
+        return None
+
+
+def _arrangement(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Sharding:
+    """See `infer_sharding`; exact words are compared as numbers, whose sizes mean nothing."""
+    return infer_sharding([numbered(part) for part in parts], numbered(expected), meshes)
+
+
+def _digests(kept: Sample | Spread) -> Any:
+    return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
+
+
+def _dims(node: Node) -> _Dims:
+    kept = node.kept
+    shape = subshape(node.instruction.shape, node.index)
+    assert isinstance(shape, ArrayShape)
+    first = kept.samples[0] if isinstance(kept, Spread) else kept
+    return shape.element_type.name, first.dims if first is not None else shape.dims
+
+
+def _size(node: Node) -> int:
+    return prod(_dims(node)[1])
+
+
+def _nodes(entry: Frame) -> Iterator[Node]:
+    """Every array that was computed, parts of tuples among them, and the parameters of the entry."""
+    for frame in all_frames(entry):
+        constants = [i for i in frame.computation.instructions if i.literal is not None]
+        for instruction in dict.fromkeys((*constants, *frame.values)):
+            arrays = (index for index, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
+            yield from (node for index in arrays if is_made_there(node := Node(frame, instruction, index)))
+
+
+def _name(node: Node) -> _Name:
+    """What tells the same operation in another version of the program: its name, and which iteration."""
+    if node.instruction.opcode == "parameter":
+        return str(node.instruction.parameter_number), "parameter", (), node.index
+    return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
+
+
+def _by_name(frame: Frame) -> dict[_Name, list[Node]]:
+    found: dict[_Name, list[Node]] = {}
+    for node in _nodes(frame):
+        found.setdefault(_name(node), []).append(node)
+    return found
+
+
+def _by_bits(named: Mapping[_Name, Sequence[Node]]) -> dict[Any, list[Node]]:
+    found: dict[Any, list[Node]] = {}
+    for node in (node for nodes in named.values() for node in nodes):
+        if (kept := node.kept) is not None:
+            found.setdefault(_digests(kept), []).append(node)
+    return found
+
+
+def _same_call(named: Sequence[Node], node: Node) -> Node | None:
+    """Of values of one name, that of the same calls; a function that is called twice has two of each."""
+    if len(named) <= 1:
+        return next(iter(named), None)
+    calls = _calls(node)
+    return next((each for each in named if _calls(each) == calls), None)
+
+
+def _calls(node: Node) -> list[str]:
+    return [call.name for _, call in calls_around(node.frame)]
+
+
+def _path(node: Node) -> _Path | None:
+    """The last part of the frontend's name, and the iteration; None without such a name."""
+    metadata = node.instruction.metadata
+    tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return (tail, iteration_of(node.frame)) if tail else None

@@ -1,0 +1,298 @@
+"""Two programs executed in f64: do they compute the same, whatever they round?
+
+Legal rewrites agree to about 1e-12. But constants that a rewrite made are rounded in their declared type, and
+a tie or a total cancellation amplifies that. So a difference accuses only when it is beyond an ensemble in
+which such values are rounded anew (`numerics.compiler_made`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hlotool.errors import HlotoolError
+from hlotool.facts import thresholds
+from hlotool.facts.compiler_made import uncertain_values
+from hlotool.facts.exchangeability import Score, score
+from hlotool.facts.float_order import epsilon
+from hlotool.facts.result_facts import does_arithmetic, rounding_epsilon, sum_length
+from hlotool.ir.arrays import Array
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
+from hlotool.judge.reasons import Finding
+from hlotool.judge.rules.ensemble import Ensemble
+from hlotool.judge.rules.judgement import Leaf
+from hlotool.judge.tolerance import flips
+
+_FLOATS = frozenset(t for t in ElementType if t.is_inexact)
+
+
+class WideRelation(enum.Enum):
+    """What two executions in f64 show of one leaf."""
+
+    #: The same.
+    EQUAL = "equal"
+    #: Not the same, but within what rounded constants do.
+    WITHIN = "within"
+    #: One side is finite where the other one is not.
+    RANGE = "range"
+    #: Different.
+    OUTSIDE = "outside"
+    #: Not known yet; no evidence says so.
+    UNKNOWN = "unknown"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both programs mean the same."""
+        return self in (WideRelation.EQUAL, WideRelation.WITHIN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WideFinding:
+    """What two executions in f64 show of one leaf, and how far apart they are.
+
+    Attributes:
+        relation: of the tested program to the reference.
+        found: how the tested program's leaf stands to executions of the reference with rounded constants;
+            None where the two are the same anyway.
+    """
+
+    relation: WideRelation
+    found: Finding | None = None
+
+
+class Wide:
+    """Compares two sides leaf by leaf.
+
+    Args:
+        reference: executions of the program as it should be.
+        tested: executions of the program in question.
+    """
+
+    def __init__(self, reference: Ensemble, tested: Ensemble) -> None:
+        self._reference = reference
+        self._tested = tested
+        self._glances: dict[int, WideFinding | None] = {}
+
+    @cached_property
+    def available(self) -> bool:
+        """Whether both sides can be executed in f64; what computes with pairs of f32 means nothing there."""
+        if any(map(_makes_pairs, self._tested.side.module.instructions())):
+            return False
+        try:
+            return len(self._reference.shadow) == len(self._tested.shadow)
+        except HlotoolError:
+            return False
+
+    def glance(self, leaf: Leaf) -> WideFinding | None:
+        """What the runs at hand show of a leaf; None where a side cannot be executed in f64.
+
+        Its relation is UNKNOWN where other executions have to tell.
+        """
+        if not self.available:
+            return None
+        if leaf.number not in self._glances:
+            self._glances[leaf.number] = self._looked_at(leaf)
+        return self._glances[leaf.number]
+
+    def _looked_at(self, leaf: Leaf) -> WideFinding | None:
+        expected, actual = self._reference.shadow[leaf.number], self._tested.shadow[leaf.number]
+        if expected.shape != actual.shape:
+            return None
+        if _equal(expected, actual):
+            return WideFinding(WideRelation.EQUAL)
+        if expected.dtype.kind not in "fc":
+            return WideFinding(WideRelation.UNKNOWN)
+        found = _beside_rounding(leaf, expected, actual, unit=self._reference.f64_unit)
+        may_jump = leaf.facts.decision is not None or self._jumps
+        if found.misplaced or may_jump or found.ratio <= thresholds.CERTAIN.value:
+            return WideFinding(WideRelation.UNKNOWN, found)
+        if self._adds_up and not self._is_beyond_orders(leaf, expected, actual):
+            return WideFinding(WideRelation.UNKNOWN, found)
+        return WideFinding(WideRelation.OUTSIDE, found)
+
+    def _is_beyond_orders(self, leaf: Leaf, expected: Array, actual: Array) -> bool:
+        """Whether the difference dwarfs sums in other orders, too: where 1e30 and -1e30 are among the terms,
+        f64 rounds as well. Unknown where the program cannot be executed once more.
+        """
+        try:
+            members = self._members(self._reference, int(thresholds.FIRST_WIDE_MEMBERS.value))
+        except HlotoolError:
+            return False
+        orders = [leaves[leaf.number] for leaves in members]
+        unit = self._reference.f64_unit
+        return _beside_rounding(leaf, expected, actual, orders, unit).ratio > thresholds.CERTAIN.value
+
+    def finding(self, leaf: Leaf, in_company: bool = False) -> WideFinding | None:
+        """What is known of a leaf; None where a side cannot be executed in f64.
+
+        Args:
+            leaf: in the declared types.
+            in_company: another leaf is wrong for certain, and what is at hand has to do for this one.
+        """
+        glance = self.glance(leaf)
+        if glance is None or glance.relation is not WideRelation.UNKNOWN:
+            return glance
+        if in_company and glance.found is not None and not glance.found.misplaced:
+            is_outside = glance.found.ratio > thresholds.RATIO.value
+            relation = WideRelation.OUTSIDE if is_outside else WideRelation.WITHIN
+            return WideFinding(relation, glance.found)
+        expected, actual = self._reference.shadow[leaf.number], self._tested.shadow[leaf.number]
+        try:
+            if actual.dtype.kind in "fc":
+                return self._by_scores(leaf.number, expected, actual)
+            return self._by_flips(leaf.number, expected, actual)
+        except HlotoolError:
+            return None
+
+    def _by_scores(self, number: int, expected: Array, actual: Array) -> WideFinding:
+        found = self._scored(number, expected, actual, self._reference)
+        if found.misplaced:
+            return WideFinding(WideRelation.RANGE, found)
+        if found.ratio <= thresholds.WIDE_RATIO.value:
+            return WideFinding(WideRelation.WITHIN, found)
+        back = self._scored(number, actual, expected, self._tested)
+        other = self._members(self._tested, back.members - 1)
+        is_within = (
+            back.ratio <= thresholds.WIDE_RATIO.value
+            and stay_finite([leaves[number] for leaves in other], expected)
+            and is_moderate(back, found, self._tested.side.module)
+        )
+        return WideFinding(WideRelation.WITHIN if is_within else WideRelation.OUTSIDE, found)
+
+    def _scored(self, number: int, centre: Array, value: Array, side: Ensemble) -> Score:
+        """`value` against executions of `side`, whose own value is `centre`: few, if they are clear."""
+        kind = ElementType.C128 if value.dtype.kind == "c" else ElementType.F64
+        resolution = thresholds.SAME_IN_F64.value
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own = [leaves[number] for leaves in self._members(side, int(count.value))]
+            found = score(value, [centre, *own], kind, resolution=resolution)
+            is_clear = found.ratio <= thresholds.CLEAR.value
+            if not found.misplaced and (is_clear or found.ratio > thresholds.CERTAIN_IN_F64.value):
+                break
+        return found
+
+    def _by_flips(self, number: int, expected: Array, actual: Array) -> WideFinding:
+        """Integers: what neither side's rounded constants lead to is different."""
+        for count in (thresholds.FIRST_WIDE_MEMBERS, thresholds.WIDE_MEMBERS):
+            own, other = (
+                [leaves[number] for leaves in self._members(side, int(count.value))]
+                for side in (self._reference, self._tested)
+            )
+            found = flips(actual, [expected, *own])
+            found = replace(found, beyond=found.beyond & flips(expected, [actual, *other]).beyond)
+            if not found.count:
+                return WideFinding(WideRelation.WITHIN, found)
+        return WideFinding(WideRelation.OUTSIDE, found)
+
+    def _members(self, ensemble: Ensemble, count: int) -> list[list[Array]]:
+        """Executions of one side with its uncertain values rounded anew."""
+        uncertain = self._uncertain[ensemble is self._tested]
+        return ensemble.wide_members(count, uncertain)
+
+    @cached_property
+    def _jumps(self) -> bool:
+        """Whether a small error may become a large one at once: two executions need not show that."""
+        return any(jumps(side.side.module) for side in (self._reference, self._tested))
+
+    @cached_property
+    def _adds_up(self) -> bool:
+        """Whether the reference has sums, whose order is open."""
+        return any(
+            does_arithmetic(i) and any(sum_length(i, part) > 1 for part in array_shapes(i.shape))
+            for i in self._reference.side.module.instructions()
+        )
+
+    @cached_property
+    def _uncertain(self) -> tuple[frozenset[Instruction], frozenset[Instruction]]:
+        one, other = self._reference.side.module, self._tested.side.module
+        return uncertain_values(one, other), uncertain_values(other, one)
+
+
+def _equal(expected: Array, actual: Array) -> bool:
+    """Equal up to what f64 makes of long programs; NaN equals NaN."""
+    if expected.dtype.kind not in "fc":
+        return bool(np.array_equal(expected, actual))
+    with np.errstate(all="ignore"):
+        same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+        magnitude = np.maximum(np.abs(expected), np.abs(actual))
+        finite = magnitude[np.isfinite(magnitude)]
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+        close = np.abs(expected - actual) <= thresholds.SAME_IN_F64.value * (magnitude + min(scale, 1e300))
+        return bool(np.all(same | (close & np.isfinite(magnitude))))
+
+
+def _makes_pairs(instruction: Instruction) -> bool:
+    """Whether it takes f64 apart for a TPU, whose arithmetic on pairs depends on how f32 is rounded."""
+    return instruction.custom_call_target in ("X64SplitHigh", "X64SplitLow") and any(
+        part.element_type is ElementType.F64 for part in array_shapes(instruction.operands[0].shape)
+    )
+
+
+def _beside_rounding(
+    leaf: Leaf, expected: Array, actual: Array, orders: Sequence[Array] = (), unit: float = 0.0
+) -> Score:
+    """The difference in f64 beside what rounding in the declared types did to each side, in the runs at hand.
+
+    Rounded constants are among those roundings. So a difference that dwarfs them all needs no execution more,
+    where no value can jump.
+
+    Args:
+        leaf: in the declared types.
+        expected: the reference's in f64.
+        actual: the tested program's in f64.
+        orders: other executions of the reference in f64.
+        unit: relative error of f64 on the target.
+    """
+    kind = ElementType.C128 if expected.dtype.kind == "c" else ElementType.F64
+    with np.errstate(all="ignore"):
+        own = leaf.expected.astype(expected.dtype)
+        moved = expected + (leaf.actual.astype(expected.dtype) - actual)
+    declared = leaf.shape.element_type
+    resolution = max(epsilon(declared), unit if declared.real_part is ElementType.F64 else 0.0)
+    return score(actual, [expected, own, moved, *orders], kind, resolution=resolution)
+
+
+#: Continuous nowhere or not everywhere, besides what makes integers and preds of floats (`Facts.decision`).
+_JUMPING = opcodes_with(Trait.JUMPS)
+
+
+def jumps(module: Module) -> bool:
+    """Whether some instruction makes a large difference of a small one, whatever reads it."""
+    return any(
+        i.opcode in _JUMPING or any(part.element_type.is_complex for part in array_shapes(i.shape))
+        for i in module.instructions()
+    )
+
+
+def stay_finite(members: Sequence[Array], expected: Array) -> bool:
+    """Whether executions of a tested program are finite where the reference is: others span everything."""
+    return all(bool(np.isfinite(m[np.isfinite(expected)]).all()) for m in members)
+
+
+def is_moderate(tested: Score, reference: Score, module: Module) -> bool:
+    """Whether a tested program that is less stable than the reference may be excused by that.
+
+    A rewrite may cost some digits. One that makes noise of a sound value is wrong.
+
+    Args:
+        tested: of an ensemble of the tested program.
+        reference: of an ensemble of the reference.
+        module: the tested program.
+    """
+    lost_digits = thresholds.LOST_DIGITS.value * reference.width
+    lost_ulps = thresholds.LOST_ULPS.value * coarsest(module)
+    return tested.width <= min(thresholds.LOST_WIDTH.value, max(lost_digits, lost_ulps))
+
+
+def coarsest(module: Module) -> float:
+    """One ulp at 1 of the coarsest rounding of a program."""
+    shapes = ((i, i.shape) for i in module.instructions() if isinstance(i.shape, ArrayShape))
+    return max(
+        (rounding_epsilon(i, s.element_type) for i, s in shapes if s.element_type in _FLOATS), default=0.0
+    )

@@ -1,0 +1,388 @@
+"""From a program that failed to a report, without a person.
+
+A failure is asked for again in a fresh process, made small, blamed on a pass or on code of the compiler,
+compared with known faults and with earlier ones, written as a bundle, and the bundle is run. Each stage has
+its time; one that comes to nothing is a line in the record, and the program that failed is kept in any case.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from hlotool.blame.bisection.compiler import without
+from hlotool.blame.bisection.records import Verification
+from hlotool.blame.reduction.case import Case, write_case
+from hlotool.blame.reduction.case_worker import CaseOutcome
+from hlotool.blame.reduction.oracle import BackendJudge, CaseOracle, asked_afresh
+from hlotool.blame.reduction.reducer import Loaded, Reduction, load_case, reduce_loaded
+from hlotool.blame.repro.bundle import write_bundle
+from hlotool.blame.repro.verify import verify
+from hlotool.blame.steps import Steps
+from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
+from hlotool.facts.dataflow import is_exact, leaf_facts
+from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind
+from hlotool.ir.module import Module
+from hlotool.judge.verdicts import Answer, Signature
+from hlotool.lab.fuzz.attribution import Blame, LimitedJudge, blame_death, blame_wrong, fault_bundle
+from hlotool.lab.fuzz.known import (
+    KnownFault,
+    alike,
+    families_of,
+    first_known,
+    is_same,
+    key_of,
+    opcodes_of,
+    say_the_same,
+    title_of,
+    work_of,
+)
+from hlotool.lab.fuzz.oracle import AGAIN, FICKLE, MEANT
+from hlotool.runs.exact.result import Relation
+from hlotool.runs.options import PRELOAD, RunOptions
+from hlotool.system.executor import Limits
+from hlotool.system.pool import Pool
+
+#: What a worker calls to run a bundle again.
+VERIFY = "hlotool.lab.fuzz.triage:verify_bundle"
+
+#: Further seeds of perturbed executions by which a result that is rounded has to be wrong: what is near the
+#: threshold is on one side of it by some of them, and on the other by others.
+_FURTHER_SEEDS = 3
+_EQUAL = Relation.EQUAL.value
+_SAME_FUNCTION = (
+    "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all failures of a campaign are looked into with.
+
+    Attributes:
+        options: seed and limits.
+        folder: of the campaign; bundles are made in `faults/`.
+        known: faults that are known.
+        versions: of everything that takes part, for reports.
+        width: processes.
+        seconds: that making small, and blaming, may take each.
+    """
+
+    options: RunOptions
+    folder: Path
+    known: Sequence[KnownFault] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    width: int = 1
+    seconds: float = 90.0
+
+
+@dataclass(slots=True)
+class Triage:
+    """Looks into failures, one after the other.
+
+    Attributes:
+        settings: see there.
+        faults: what was found so far, duplicates and known ones included.
+        reached: passes that changed programs of the campaign.
+    """
+
+    settings: Settings
+    faults: list[FaultRecord] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)
+
+    def look_into(self, failure: FailureRecord) -> FaultRecord:
+        """What a failure is; never raises for what a program does."""
+        began = time.perf_counter()
+        try:
+            found = self._fault(failure)
+        except HlotoolError as error:
+            found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
+        found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
+        self.faults.append(found)
+        self.recount()
+        return found
+
+    @property
+    def distinct(self) -> list[FaultRecord]:
+        """Faults of their own."""
+        return [fault for fault in self.faults if fault.status == "new"]
+
+    def recount(self) -> None:
+        """Count duplicates with the faults that they are other cases of, after faults were added."""
+        more = Counter(fault.duplicate_of for fault in self.faults if fault.duplicate_of)
+        self.faults = [
+            msgspec.structs.replace(fault, count=1 + more[fault.number]) if fault.number else fault
+            for fault in self.faults
+        ]
+
+    def _fault(self, failure: FailureRecord) -> FaultRecord:
+        options = self._options(failure)
+        loaded = load_case(failure.program, options)
+        if failure.cured and (found := self._by_likeness(failure, loaded.case, options)):
+            return found  # The worker that judged it has asked all there is to ask.
+        failure, outcome = _confirmed(failure, loaded.case, options)
+        if kind_of(outcome) != failure.kind:
+            said = outcome.reason or outcome.answer.value
+            return _raw(failure, "unconfirmed", [f"not a second time, in a fresh process: {said}"])
+        if said := _by_the_draw(loaded.case, options, failure.kind):
+            return _raw(failure, "unconfirmed", [said])
+        reason = outcome.reason
+        if found := self._by_likeness(failure, loaded.case, options):
+            return msgspec.structs.replace(found, reason=reason)
+        problems: list[str] = []
+        reduction, last = self._reduced(loaded, options, failure.kind, problems)
+        case = reduction.case if reduction is not None else loaded.case
+        if reduction is not None and (said := _by_the_draw(case, options, failure.kind)):
+            return _raw(failure, "unconfirmed", [f"what is left of it: {said}"])
+        blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
+        problems += blame.problems
+        opcodes = opcodes_of(case.module)
+        work = work_of(blame, opcodes)
+        described = FaultRecord(
+            status="new",
+            kind=failure.kind,
+            key=key_of(failure.kind, outcome, blame, work),
+            title=title_of(failure.kind, blame, work or opcodes, reason),
+            signature=str(last.row.signature if last.row is not None else last.failure or failure.kind),
+            reason=last.reason or reason,
+            level=blame.level,
+            pass_name=blame.pass_name,
+            opcodes=opcodes,
+            work=work,
+            families=families_of(case.module, work),
+            instructions=case.size,
+            before=loaded.case.size,
+            backend=failure.backend,
+            program=failure.program,
+            index=failure.index,
+            problems=problems,
+        )
+        if (relation := _relation(case, options, blame)) == _EQUAL:
+            return msgspec.structs.replace(described, status="excused", problems=[*problems, _SAME_FUNCTION])
+        if relation:
+            blame.evidence.append(f"as functions of real numbers the two stages are {relation}")
+        return self._identified(described, case, reduction, blame, last, options)
+
+    def _options(self, failure: FailureRecord) -> RunOptions:
+        inputs = Path(failure.program).with_suffix(".npz")
+        return msgspec.structs.replace(
+            self.settings.options,
+            backend=failure.backend,
+            reference=failure.reference,
+            inputs=str(inputs) if inputs.is_file() else None,
+        )
+
+    def _identified(
+        self,
+        fault: FaultRecord,
+        case: Case,
+        reduction: Reduction | None,
+        blame: Blame,
+        last: CaseOutcome,
+        options: RunOptions,
+    ) -> FaultRecord:
+        """The fault as a known one, another case of an earlier one, or one of its own, with a bundle."""
+        known = first_known(self.settings.known, fault, case.module.to_text())
+        same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, fault)), None)
+        if known is not None:
+            number = same.number if same is not None and same.status == "known" else 0
+            return msgspec.structs.replace(
+                fault,
+                status="duplicate" if number else "known",
+                number=0 if number else self._next(),
+                duplicate_of=number,
+                known=known.name,
+                link=known.link,
+            )
+        if same is not None:
+            return msgspec.structs.replace(
+                fault, status="duplicate", duplicate_of=same.number, known=same.known, link=same.link
+            )
+        number = self._next()
+        name = re.sub(r"[^\w.+=-]+", "-", f"{number:02d}-{fault.kind}-{blame.pass_name or blame.level}")
+        folder = self.settings.folder / "faults" / name.rstrip("-")
+        problems = list(fault.problems)
+        triggers = False
+        try:
+            write_bundle(
+                fault_bundle(fault, case, reduction, blame, last, options, self.settings.versions), folder
+            )
+            write_case(case, str(folder / "smallest.hlo"))
+            triggers = _verified(folder, options, problems)
+        except HlotoolError as error:
+            problems.append(f"bundle: {error}")
+        return msgspec.structs.replace(
+            fault, number=number, bundle=str(folder), triggers=triggers, problems=problems
+        )
+
+    def _next(self) -> int:
+        return 1 + max((fault.number for fault in self.faults), default=0)
+
+    def cures(self, module: Module) -> tuple[str, ...]:
+        """The backend without the pass of each frequent fault whose operations are all in a program."""
+        backend = self.settings.options.backend
+        found = alike(self.faults, "wrong", backend, module)
+        return tuple(dict.fromkeys(without(backend, [f.pass_name]) for f in found if f.pass_name))
+
+    def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
+        """A failure that looks like a frequent fault: its operations are there, and so is the cure.
+
+        A death says the same besides; where no pass is accused of it, there is no cure to try.
+        """
+        died = _says(failure)
+        for fault in alike(self.faults, failure.kind, failure.backend, case.module):
+            if (died and not say_the_same(fault.signature, died)) or not (died or fault.pass_name):
+                continue
+            cure = without(options.backend, [fault.pass_name])
+            if fault.pass_name and failure.cured != cure:
+                cured = msgspec.structs.replace(options, backend=cure)
+                if _asked_again(case, cured, failure.kind).answer is not Answer.GOOD:
+                    continue
+            found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
+            return msgspec.structs.replace(
+                found, key=fault.key, duplicate_of=fault.number, known=fault.known, link=fault.link
+            )
+        return None
+
+    def _reduced(
+        self, loaded: Loaded, options: RunOptions, kind: Kind, problems: list[str]
+    ) -> tuple[Reduction | None, CaseOutcome]:
+        """The smallest program that was found to fail in the same way, and how it fails."""
+        limits = Limits(self.settings.width, options.timeout, options.memory_limit)
+        with Pool(limits, PRELOAD, options.backend) as pool:
+            judge = BackendJudge(pool, options, self.settings.width, _function(kind))
+            limited = LimitedJudge(judge, self.settings.seconds)
+            oracle = CaseOracle(limited, Steps(), repeats=1)
+            try:
+                found = reduce_loaded(loaded, oracle)
+            except HlotoolError as error:
+                problems.append(f"reduction: {error}")
+                return None, oracle.outcome(loaded.case, "the whole program")
+            if limited.is_over:
+                problems.append(f"reduction: not done after {self.settings.seconds:.0f} s")
+            return found, oracle.outcome(found.case, "what is left")
+
+    def _blamed(self, case: Case, failure: FailureRecord, how: Signature, options: RunOptions) -> Blame:
+        seconds = self.settings.seconds
+        if failure.kind == "wrong":
+            path = self.settings.folder / "work" / f"{failure.index:06d}.hlo"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_case(case, str(path))
+            inputs = path.with_suffix(".npz") if case.arguments else None
+            return blame_wrong(path, inputs, options, seconds)
+        if failure.kind in ("crashed", "hang"):
+            return blame_death(case, how, options, self.reached, seconds)
+        return Blame(problems=["runs that differ are blamed on no pass"])
+
+
+def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
+    """How what the passes make of a program is related to it as a function of real numbers.
+
+    Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
+    every difference is a fault; and where the arbiter refuses.
+    """
+    if blame.level != "pass" or is_exact(leaf_facts(case.module)):
+        return ""
+    outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
+    found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
+    if Relation.UNEQUAL.value in found:
+        return Relation.UNEQUAL.value
+    # What no point covered accuses no pass, either.
+    return _EQUAL if found & {_EQUAL, Relation.EQUAL_WHERE.value} else ""
+
+
+def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:
+    """Why a wrong result is in doubt: by perturbed executions of another seed it is none; empty where it is.
+
+    Where nothing is rounded nothing is drawn.
+    """
+    if kind != "wrong" or is_exact(leaf_facts(case.module)):
+        return ""
+    for number in range(1, 1 + _FURTHER_SEEDS):
+        outcome = _asked_again(case, msgspec.structs.replace(options, seed=options.seed + number), kind)
+        if kind_of(outcome) != kind:
+            return f"not by other perturbed executions: {outcome.reason or outcome.answer.value}"
+    return ""
+
+
+def verify_bundle(asked: tuple[str, str]) -> Verification:
+    """Run the bundle in a folder on a backend; called in a worker, for it may take the process down."""
+    return verify(Path(asked[0]), asked[1], trust=True)
+
+
+def kind_of(outcome: CaseOutcome) -> Kind:
+    """What became of a program, from how it was judged."""
+    if outcome.answer is not Answer.BAD or outcome.failure is None:
+        return "agree" if outcome.answer is Answer.GOOD else "unjudged"
+    kinds: dict[str, Kind] = {
+        BackendCrashed.__name__: "crashed",
+        BackendTimeout.__name__: "hang",
+        FICKLE.kind: "nondeterministic",
+    }
+    return kinds.get(outcome.failure.kind, "wrong")
+
+
+def _says(failure: FailureRecord) -> str:
+    """How a failure died, as the records of faults say it; empty where it did not."""
+    return str(failure.failure) if failure.kind in ("crashed", "hang") and failure.failure else ""
+
+
+def _confirmed(failure: FailureRecord, case: Case, options: RunOptions) -> tuple[FailureRecord, CaseOutcome]:
+    """A failure, and how its program does in a fresh process.
+
+    Where a compiler reads memory that nobody wrote, two runs may differ first, and be wrong alike afterwards:
+    then it has to be wrong twice.
+    """
+    outcome = _asked_again(case, options, failure.kind)
+    if failure.kind == "nondeterministic" and kind_of(outcome) == "wrong":
+        failure = msgspec.structs.replace(failure, kind="wrong", failure=outcome.failure)
+        outcome = _asked_again(case, options, failure.kind)
+    return failure, outcome
+
+
+def _asked_again(case: Case, options: RunOptions, kind: Kind) -> CaseOutcome:
+    """How a program does in a fresh process."""
+    return asked_afresh(case, options, Limits(1, options.timeout, options.memory_limit), _function(kind))
+
+
+def _function(kind: Kind) -> str:
+    """What a worker calls to see whether a program fails in this way."""
+    return AGAIN if kind == "nondeterministic" else MEANT
+
+
+def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:
+    """Whether the bundle fails in the same way when it is run in a fresh process."""
+    with Pool(Limits(1, 2 * options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+        # A bundle does not say where it was found: another interpreter has another compiler.
+        [end] = pool.call_all(VERIFY, [(str(folder), options.backend)])
+    if isinstance(end.value, BackendFailed):
+        problems.append(f"repro verify: {end.value}")
+        return False
+    found = msgspec.msgpack.decode(end.value, type=Verification)
+    if not found.fails or not found.same:
+        problems.append(f"repro verify: {found.found or found.reason or 'it does not fail'}")
+    return found.fails is True and found.same
+
+
+def _raw(failure: FailureRecord, status: str, problems: list[str]) -> FaultRecord:
+    """The record of a failure of which no more is known than that."""
+    return msgspec.convert(
+        {
+            "status": status,
+            "kind": failure.kind,
+            "title": f"{failure.kind}: {failure.reason}"[:200],
+            "signature": str(failure.failure or failure.kind),
+            "reason": failure.reason,
+            "backend": failure.backend,
+            "program": failure.program,
+            "index": failure.index,
+            "problems": problems,
+        },
+        FaultRecord,
+    )

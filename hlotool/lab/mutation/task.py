@@ -1,0 +1,194 @@
+"""Mutants of one program, drawn and examined in a worker process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+
+from hlotool.blame.reduction.case_worker import compare_programs
+from hlotool.errors import Unsupported
+from hlotool.facts.provenance import source_of
+from hlotool.inputs.adversarial.plan import directed_sets
+from hlotool.inputs.adversarial.sets import PLAIN, InputSet
+from hlotool.interface.report.lab_records import MutantRecord, MutatedRecord
+from hlotool.lab.faults import family_of
+from hlotool.lab.faults.edit import find
+from hlotool.lab.mutation.equivalence import Mutant, draw
+from hlotool.lab.mutation.fates import Examiner, Fate, Found
+from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.other_inputs import allowed_for_sets, in_budget
+from hlotool.runs.program import Program, load_program
+from hlotool.runs.runners import OneDevice
+from hlotool.runs.scaling import fitting
+from hlotool.runs.task import Task
+from hlotool.runs.trials import GENERATED, Trial, trials
+from hlotool.sources.records import DumpModule, Stage
+from hlotool.system.resources import TooSlow, time_limit, work_done
+
+#: Seconds for one mutant: some loops never end.
+_SECONDS = 60.0
+#: A run that takes so many times as long as the program on all sets is taken not to end.
+_SLOWER = 10.0
+#: Of the time that is left when the program has run once: what it may take to run on all sets. Mutants run on
+#: them as well, most only on the first few.
+_OF_SETS = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class MutationTask:
+    """A program whose mutants are examined.
+
+    Attributes:
+        module: of the dump.
+        reference: the stage that gives the expected values.
+        tested: the stage that faults are planted in; the same where there is but one.
+        options: which inputs, and how long it may take.
+        count: of mutants.
+        seed: of what is planted where.
+        part: which mutants are examined here: those whose number leaves this remainder …
+        parts: … divided by this.
+    """
+
+    module: DumpModule
+    reference: Stage
+    tested: Stage
+    options: RunOptions
+    count: int
+    seed: int
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is there before the first fault.
+
+    Attributes:
+        reference: gives the expected values.
+        tested: gets the faults; perhaps the same.
+        every: trials of them.
+        spent: units of work that a replay on the first trial is.
+    """
+
+    reference: Program
+    tested: Program
+    every: list[Trial]
+    spent: int
+
+
+def examine(task: MutationTask) -> MutatedRecord:
+    """Plant faults, one at a time, and see which inputs show each, until the time of the options is over.
+
+    Raises:
+        HlotoolError: the programs cannot be read or run.
+        Unsupported: they run on several devices, or no dimension has a size that was to be another one.
+    """
+    end = time.monotonic() + task.options.timeout
+    found = MutatedRecord(
+        name=task.module.title,
+        path=str(task.tested.source),
+        judged_by=task.reference.label,
+        sets=[],
+        mutants=[],
+        is_late=True,
+    )
+    try:
+        with time_limit(task.options.timeout):
+            prepared = _prepared(task, found.notes)
+        sets = sets_of(prepared.reference, prepared.every, task.options, prepared.spent)
+        examiner = Examiner(prepared.reference, sets, _OF_SETS * (end - time.monotonic()))
+    except TooSlow:
+        return found
+    mutants: list[MutantRecord] = []
+    drawn = draw(prepared.tested.module, task.count, task.seed)
+    is_late = False
+    for mutant in islice(drawn, task.part, None, task.parts):
+        record = _record(mutant, examiner, end)
+        if is_late := record is None:
+            break
+        mutants.append(record)
+    return msgspec.structs.replace(
+        found,
+        judged_by=prepared.reference.label,
+        sets=[one.name for one in examiner.sets],
+        mutants=mutants,
+        is_late=is_late,
+    )
+
+
+def _prepared(task: MutationTask, notes: list[str]) -> _Prepared:
+    """The programs, which have run once; notes are told what became of their sizes."""
+    before = work_done()
+    fitted = fitting(Task(task.module, task.options), [task.reference, task.tested])
+    if scaled := f"scaled: {fitted.scaled.record.text}" if fitted.scaled else fitted.note:
+        notes.append(scaled)
+    module = fitted.task.module
+    reference = load_program(module, task.reference, "numpy")
+    tested = reference
+    if task.tested is not task.reference:
+        tested = load_program(module, task.tested, "numpy", reference)
+    if not all(isinstance(p.runner, OneDevice) for p in (reference, tested)):
+        raise Unsupported("mutants of programs for several devices")
+    every = list(
+        trials(module, reference.module, task.options, reference.runner.copies, scaled=fitted.scaled)
+    )
+    compare_programs(reference, tested, every[0].arguments)
+    return _Prepared(reference, tested, every, work_done() - before)
+
+
+def sets_of(reference: Program, every: list[Trial], options: ReplayOptions, spent: int) -> Iterator[InputSet]:
+    """The sets that a replay would take: what is given or captured, or the plain set and further ones.
+
+    Args:
+        reference: of the mutants.
+        every: trials of it.
+        options: of the user; `thorough` takes all sets.
+        spent: units of work that a replay on the first trial is.
+    """
+    for number, trial in enumerate(every):
+        yield InputSet(trial.name or (f"{PLAIN} {number}" if number else PLAIN), trial.arguments)
+    [first, *others] = every
+    if others or first.inputs.origin != GENERATED or not options.further_sets:
+        return
+    every_set = directed_sets(reference.module, first.arguments, options.seed, options.input_range)
+    for one, is_in_budget in in_budget(every_set, allowed_for_sets(options, spent)):
+        if not is_in_budget:
+            return
+        yield one
+
+
+def _record(mutant: Mutant, examiner: Examiner, end: float) -> MutantRecord | None:
+    """What becomes of a mutant; None where the time, in `time.monotonic`, was over before that was known."""
+    began = time.monotonic()
+    if began >= end:
+        return None
+    found = fate_within(mutant, examiner, min(_SECONDS, end - began))
+    now = time.monotonic()
+    if now >= end and found.fate is Fate.SURVIVED:
+        return None
+    return MutantRecord(
+        fault=mutant.kind.name,
+        family=family_of(mutant.kind),
+        imitates=mutant.kind.imitates,
+        computation=mutant.site.computation,
+        source=source_of(mutant.right, [find(mutant.right, mutant.site)[1]]),
+        fate=found.fate.value,
+        by=found.by,
+        seconds=now - began,
+    )
+
+
+def fate_within(mutant: Mutant, examiner: Examiner, seconds: float = _SECONDS) -> Found:
+    """The fate of a mutant; one that does not end is noticed by whoever waits for it, for so many seconds."""
+    try:
+        with time_limit(seconds):
+            return examiner.fate(mutant)
+    except TooSlow:
+        running = examiner.running
+        if running is not None and _SLOWER * examiner.seconds < running.seconds:
+            return Found(Fate.KILLED, f"{running.name}: it does not end", running.number)
+        return Found(Fate.SURVIVED, f"not examined to the end in {seconds:g} s")

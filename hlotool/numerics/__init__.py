@@ -1,1 +1,0 @@
-"""How far two results are apart, and what that means."""

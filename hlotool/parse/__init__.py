@@ -1,1 +1,0 @@
-"""Text and binary files into the IR."""

@@ -1,0 +1,1 @@
+"""Text and protos into the IR."""

@@ -1,0 +1,299 @@
+"""Attributes of an instruction: checked by the opcode table, simple ones read without the grammar.
+
+Checked is that they are allowed, complete, and each has a possible value.
+
+Most attributes are numbers, words or strings (`dimensions={0,1}`, `direction=GE`, `to_apply=%add`), and
+each distinct text of one is met for the first time once. Which form a key has is the grammar's; an
+expression computed from the grammar proves the value, which is then taken apart without the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from hlotool import grammar
+from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES, Kind
+from hlotool.ir.attributes import FrontendAttributes, Metadata, RawText, SliceDim
+from hlotool.ir.opcodes import OPCODES, attribute_kind
+from hlotool.parser.text.hlo_parser import RESERVED
+from hlotool.parser.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    CalleeName,
+    Name,
+    OtherValue,
+    Predecessors,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+from hlotool.parser.tokens import SAFE_STRING, unquote
+
+#: Instruction attributes of older XLA, accepted and carried as text unless the reader is strict.
+OBSOLETE_ATTRIBUTES = frozenset(
+    {
+        "all_reduce_barrier", "all_reduce_id", "async_group_id", "barrier", "is_cross_program_prefetch",
+        "opaque", "shard_count", "sparsity",
+    }
+)  # fmt: skip
+
+#: What older printers write where nothing is said, which XLA's parser does not take today.
+UNSAID: Mapping[str, str] = {"api_version": "API_VERSION_UNSPECIFIED"}
+
+#: Values that are meant where the attribute is missing, and older parsers do not take the attribute.
+_IMPLIED: Mapping[tuple[str, str], object] = {
+    ("collective-broadcast", "has_dynamic_root"): False,
+    ("compare", "order"): "PARTIAL",
+    ("topk", "is_stable"): True,
+}
+
+#: Attributes whose words may be written in any case. XLA: hlo_instruction.cc, StringToEnum.
+_ANY_CASE = frozenset(("algorithm", "api_version", "distribution", "operand_precision", "schedule"))
+
+#: Words that an attribute may have as its value; `(opcode, attribute)` where it depends on the opcode.
+ENUMERATIONS: Mapping[str | tuple[str, str], tuple[str, ...]] = {
+    "api_version": (
+        "API_VERSION_ORIGINAL",
+        "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED",
+        "API_VERSION_TYPED_FFI",
+    ),
+    "convolution_kind": ("unset", "fprop", "wgrad", "dgrad"),
+    "direction": ("EQ", "NE", "LT", "LE", "GT", "GE"),
+    "distribution": ("rng_uniform", "rng_normal"),
+    "fft_type": ("FFT", "IFFT", "RFFT", "IRFFT"),
+    "kind": ("kLoop", "kInput", "kOutput", "kCustom"),
+    "mode": ("cross_replica", "cross_partition", "cross_replica_and_partition", "flattened_id"),
+    "operand_precision": ("default", "high", "highest"),
+    "order": ("TOTAL", "PARTIAL"),
+    "padding_type": ("PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"),
+    "schedule": ("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"),
+    "transpose_a": ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"),
+    "type": ("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
+    ("rng-bit-generator", "algorithm"): ("rng_default", "rng_three_fry", "rng_philox"),
+    "algorithm": (
+        "unset",
+        "dot_any_f8_any_f8_f32",
+        "dot_any_f8_any_f8_f32_fast_accum",
+        "dot_f16_f16_f16",
+        "dot_f16_f16_f32",
+        "dot_bf16_bf16_bf16",
+        "dot_bf16_bf16_f32",
+        "dot_bf16_bf16_f32_x3",
+        "dot_bf16_bf16_f32_x6",
+        "dot_bf16_bf16_f32_x9",
+        "dot_tf32_tf32_f32",
+        "dot_tf32_tf32_f32_x3",
+        "dot_f32_f32_f32",
+        "dot_f64_f64_f64",
+        "dot_bf16_bf16_fp8x3",
+        "dot_bf16_bf16_fp8x4",
+    ),
+}
+
+
+class BoundAttributes(NamedTuple):
+    """Checked attributes of one instruction; nothing in them depends on where it stands.
+
+    Attributes:
+        values: those whose value is final.
+        pending: those that need names or the source: computations, literals, carried text.
+        predecessors: `control-predecessors`.
+        metadata: `metadata`.
+    """
+
+    values: Mapping[str, Any]
+    pending: tuple[AttributeSyntax, ...] = ()
+    predecessors: Predecessors | None = None
+    metadata: Metadata | None = None
+
+
+_PENDING = (AnonymousComputation, CalleeName, Span, TypedLiteral, TypedLiteralTuple)
+
+
+def bind(
+    opcode: str, attributes: Iterable[AttributeSyntax], position: int, strict: bool, also: Iterable[str] = ()
+) -> BoundAttributes:
+    """Check `attributes` of an instruction.
+
+    Args:
+        opcode: of the table.
+        attributes: as written.
+        position: of the instruction, for what is missing.
+        strict: reject attributes that XLA has given up.
+        also: attributes that are allowed besides those of the opcode.
+
+    Raises:
+        TextError: an attribute repeats, is not allowed, is missing, or has an impossible value.
+    """
+    values: dict[str, Any] = {}
+    pending: list[AttributeSyntax] = []
+    kinds = _kinds(opcode)
+    seen: set[str] = set()
+    for attribute in attributes:
+        key, value, at = attribute
+        if key in seen:
+            raise TextError(f"the attribute {key} is given twice", at)
+        seen.add(key)
+        if key in UNSAID and not strict and UNSAID[key] == value:
+            continue
+        if _IMPLIED.get((opcode, key)) == value:
+            continue
+        kind = kinds.get(key)
+        if kind is None and key not in also:
+            values[key] = _obsolete(opcode, attribute, strict)
+        elif isinstance(value, _PENDING) or _is_list_of_callees(value):
+            pending.append(attribute)
+        else:
+            values[key] = _checked_value(opcode, kind, attribute)
+    for key in OPCODES[opcode].required:
+        if key not in seen:
+            raise TextError(f"the attribute {key} of {opcode} is missing", position)
+    if opcode == "compare" and "order" in seen:
+        _with_order(values, seen, position)
+    predecessors, metadata = values.pop("control-predecessors", None), values.pop("metadata", None)
+    return BoundAttributes(values, tuple(pending), predecessors, metadata)
+
+
+def _with_order(values: dict[str, Any], seen: set[str], position: int) -> None:
+    """Put the order of a comparison as every version of XLA reads it: as its type."""
+    if "type" in seen:
+        raise TextError("compare has a type or an order, not both", position)
+    if values.pop("order", "PARTIAL") == "TOTAL":
+        values["type"] = "TOTALORDER"
+
+
+@cache
+def _kinds(opcode: str) -> Mapping[str, Kind | None]:
+    """How each attribute that the opcode takes is written."""
+    keys = (*COMMON_ATTRIBUTES, *OPCODES[opcode].attributes)
+    return {key: attribute_kind(opcode, key) for key in keys}
+
+
+def _is_list_of_callees(value: object) -> bool:
+    return (
+        isinstance(value, tuple) and bool(value) and isinstance(value[0], (CalleeName, AnonymousComputation))
+    )
+
+
+def _obsolete(opcode: str, attribute: AttributeSyntax, strict: bool) -> RawText:
+    """The text of an attribute that only older XLA knows; an error for any other."""
+    key, value, at = attribute
+    if key in OBSOLETE_ATTRIBUTES and isinstance(value, OtherValue) and not strict:
+        return RawText(value.text)
+    own = ", ".join(sorted(OPCODES[opcode].attributes)) or "none of its own"
+    common = ", ".join(sorted(COMMON_ATTRIBUTES))
+    raise TextError(
+        f'unexpected attribute "{key}"; {opcode} takes {own}; every instruction takes {common}', at
+    )
+
+
+def _checked_value(opcode: str, kind: Kind | None, attribute: AttributeSyntax) -> Any:
+    """The value: words must be known, and lists of lists stand only where the opcode takes them."""
+    key, value, at = attribute
+    if kind is Kind.ENUM:
+        return _known_word(opcode, key, value, at)
+    if kind is Kind.ENUMS:
+        return tuple(_known_word(opcode, key, word, at) for word in value)
+    if key == "slice_sizes" and value and isinstance(value[0], tuple) is (kind is Kind.INTS):
+        form = "a list of numbers" if kind is Kind.INTS else "lists of numbers"
+        raise TextError(f"slice_sizes of {opcode} is {form}", at)
+    return value
+
+
+def _known_word(opcode: str, key: str, word: str, at: int) -> str:
+    """A word in the case in which XLA prints it."""
+    allowed = ENUMERATIONS.get((opcode, key)) or ENUMERATIONS[key]
+    if word in allowed:
+        return word
+    if key in _ANY_CASE:
+        for known in allowed:
+            if known.lower() == word.lower():
+                return known
+    raise TextError(f"{word} is not a value of {key}, which is one of {', '.join(allowed)}", at)
+
+
+#: It may not fit in 64 bits.
+LONG_NUMBER = re.compile(r"[0-9]{19}")
+_SLICE = re.compile(r"\[ ?(-?[0-9]+) ?: ?(-?[0-9]+)(?: ?: ?(-?[0-9]+))? ?\]")
+_ENTRY = re.compile(rf"([A-Za-z0-9_.\-]+)=({SAFE_STRING})")
+
+
+class _Form(NamedTuple):
+    """How the values of some keys are written.
+
+    Attributes:
+        proves: whether a text is such a value.
+        decode: its value; None where only the parser can tell.
+    """
+
+    proves: Callable[[str], object]
+    decode: Callable[[str], Any]
+
+
+def plain_attribute(text: str) -> AttributeSyntax | None:
+    """The attribute `key=value` if it is of a plain form, else None: the parser decides."""
+    equals = text.find("=") + 1
+    form = _form_of(text[:equals])
+    value = text[equals:]
+    if form is None or not form.proves(value) or LONG_NUMBER.search(value):
+        return None
+    decoded = form.decode(value)
+    return None if decoded is None else AttributeSyntax(text[: equals - 1], decoded, 0)
+
+
+@lru_cache(maxsize=256)
+def _form_of(key: str) -> _Form | None:
+    return next((form for keys, form in _forms() if keys.fullmatch(key)), None)
+
+
+@cache
+def _forms() -> list[tuple[re.Pattern[str], _Form]]:
+    """The forms, each with the keys that have it."""
+    word, name = grammar.terminal("IDENTIFIER"), grammar.terminal("PERCENT_NAME")
+    ints, entry = grammar.pattern("ints"), grammar.terminal("KEY") + SAFE_STRING
+    forms: dict[str, tuple[str, Callable[[str], Any]]] = {
+        "BOOL_KEY": (grammar.terminal("BOOL"), _is_true),
+        "BOOL_OR_BOOLS_KEY": (grammar.pattern("booleans"), _booleans),
+        "COMPUTATION_KEY": (f"{name}|{word}", _callee),
+        "FRONTEND_KEY": (rf"\{{(?>(?:{entry}(?>(?:, ?{entry})*))?)\}}", _frontend),
+        "ENUM_KEY": (word, lambda value: None if value in RESERVED else value),
+        "INT_KEY": (grammar.terminal("INT"), int),
+        "INTS_KEY": (ints, _integers),
+        "SLICE_KEY": (grammar.pattern("slice"), _slice),
+        "SLICE_SIZES_KEY": (ints, _integers),
+        "STRING_KEY": (SAFE_STRING, unquote),
+    }
+    return [
+        (re.compile(grammar.terminal(keys)), _Form(re.compile(value).fullmatch, decode))
+        for keys, (value, decode) in forms.items()
+    ]
+
+
+def _frontend(value: str) -> FrontendAttributes:
+    """Where a key repeats, the last value counts, as in XLA."""
+    return FrontendAttributes(tuple(dict(_ENTRY.findall(value)).items()))
+
+
+def _is_true(value: str) -> bool:
+    return value == "true"
+
+
+def _booleans(value: str) -> tuple[bool, ...]:
+    return tuple(map(_is_true, value[1:-1].split(","))) if len(value) > len("{}") else ()
+
+
+def _callee(value: str) -> CalleeName | None:
+    return None if value in RESERVED else CalleeName(Name(value.removeprefix("%"), 0, 0))
+
+
+def _integers(value: str) -> tuple[int, ...]:
+    return tuple(map(int, value[1:-1].split(","))) if len(value) > len("{}") else ()
+
+
+def _slice(value: str) -> tuple[SliceDim, ...]:
+    return tuple([SliceDim(*map(int, filter(None, bounds))) for bounds in _SLICE.findall(value)])

@@ -1,0 +1,263 @@
+"""Large texts, line by line: how a line is cut is only a guess, and each piece proves its part of the guess.
+
+Dumps have one instruction to a line and say the same things again and again. What a line says by itself is
+read by `statements.py`; here the names of its operands are looked up among those of the instructions before,
+which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
+a whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the
+text from there on, and its verdict and its message are the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from hlotool import grammar
+from hlotool.ir.module import Instruction, Module
+from hlotool.ir.types import Shape
+from hlotool.parser.text.attributes import LONG_NUMBER
+from hlotool.parser.text.builder import Builder, Mark
+from hlotool.parser.text.hlo_parser import RESERVED, parse_syntax
+from hlotool.parser.text.modules import finish_module
+from hlotool.parser.text.pieces import Doubt, known_pieces, split_commas
+from hlotool.parser.text.single_opcodes import same_array
+from hlotool.parser.text.statements import NAME, Statement, Statements, large_header
+from hlotool.parser.text.syntax import (
+    AttributeSyntax,
+    InstructionSyntax,
+    Remainder,
+    Scope,
+    Source,
+    TextError,
+)
+
+_HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
+_HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
+_BLANK_LINES = re.compile(r"[ \t\r\n]*")
+_PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+: "
+_PARAMETER = re.compile(rf"{_PARAMETER_NAME}(.*)")
+
+
+@dataclass(slots=True)
+class _OpenComputation:
+    """A computation while its lines are read.
+
+    Attributes:
+        name: without `%`.
+        is_entry: it is marked ENTRY.
+        result: shape of the result according to the signature, if there is one.
+        position: of the line that opens it.
+        line: number of that line.
+        body_start: where the first instruction's line begins.
+        body_end: of the last one's line.
+        scope: the instructions.
+        lines: of the body, once one of them has to be read as a whole.
+    """
+
+    name: str
+    is_entry: bool
+    result: Shape | None
+    position: int
+    line: int
+    body_start: int
+    body_end: int
+    scope: Scope = field(default_factory=Scope)
+    lines: list[str] | None = None
+
+
+class LargeReader:
+    """Reads one text.
+
+    Args:
+        source: what to read.
+        strict: reject what XLA rejects although hlotool understands it.
+        reads_literals: long ones, too, before somebody asks for them.
+    """
+
+    def __init__(self, source: Source, strict: bool, reads_literals: bool = True) -> None:
+        self._source = source
+        self._text = source.text
+        self._strict = strict
+        self._pieces = known_pieces(strict, reads_literals)
+        self._statements = Statements(self._pieces)
+        self._builder = Builder(source.text, strict)
+        self._line = 1
+
+    def module(self) -> Module | None:
+        """The module, or None where the text does not begin like one of XLA's dumps."""
+        first = _HEAD_LINE.search(self._text)
+        if first is None:
+            return None
+        try:
+            header = large_header(self._text[: first.start()], self._builder, self._pieces)
+        except (Doubt, TextError):
+            return None
+        self._statements.begin(header.name)
+        self._line += self._text.count("\n", 0, first.start())
+        position = first.start()
+        while position < len(self._text):
+            position = self._computation(position)
+        if not self._builder.computations:
+            return None
+        self._statements.end()
+        return finish_module(header, self._builder, self._source.path)
+
+    # Computations
+
+    def _computation(self, position: int) -> int:
+        """Read a computation; returns where the next one begins."""
+        mark = self._builder.mark()
+        try:
+            opened = self._open(position)
+            statements = self._statements.of_lines(self._text, opened.body_start, opened.body_end)
+            unread = self._instructions(statements, opened)
+            if unread is None:
+                return self._close(opened)
+        except (Doubt, TextError):
+            return self._rest(position, mark)
+        return self._remainder(opened, unread) or self._rest(position, mark)
+
+    def _open(self, position: int) -> _OpenComputation:
+        """Read the line that opens a computation."""
+        text = self._text
+        body_start = text.find("\n", position) + 1
+        body_end = text.find("\n}", body_start - 1)
+        head = _HEAD.fullmatch(text, position, body_start - 1)
+        if not body_start or body_end < body_start or head is None:
+            raise Doubt
+        is_entry, name, parameters, result = head.groups()
+        if name in RESERVED:
+            raise Doubt
+        self._check_parameters(parameters)
+        shape = self._pieces.shape(result) if result is not None else None
+        return _OpenComputation(
+            name.removeprefix("%"), bool(is_entry), shape, position, self._line, body_start, body_end
+        )
+
+    def _close(self, opened: _OpenComputation) -> int:
+        """Add a computation whose lines are read; returns where the next one begins."""
+        text = self._text
+        end = text.find("\n", opened.body_end + 1)
+        end = len(text) if end < 0 else end
+        attributes = text[opened.body_end + 2 : end]
+        self._finish(opened, self._pieces.parse("attributes", attributes) if attributes else ())
+        following = _BLANK_LINES.match(text, end)
+        assert following is not None
+        self._line += text.count("\n", opened.position, following.end())
+        return following.end()
+
+    def _finish(self, opened: _OpenComputation, attributes: tuple[AttributeSyntax, ...]) -> None:
+        if not opened.scope.instructions:
+            raise Doubt
+        computation = opened.scope.finish(opened.name, opened.line, opened.position)
+        self._builder.add_computation(
+            computation, opened.is_entry, opened.result, attributes, opened.position
+        )
+
+    # What the parser reads
+
+    def _remainder(self, opened: _OpenComputation, number: int) -> int:
+        """Read from a line of a computation to the end of the text; 0 where that is not the place to begin.
+
+        All before that line is proved, so the parser comes to the same verdict as if it began at the front.
+        """
+        if not opened.scope.instructions:
+            return 0
+        begin = opened.body_start
+        for _ in range(number):
+            begin = self._text.index("\n", begin) + 1
+        syntax: Remainder = parse_syntax(self._source, "remainder", self._strict, begin)
+        if syntax.continued:
+            return 0
+        self._builder.instructions(syntax.instructions, opened.scope)
+        self._finish(opened, syntax.attributes)
+        for computation in syntax.computations:
+            self._builder.computation(computation)
+        return len(self._text)
+
+    def _rest(self, position: int, mark: Mark) -> int:
+        """Read from the beginning of a computation to the end of the text."""
+        self._builder.reset(mark)
+        for computation in parse_syntax(self._source, "computations", self._strict, position):
+            self._builder.computation(computation)
+        return len(self._text)
+
+    def _check_parameters(self, declared: str | None) -> None:
+        """The parameters of a signature must be well-formed; they mean nothing."""
+        if not declared or (_plain_parameters()(declared) and not LONG_NUMBER.search(declared)):
+            return
+        for piece in split_commas(declared):
+            found = _PARAMETER.fullmatch(piece)
+            if found is None:
+                raise Doubt
+            self._pieces.shape(found[1])
+
+    # Instructions
+
+    def _instructions(self, statements: Iterable[Statement | None], opened: _OpenComputation) -> int | None:
+        """Add what the lines of a computation say; the number of the first that nothing proves, or None."""
+        scope, first, builder = opened.scope, opened.line + 1, self._builder
+        by_name, instructions, parameters = scope.by_name, scope.instructions, scope.parameters
+        for line, statement in enumerate(statements, first):
+            if statement is not None:
+                root, name, opcode, shape, names, shapes, bound, metadata, literal, number, rule = statement
+                try:
+                    operands = tuple([by_name[operand] for operand in names])
+                    if shapes:
+                        _check_shapes(operands, shapes)
+                    values = builder.resolved(bound) if bound.pending else bound.values
+                    before = builder.predecessors(bound, scope) if bound.predecessors is not None else ()
+                    is_new = name not in by_name and number not in parameters and not (root and scope.root)
+                    if not is_new or (rule is not None and rule(shape, operands, values) is not None):
+                        raise Doubt
+                except (Doubt, KeyError, TextError):
+                    pass
+                else:
+                    instruction = Instruction(
+                        name, opcode, shape, operands, values, metadata, literal, number, line, before
+                    )
+                    by_name[name] = instruction
+                    instructions.append(instruction)
+                    if number is not None:
+                        parameters[number] = instruction
+                    if root:
+                        scope.root = instruction
+                    continue
+            if not self._whole_line(line, opened):
+                return line - first
+        return None
+
+    def _whole_line(self, number: int, opened: _OpenComputation) -> bool:
+        """Read a line, by its number, a token at a time; False where that does not prove it either."""
+        if opened.lines is None:
+            opened.lines = self._text[opened.body_start : opened.body_end].split("\n")
+        text = opened.lines[number - opened.line - 1]
+        if not text.strip():
+            return True
+        builder, scope = self._builder, opened.scope
+        before, mark = len(scope.instructions), builder.mark()
+        try:
+            syntax: InstructionSyntax = self._pieces.parse("instruction", text)
+            with builder.within(text, number - 1):
+                builder.instruction(syntax, scope)
+        except (Doubt, TextError):
+            scope.truncate(before)
+            builder.reset(mark)
+            return False
+        return True
+
+
+def _check_shapes(operands: Sequence[Instruction], shapes: Iterable[tuple[int, Shape]]) -> None:
+    """Operands must have the shapes that the line says; raises Doubt."""
+    for position, shape in shapes:
+        if not same_array(shape, operands[position].shape):
+            raise Doubt
+
+
+@cache
+def _plain_parameters() -> Callable[[str], object]:
+    """What proves the parameters of a signature where all of them are arrays."""
+    parameter = _PARAMETER_NAME + grammar.pattern("array_shape")
+    return re.compile(f"{parameter}(?>(?:, {parameter})*)").fullmatch

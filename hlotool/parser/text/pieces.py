@@ -1,0 +1,355 @@
+"""Pieces of a line, each read once: shapes, attributes, metadata, literals that repeat all over a module.
+
+A piece is proved by the parser, or by an expression computed from the grammar; only what is proved is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hlotool import grammar
+from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
+from hlotool.ir.opcodes import OPCODES
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
+from hlotool.parser.text.attributes import BoundAttributes, bind, plain_attribute
+from hlotool.parser.text.diagnostics import check_nesting
+from hlotool.parser.text.hlo_parser import actions
+from hlotool.parser.text.single_opcodes import RULES, Rule
+from hlotool.parser.text.syntax import (
+    AnonymousComputation,
+    AttributeSyntax,
+    Span,
+    TextError,
+    TypedLiteral,
+    TypedLiteralTuple,
+)
+from hlotool.parser.tokens import SAFE_STRING, normalized, unquote
+
+if TYPE_CHECKING:
+    from hlotool.ir.arrays import Literal
+    from hlotool.parser.text.statements import Stage
+
+#: Where one attribute probably ends and the next begins.
+_NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
+METADATA_KEY = ", metadata="
+#: Numbers that fit in 32 bits.
+SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
+_METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
+_ENTRY_LAYOUT = "entry_computation_layout={("
+_SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
+#: Type, sizes that fit in 64 bits, order of the dimensions.
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{(?>({_SAFE_SIZES})?)\}})?)")
+#: Literals of so many characters and elements at most are kept.
+_SHORT_LITERAL = 64
+#: Kept between texts: some tens of megabytes.
+_MOST_PIECES = 100_000
+
+
+class Doubt(Exception):
+    """What was cut out is not what it was taken for; the parser decides."""
+
+
+class Head(NamedTuple):
+    """What a line says before its operands, and what follows from the opcode.
+
+    Attributes:
+        opcode: of the table.
+        shape: of the result.
+        fewest: operands that it takes.
+        most: operands that it takes; None for any number.
+        rule: what is demanded of it beyond that.
+        bound: the attributes met on this opcode so far, by their text.
+    """
+
+    opcode: str
+    shape: Shape
+    fewest: int
+    most: int | None
+    rule: Rule | None
+    bound: dict[str, BoundAttributes]
+
+
+class Pieces:
+    """Memory of pieces: of one text, or of all that are read in a process (`known_pieces`).
+
+    What it gives out is shared by all that ask, so nobody may change it.
+
+    Args:
+        strict: as for the whole text.
+        reads_literals: long ones, too, before somebody asks for them.
+
+    Attributes:
+        heads: what `head` gave out, by text.
+        tails: what `tail` gave out, by text.
+        last_stage: the lines of the text that was read last.
+    """
+
+    def __init__(self, strict: bool, reads_literals: bool = True) -> None:
+        self._strict = strict
+        self._reads_literals = reads_literals
+        self._shapes: dict[str, Shape] = {}
+        self.heads: dict[str, Head] = {}
+        self._attributes: dict[str, AttributeSyntax] = {}
+        self._bound: dict[str, dict[str, BoundAttributes]] = {}
+        self.tails: dict[str, tuple[Metadata, str]] = {}
+        self._literals: dict[tuple[str, str], Literal] = {}
+        self.last_stage: Stage | None = None
+        self._proved = _expressions()
+
+    @property
+    def count(self) -> int:
+        """How many pieces are kept."""
+        shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
+        bound = sum(map(len, self._bound.values()))
+        return shapes_and_attributes + bound + len(self.tails) + len(self._literals)
+
+    # Shapes
+
+    def shape(self, text: str, depth: int = 0) -> Shape:
+        """A shape in `depth` tuples, perhaps after a comment such as `/*index=5*/`."""
+        known = self._shapes.get(text)
+        if known is None:
+            known = self._shapes[text] = self._new_shape(text, depth)
+        return known
+
+    def _new_shape(self, text: str, depth: int) -> Shape:
+        if text.startswith("/*"):
+            return self.shape(after_comment(text), depth + 1)
+        plain = _PLAIN_ARRAY.fullmatch(text)
+        if plain is not None and self._proved.is_array(text):
+            shape = _plain_array(*plain.groups())
+            if shape is not None:
+                return shape
+        if depth == 0:
+            check_nesting(text)
+        if text.startswith("(") and text.endswith(")") and len(text) > 2:
+            return TupleShape(tuple([self.shape(part, depth + 1) for part in split_commas(text[1:-1])]))
+        parsed: Shape = self.parse("shape", text)
+        return parsed
+
+    # What an instruction is
+
+    def head(self, text: str) -> Head:
+        """A shape and an opcode: `f32[2]{0} add`."""
+        known = self.heads.get(text)
+        if known is None:
+            shape, _, opcode = text.rpartition(" ")
+            row = OPCODES.get(opcode)
+            if row is None:
+                raise Doubt
+            bound, rule = self._bound.setdefault(opcode, {}), RULES.get(opcode)
+            head = Head(opcode, self.shape(shape), row.min_operands, row.max_operands, rule, bound)
+            known = self.heads[text] = head
+        return known
+
+    # Attributes
+
+    def bound(self, opcode: str, text: str) -> BoundAttributes:
+        """The attributes `, a=…, b=…` of an instruction, without metadata."""
+        of_opcode = self._bound.setdefault(opcode, {})
+        known = of_opcode.get(text)
+        if known is None:
+            known = of_opcode[text] = bind(opcode, self.attributes(text), 0, self._strict)
+        return known
+
+    def attributes(self, text: str) -> list[AttributeSyntax]:
+        """The single attributes of `, a=…, b=…`."""
+        if not text:
+            return []
+        if not text.startswith(", ") or "//" in text:
+            raise Doubt
+        try:
+            return [self._attribute(piece) for piece in _NEXT_ATTRIBUTE.split(text[2:])]
+        except (Doubt, TextError):
+            return [_settled(attribute, text) for attribute in self.parse("attributes", text)]
+
+    def _attribute(self, text: str) -> AttributeSyntax:
+        known = self._attributes.get(text)
+        if known is None:
+            known = self._attributes[text] = self._new_attribute(text)
+        return known
+
+    def _new_attribute(self, text: str) -> AttributeSyntax:
+        plain = plain_attribute(text)
+        if plain is not None:
+            return plain
+        if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
+            parameters, arrow, result = text[len(_ENTRY_LAYOUT) : -1].rpartition(")->")
+            if arrow:
+                shapes = tuple(map(self.shape, split_commas(parameters))) if parameters else ()
+                return AttributeSyntax(_ENTRY_LAYOUT[:-3], EntryLayout(shapes, self.shape(result)), 0)
+        parsed = self.parse("attributes", ", " + text)
+        if len(parsed) != 1:
+            raise Doubt
+        return _settled(parsed[0], ", " + text)
+
+    # Metadata
+
+    def tail(self, text: str) -> tuple[Metadata, str]:
+        """Metadata at the start of `, metadata={…}…`, and what follows it.
+
+        As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed.
+        """
+        known = self.tails.get(text)
+        if known is not None:
+            return known
+        found = self._proved.canonical_metadata(text)
+        if found is not None:
+            end = found.end()
+            metadata = Metadata.deferred(_decode_metadata, text[:end])
+        else:
+            found = self._proved.metadata(text)
+            if found is None:
+                raise Doubt
+            end = found.end()
+            metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
+        known = self.tails[text] = (metadata, text[end:])
+        return known
+
+    # Literals
+
+    def literal(self, text: str, head: str, shape: Shape) -> Literal:
+        """The literal in `constant(text)`, where `head` stands before the parenthesis."""
+        known = self._literals.get((head, text))
+        if known is not None:
+            return known
+        if "//" in text:
+            raise Doubt
+        # NumPy only where there are constants.
+        from hlotool.parser.text.literals import decode_literal, unread_literal
+
+        if not self._reads_literals and len(text) > _SHORT_LITERAL and isinstance(shape, ArrayShape):
+            return unread_literal(text, shape)
+        literal = decode_literal(text, shape)
+        # A lone number may stand for gigabytes of zeros.
+        is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
+        if is_small and len(text) <= _SHORT_LITERAL:
+            self._literals[head, text] = literal
+        return literal
+
+    def parse(self, start: str, text: str) -> Any:
+        """What the parser makes of a piece; a comment up to the end of the line would hide what follows."""
+        if "//" in text and start == "shape":
+            raise Doubt
+        check_nesting(text)
+        try:
+            return grammar.parser(start, actions(self._strict))(text)
+        except grammar.Unexpected:
+            raise Doubt from None
+
+
+_known: dict[tuple[bool, bool], Pieces] = {}
+
+
+def known_pieces(strict: bool, reads_literals: bool = True) -> Pieces:
+    """The pieces of what was read before: stages of one module say nearly the same.
+
+    Lines whose literals nobody has read prove nothing to those who want them read.
+    """
+    known = _known.get((strict, reads_literals))
+    if known is None or known.count > _MOST_PIECES:
+        known = _known[strict, reads_literals] = Pieces(strict, reads_literals)
+    return known
+
+
+def forget_pieces() -> None:
+    """Let the next text be read as if it were the first."""
+    _known.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Expressions:
+    """Compiled expressions that prove pieces.
+
+    Attributes:
+        is_array: an array shape.
+        metadata: `, metadata={…}` at the beginning of a text.
+        canonical_metadata: the same in XLA's order, with nothing that could be wrong in a value.
+    """
+
+    is_array: Callable[[str], object]
+    metadata: Callable[[str], re.Match[str] | None]
+    canonical_metadata: Callable[[str], re.Match[str] | None]
+
+
+@cache
+def _expressions() -> _Expressions:
+    return _Expressions(
+        re.compile(grammar.pattern("array_shape")).fullmatch,
+        re.compile(METADATA_KEY + grammar.pattern("metadata")).match,
+        re.compile(_canonical_metadata()).match,
+    )
+
+
+def _canonical_metadata() -> str:
+    """Each key of the grammar at most once, in the order of Metadata's fields, which is XLA's."""
+    strings, numbers = (re.compile(grammar.terminal(f"META_{kind}_KEY")) for kind in ("STRING", "INT"))
+    parts = []
+    for field in fields(Metadata):
+        if strings.fullmatch(f"{field.name}="):
+            parts.append(rf"(?>(?:{field.name}={SAFE_STRING} ?)?)")
+        elif numbers.fullmatch(f"{field.name}="):
+            parts.append(rf"(?>(?:{field.name}={SAFE_NUMBER} ?)?)")
+    return METADATA_KEY + r"\{" + "".join(parts) + r"\}"
+
+
+def split_commas(text: str) -> list[str]:
+    """Split at `, ` outside parentheses."""
+    parts = text.split(", ")
+    if "(" not in text:
+        return parts
+    joined: list[str] = []
+    depth = start = 0
+    for number, part in enumerate(parts, 1):
+        depth += part.count("(") - part.count(")")
+        if depth <= 0:
+            joined.append(", ".join(parts[start:number]))
+            start = number
+    return [*joined, ", ".join(parts[start:])] if start < len(parts) else joined
+
+
+def after_comment(text: str) -> str:
+    """What follows the comment at the beginning."""
+    end = text.find("*/")
+    if end < 0:
+        raise Doubt
+    return text[end + 2 :]
+
+
+def _plain_array(type_name: str, sizes: str, order: str | None) -> ArrayShape | None:
+    """An array shape that is proved to be one, with at most an order of dimensions as its layout."""
+    element_type = ELEMENT_TYPES.get(type_name)
+    dims = tuple(map(int, sizes.split(","))) if sizes else ()
+    layout = _layout(order) if order else None
+    if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
+        return None
+    return ArrayShape(element_type, dims, (), layout)
+
+
+@lru_cache(maxsize=1024)
+def _layout(order: str) -> Layout:
+    return Layout(tuple(map(int, order.split(","))))
+
+
+def _decode_metadata(text: str) -> Metadata:
+    """Metadata of a text that is proved to be some."""
+    values: dict[str, Any] = {}
+    for key, value in _METADATA_FIELD.findall(text, len(METADATA_KEY)):
+        values[key] = unquote(value) if value[0] == '"' else int(value)
+    return Metadata(**values)
+
+
+def _settled(attribute: AttributeSyntax, text: str) -> AttributeSyntax:
+    """An attribute whose value no longer refers to `text`."""
+    key, value, _ = attribute
+    if isinstance(value, Span):
+        value = RawText(normalized(text[value.start : value.end]))
+    elif isinstance(value, (AnonymousComputation, TypedLiteral, TypedLiteralTuple, EmbeddedLiteral)) or (
+        isinstance(value, tuple) and any(isinstance(part, AnonymousComputation) for part in value)
+    ):
+        raise Doubt
+    return AttributeSyntax(key, value, 0)

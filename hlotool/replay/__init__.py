@@ -1,1 +1,0 @@
-"""Running modules on backends, each in a process of its own."""

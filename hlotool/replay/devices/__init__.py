@@ -1,1 +1,0 @@
-"""Programs on several devices in a replay."""

@@ -1,0 +1,290 @@
+"""Dead and repeated instructions, constants, tuples that are taken apart. XLA: hlo_dce.cc, hlo_cse.cc,
+constant_folding.cc, tuple_simplifier.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hlotool.errors import HlotoolError, UsageError
+from hlotool.ir.arrays import Literal
+from hlotool.ir.attributes import AttributeValue
+from hlotool.ir.edit import Editor, editing, with_attributes
+from hlotool.ir.edit_calls import cone, extract
+from hlotool.ir.edit_programs import fusions_of, remove_dead_code
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
+from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, leaves
+from hlotool.ir.walk import call_order, has_side_effect, users
+from hlotool.rewrite.passes.base import Context, Evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Dce:
+    """Remove instructions, computations, parameters and outputs of fusions that nobody needs.
+
+    Attributes:
+        fusion_outputs: also remove outputs of fusions that nobody reads.
+    """
+
+    name: ClassVar[str] = "dce"
+    fusion_outputs: bool = True
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        remove_dead_code(module, context.spend)
+        if self.fusion_outputs and _remove_outputs(module, context):
+            remove_dead_code(module, context.spend)
+
+
+def _remove_outputs(module: Module, context: Context) -> bool:
+    """Outputs of multi-output fusions that no get-tuple-element reads."""
+    own = {c: fusions[0] for c, fusions in fusions_of(module).items() if len(fusions) == 1}
+    changed = False
+    for computation in list(module.computations):
+        readers = users(computation)
+        for fusion in computation.instructions:
+            if fusion.opcode != "fusion":
+                continue
+            (body,) = fusion.called
+            if own.get(body) is fusion and fusion is not computation.root:
+                changed |= _shrink(computation, fusion, body, readers[fusion], context)
+    return changed
+
+
+def _shrink(
+    computation: Computation,
+    fusion: Instruction,
+    body: Computation,
+    readers: list[Instruction],
+    context: Context,
+) -> bool:
+    shape = fusion.shape
+    splits = all(r.opcode == "get-tuple-element" for r in readers)
+    if not (isinstance(shape, TupleShape) and body.root.opcode == "tuple" and splits and readers):
+        return False
+    if "output_to_operand_aliasing" in fusion.attributes:
+        return False
+    read = sorted({r.integer("index") for r in readers})
+    if len(read) == len(shape.elements) or not context.spend("fusion output"):
+        return False
+    _return_only(body, read)
+    fusion.shape = body.root.shape
+    with editing(computation) as edit:
+        for reader in readers:
+            if len(read) == 1:
+                edit.replace(reader, fusion)
+            else:
+                reader.attributes = with_attributes(
+                    reader.attributes, index=read.index(reader.integer("index"))
+                )
+    return True
+
+
+def _return_only(body: Computation, positions: list[int]) -> None:
+    """Make a fused computation return some of its results, a single one as it is."""
+    old = body.root
+    kept = [old.operands[p] for p in positions]
+    with editing(body) as edit:
+        if len(kept) == 1:
+            body.root = kept[0]
+        else:
+            shape = TupleShape(tuple(k.shape for k in kept))
+            body.root = edit.add(Instruction(old.name, "tuple", shape, tuple(kept), metadata=old.metadata))
+        edit.remove(old)
+
+
+#: Opcodes whose instances are not interchangeable: they stand for a place, a pair, or a barrier.
+_UNIQUE = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Trait.ASYNC) | {"copy-done", "copy-start", "parameter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cse:
+    """Compute equal expressions once: same operation, operands, attributes and layouts."""
+
+    name: ClassVar[str] = "cse"
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        keys = _Keys()
+        for computation in call_order(module):
+            _merge(computation, keys, context, module.is_scheduled)
+
+
+def _merge(computation: Computation, keys: _Keys, context: Context, scheduled: bool) -> None:
+    seen: dict[Hashable, Instruction] = {}
+    with editing(computation) as edit:
+        for instruction in edit:
+            if not _is_interchangeable(instruction, scheduled):
+                continue
+            first = seen.setdefault(keys.instruction(instruction, id), instruction)
+            if first is not instruction and edit.is_read(instruction) and context.spend(instruction.opcode):
+                edit.replace(instruction, first)
+
+
+def _is_interchangeable(instruction: Instruction, scheduled: bool) -> bool:
+    """Copies of a scheduled program keep buffers apart and must stay."""
+    return (
+        instruction.opcode not in _UNIQUE
+        and not (scheduled and instruction.opcode == "copy")
+        and not instruction.control_predecessors
+        and "output_to_operand_aliasing" not in instruction.attributes
+        and not any(isinstance(leaf, BufferShape) for _, leaf in leaves(instruction.shape))
+        and not has_side_effect(instruction)
+    )
+
+
+class _Keys:
+    """Keys that are equal only for what computes the same."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._computations: dict[Computation, int] = {}
+
+    def instruction(self, instruction: Instruction, operand: Callable[[Instruction], int]) -> Hashable:
+        """A key of the operation, its operands as `operand` numbers them."""
+        literal = instruction.literal
+        attributes = sorted(instruction.attributes.items(), key=lambda item: item[0])
+        return (
+            instruction.opcode,
+            instruction.shape,
+            tuple(map(operand, instruction.operands)),
+            tuple((name, self._value(value)) for name, value in attributes),
+            # A value that is not known equals nothing but itself.
+            literal if literal is None or literal.has_elided else literal.key,
+            instruction.parameter_number,
+        )
+
+    def _computation(self, computation: Computation) -> int:
+        """The same number for computations that do the same."""
+        if computation not in self._computations:
+            places = {i: n for n, i in enumerate(computation.instructions)}
+            body = tuple(self.instruction(i, places.__getitem__) for i in computation.instructions)
+            key = (body, places[computation.root], computation.execution_thread)
+            self._computations[computation] = self._numbers.setdefault(key, len(self._numbers))
+        return self._computations[computation]
+
+    def _value(self, value: AttributeValue) -> Hashable:
+        if isinstance(value, Computation):
+            return self._computation(value)
+        if isinstance(value, tuple):
+            return tuple(self._computation(v) if isinstance(v, Computation) else v for v in value)
+        return value
+
+
+#: Not worth a constant: they say the same in less space.
+_COMPACT = frozenset({"broadcast", "iota", "constant"})
+#: Never folded: their results have no literal, or mean something beyond their value.
+_NEVER = opcodes_with(Trait.FORWARDS, Trait.ORDERS, Class.SOURCE) - {"constant", "iota"}
+_OPAQUE_CLASSES = frozenset({Class.COLLECTIVE, Class.HOST, Class.RANDOM})
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Replace what depends on constants alone by its value, as the reference computes it.
+
+    Attributes:
+        max_elements: arrays of more elements stay; so does what needs such an array on the way.
+        loops: also run loops, calls and fusions.
+    """
+
+    name: ClassVar[str] = "fold"
+    max_elements: int = 4096
+    loops: bool = False
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`.
+
+        Raises:
+            UsageError: there is no reference to compute with.
+        """
+        if context.evaluate is None:
+            raise UsageError("pass fold needs an evaluator")
+        for computation in module.computations:
+            with editing(computation) as edit:
+                for instruction in list(self._frontier(edit, computation)):
+                    self._fold(module, edit, instruction, context, context.evaluate)
+
+    def _frontier(self, edit: Editor, computation: Computation) -> Iterator[Instruction]:
+        """Foldable instructions that something reads which stays as it is."""
+        known: set[Instruction] = set()
+        for instruction in edit:
+            if self._is_foldable(instruction) and known.issuperset(instruction.operands):
+                known.add(instruction)
+        kept = {i for i in edit if i not in known}
+        for instruction in reversed(list(edit)):
+            is_read = instruction is computation.root or not kept.isdisjoint(edit.users(instruction))
+            if instruction in known and is_read:
+                if instruction.opcode in _COMPACT:
+                    kept.add(instruction)
+                else:
+                    yield instruction
+
+    def _is_foldable(self, instruction: Instruction) -> bool:
+        shape = instruction.shape
+        if instruction.opcode == "constant":
+            return instruction.literal is not None and not instruction.literal.has_elided
+        return (
+            isinstance(shape, ArrayShape)
+            and not shape.is_dynamic
+            and shape.size <= self.max_elements
+            and instruction.opcode not in _NEVER
+            and (self.loops or instruction.row.opcode_class is not Class.CONTROL)
+            and instruction.row.opcode_class not in _OPAQUE_CLASSES
+            and not has_side_effect(instruction)
+        )
+
+    def _fold(
+        self, module: Module, edit: Editor, instruction: Instruction, context: Context, evaluate: Evaluator
+    ) -> None:
+        try:
+            value = evaluate(extract(module, cone([instruction]), [instruction]).module)
+        except HlotoolError:
+            # What the reference cannot compute stays as it is.
+            return
+        if context.spend(instruction.opcode):
+            literal = Literal(instruction.shape, np.asarray(value, order="C"))
+            folded = Instruction(instruction.name, "constant", instruction.shape, literal=literal)
+            edit.replace(instruction, edit.add(folded, before=instruction))
+
+
+@dataclass(frozen=True, slots=True)
+class SimplifyTuples:
+    """Read elements of tuples where they come from, and pass on tuples that are put together unchanged."""
+
+    name: ClassVar[str] = "simplify-tuples"
+
+    def run(self, module: Module, context: Context) -> None:
+        """See `Pass.run`."""
+        for computation in module.computations:
+            with editing(computation) as edit:
+                for instruction in edit:
+                    if instruction.opcode == "get-tuple-element":
+                        _read_directly(edit, instruction, context)
+                    elif instruction.opcode == "tuple":
+                        _pass_on(edit, instruction, context)
+
+
+def _read_directly(edit: Editor, part: Instruction, context: Context) -> None:
+    """get-tuple-element(tuple(…, x, …)) is x."""
+    (whole,), index = part.operands, part.integer("index")
+    if whole.opcode == "tuple" and whole.operands[index].shape == part.shape and context.spend("element"):
+        edit.replace(part, whole.operands[index])
+
+
+def _pass_on(edit: Editor, made: Instruction, context: Context) -> None:
+    """tuple(get-tuple-element(x, 0), …, get-tuple-element(x, n - 1)) is x."""
+    sources = {o.operands[0] for o in made.operands if o.opcode == "get-tuple-element"}
+    if len(sources) != 1:
+        return
+    (source,) = sources
+    in_order = all(
+        o.opcode == "get-tuple-element" and o.integer("index") == n for n, o in enumerate(made.operands)
+    )
+    whole = isinstance(source.shape, TupleShape) and len(source.shape.elements) == len(made.operands)
+    if in_order and whole and source.shape == made.shape and context.spend("tuple"):
+        edit.replace(made, source)

@@ -1,0 +1,169 @@
+"""Replays what a program compiles, while it runs and when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from hlotool.checks.in_place import unsafe_updates
+from hlotool.errors import DumpError
+from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
+from hlotool.runs.capture.launch import Program
+from hlotool.runs.capture.watch import Finished, Watch
+from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
+from hlotool.runs.options import PRELOAD, RunOptions
+from hlotool.runs.records import ModuleRecord
+from hlotool.runs.task import Task, for_each_backend, task_of
+from hlotool.sources.compilation import with_unfinished
+from hlotool.sources.directory import open_dump
+from hlotool.sources.records import DumpModule
+from hlotool.system.executor import Limits
+from hlotool.system.pool import Pool
+
+#: How far replays give way to the program that runs beside them: it shall take no longer for them.
+_NICENESS = 15
+#: Seconds between two looks at what is finished.
+_PAUSE = 0.25
+
+#: A module: the folder of its process, and its number there.
+Key = tuple[Path, int]
+
+
+class Session:
+    """What is known of the programs that a running program compiles.
+
+    Args:
+        watch: of its dump.
+        options: of the replays.
+        missing: backends that cannot be used.
+        announce: is told of a row that accuses somebody, as soon as it is known.
+
+    Attributes:
+        notes: of the dump and of the workers, for the user.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        options: RunOptions,
+        missing: Sequence[str] = (),
+        announce: Callable[[ModuleRecord], None] = lambda row: None,
+    ) -> None:
+        self.notes: list[str] = []
+        self._watch = watch
+        self._options = options
+        self._missing = missing
+        self._announce = announce
+        self._rows: dict[Key, list[ModuleRecord]] = {}
+
+    def replay_beside(self, program: Program) -> None:
+        """Replay what is finished until the program ends, on half of the cores, with little claim to them."""
+        jobs = max(1, self._options.workers // 2)
+        with ExitStack() as stack:
+            pool: Pool | None = None
+            while not program.ended(_PAUSE):
+                if finished := self._watch.take(jobs):
+                    if pool is None:
+                        pool = stack.enter_context(self._pool(jobs, _NICENESS))
+                    self._replay_finished(finished, pool)
+
+    def tasks_left(self) -> list[Task]:
+        """What is to be replayed when the program has ended, and nothing of its dump changes any more."""
+        self._watch.stop()
+        self.notes += self._watch.notes
+        ordinals = self._watch.ordinals()
+        tasks = [
+            task_of(_with_ordinals(module, ordinals), self._options)
+            for folder in self._watch.folders()
+            for module in with_unfinished(self._modules_in(folder), is_whole=True)
+            if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
+        ]
+        return for_each_backend(tasks, self._missing)
+
+    def replay_rest(self, tasks: Sequence[Task], listener: Listener) -> Batch:
+        """Replay them on all cores; Ctrl-C ends it with what is finished."""
+        with self._pool(self._options.workers, 0) as pool:
+            batch = replay_all(tasks, pool, listener)
+            for task, rows in zip(tasks, batch.rows):
+                self._rows.setdefault(_key_of(task), []).extend(rows or [])
+            if not batch.interrupted:
+                self.notes += unsafe_updates(self._agreeing(), pool)
+            self._note(pool)
+        return batch
+
+    def _agreeing(self) -> list[DumpModule]:
+        """The modules of which some result agrees, as the dump has them now."""
+        agreeing = {key for key, rows in self._rows.items() if any(row.verdict in AGREEING for row in rows)}
+        found = [(folder, m) for folder in self._watch.folders() for m in self._modules_in(folder)]
+        return [module for folder, module in found if (folder, module.number or 0) in agreeing]
+
+    def rows(self) -> list[ModuleRecord]:
+        """All rows, by process and number; those of several processes have their folders in their names."""
+        several = len({folder for folder, _ in self._rows}) > 1
+        named = []
+        for (folder, _), rows in sorted(self._rows.items()):
+            prefix = f"{folder.name}/" if several else ""
+            named += [msgspec.structs.replace(row, name=prefix + row.name) for row in rows]
+        return named
+
+    def folders(self) -> list[Path]:
+        """Those of the processes whose modules have rows."""
+        return sorted({folder for folder, _ in self._rows})
+
+    def _pool(self, jobs: int, niceness: int) -> Pool:
+        limits = Limits(jobs, self._options.timeout, self._options.memory_limit, niceness)
+        return Pool(limits, PRELOAD, " or ".join(self._options.backends))
+
+    def _replay_finished(self, finished: Sequence[Finished], pool: Pool) -> None:
+        for folder in {module.folder for module in finished}:
+            wanted = {module.number: module for module in finished if module.folder == folder}
+            modules = [
+                _with_ordinals(module, wanted[number].captures)
+                for module in self._modules_in(folder)
+                if (number := module.number or 0) in wanted and module.matches(self._options.only)
+            ]
+            tasks = for_each_backend([task_of(m, self._options) for m in modules], self._missing)
+            batch = replay_all(tasks, pool, Silent())
+            self._note(pool)
+            found: dict[Key, list[ModuleRecord]] = {}
+            for task, rows in zip(tasks, batch.rows):
+                found.setdefault(_key_of(task), []).extend(rows or [])
+            for key, rows in found.items():
+                self._keep(key, rows)
+
+    def _keep(self, key: Key, rows: list[ModuleRecord]) -> None:
+        """Believe rows that were made while the program ran, unless that may be why they are bad."""
+        if any(row.verdict in FAILED or row.verdict is Verdict.BAD_INPUT for row in rows):
+            return
+        self._rows[key] = rows
+        for row in rows:
+            if row.verdict in DIFFERING:
+                self._announce(row)
+        if all(row.verdict in AGREEING for row in rows):
+            self._watch.settle(*key)
+
+    def _modules_in(self, folder: Path) -> Sequence[DumpModule]:
+        try:
+            dump = open_dump(folder)
+        except DumpError:
+            return ()
+        return [module for module in dump.modules if not module.directory]
+
+    def _note(self, pool: Pool) -> None:
+        self.notes += [note for note in pool.notes if note not in self.notes]
+
+
+def _with_ordinals(module: DumpModule, ordinals: Mapping[str, int]) -> DumpModule:
+    """The module with those of its executions that are to be judged, each with its number."""
+    captures = [
+        replace(c, ordinal=ordinals[c.source.path]) for c in module.captures if c.source.path in ordinals
+    ]
+    return replace(module, captures=tuple(captures))
+
+
+def _key_of(task: Task) -> Key:
+    return Path(task.path).parent, task.module.number or 0

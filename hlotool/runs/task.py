@@ -1,0 +1,199 @@
+"""One module to replay: where it is, which of its stages are compared, its row if it could not be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from hlotool.errors import BackendUnavailable, DumpError, HlotoolError, NotCompiled, UsageError
+from hlotool.judge.verdicts import error_record, verdict_of
+from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.records import ModuleRecord
+from hlotool.sources.compilation import SUFFIX
+from hlotool.sources.directory import open_dumps, open_usable
+from hlotool.sources.file_names import Kind
+from hlotool.sources.records import DumpModule, Stage, modules_matching
+from hlotool.system.user_input import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Stages of one module.
+
+    Attributes:
+        reference: gives the expected values; None when the module has no stage at all.
+        tested: are judged by it; empty when there is nothing to compare with.
+    """
+
+    reference: Stage | None
+    tested: tuple[Stage, ...] = ()
+
+
+def select_stages(module: DumpModule, patterns: Sequence[str] = ()) -> Selection:
+    """Choose the stages to compare.
+
+    Args:
+        module: of a dump.
+        patterns: shell patterns of stage labels, the reference's first; of a single one the first stage that
+            it matches is the reference of the others. Without any, the program as the frontend gave it
+            against what was compiled for each platform.
+
+    Raises:
+        UsageError: no stage matches a pattern.
+    """
+    if patterns:
+        return _matching(module, patterns)
+    if not module.stages:
+        return Selection(None)
+    reference, *later = module.stages
+    if module.pair is None:
+        return Selection(reference)
+    final = {stage.platform: stage for stage in later if stage.kind is Kind.AFTER_OPTIMIZATIONS}
+    return Selection(reference, tuple(final.values()) or tuple(later[-1:]))
+
+
+def _matching(module: DumpModule, patterns: Sequence[str]) -> Selection:
+    known = [*module.stages, *module.others]
+    reference = _first_match(module, known, patterns[0])
+    tested: list[Stage] = []
+    for pattern in patterns[1:] or patterns:
+        _first_match(module, known, pattern)
+        tested += [s for s in known if s not in (reference, *tested) and fnmatchcase(s.label, pattern)]
+    # An extracted fusion is a program of its own, whatever the pattern.
+    is_part = reference.kind is Kind.FUSION
+    return Selection(reference, tuple(s for s in tested if (s.kind is Kind.FUSION) == is_part))
+
+
+def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> Stage:
+    for stage in known:
+        if fnmatchcase(stage.label, pattern):
+            return stage
+    labels = ", ".join(stage.title for stage in known[:8]) or "none"
+    more = f", … ({len(known)} in all)" if len(known) > 8 else ""
+    meant = did_you_mean(pattern, (stage.label for stage in known))
+    raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}{meant}")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One module to replay.
+
+    Attributes:
+        module: where its files are.
+        options: what to do with it.
+    """
+
+    module: DumpModule
+    options: ReplayOptions
+
+    @property
+    def path(self) -> str:
+        """The file that speaks for the module in messages."""
+        for stage in reversed(self.module.stages):
+            return str(stage.source)
+        for capture in self.module.captures:
+            return str(capture.source)
+        return self.module.title
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All files that rows of the module may name."""
+        stages = (*self.module.stages, *self.module.others)
+        return frozenset({self.path, *(str(stage.source) for stage in stages)})
+
+
+def find_tasks(
+    paths: Sequence[str],
+    options: ReplayOptions,
+    notes: list[str],
+    unusable: Callable[[str, DumpError], None] | None = None,
+) -> list[Task]:
+    """The modules under `paths`, of which `RunOptions` may want only some.
+
+    Args:
+        paths: of dumps, files, archives or logs.
+        options: what to do with them.
+        notes: gets what was passed over.
+        unusable: is told of each path that cannot be used, where another one can, instead of an error.
+
+    Raises:
+        DumpError: a path cannot be read, or holds nothing to replay.
+        UsageError: no module matches.
+    """
+    dumps = open_dumps(paths) if unusable is None else open_usable(paths, unusable)
+    notes += [note for dump in dumps for note in dump.notes]
+    only = options.only if isinstance(options, RunOptions) else None
+    return [task_of(module, options) for _, module in modules_matching(dumps, only)]
+
+
+def task_of(module: DumpModule, options: ReplayOptions) -> Task:
+    """The task for a module of a dump.
+
+    What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files.
+    """
+    artefacts = tuple(file for file in module.artefacts if file.path.endswith(SUFFIX))
+    return Task(as_asked(replace(module, artefacts=artefacts), options), options)
+
+
+def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
+    """The module with what the user says of the things that a dump leaves open."""
+    return replace(
+        module,
+        devices=options.devices,
+        takes_opaque=options.opaque,
+        generates_elided=options.elided_seed,
+    )
+
+
+def for_each_backend(tasks: Iterable[Task], missing: Container[str] = ()) -> list[Task]:
+    """Each task once for every backend that its options compare, without those that are missing."""
+    return [
+        Task(task.module, msgspec.structs.replace(task.options, backend=backend))
+        for task in tasks
+        for backend in task.options.tested_backends
+        if backend not in missing
+    ]
+
+
+def unavailable_row(backend: str, error: BackendUnavailable) -> ModuleRecord:
+    """The row that stands for all modules on a backend that cannot be used here."""
+    record = error_record(error)
+    return ModuleRecord(
+        path="",
+        name="all modules",
+        is_trivial=True,  # it is no program
+        verdict=verdict_of(error),
+        tested=backend,
+        reason=record.message,
+        error=record,
+    )
+
+
+def unusable_row(path: str, error: DumpError) -> ModuleRecord:
+    """The row of a path under which nothing can be replayed."""
+    record = error_record(error)
+    return ModuleRecord(path=path, name=path, verdict=verdict_of(error), reason=record.message, error=record)
+
+
+def failed_row(task: Task, error: HlotoolError, seconds: float, path: str = "") -> ModuleRecord:
+    """The row of a task (or of its stage in `path`) that ended with `error`."""
+    record = error_record(error)
+    return ModuleRecord(
+        path=path or task.path,
+        name=task.module.title,
+        verdict=verdict_of(error),
+        tested=task.options.one_of_several or None,
+        reason=record.message,
+        error=record,
+        seconds=seconds,
+    )
+
+
+def unfinished_row(task: Task) -> ModuleRecord:
+    """The row of a module whose compilation did not finish: of the program that the compiler was given."""
+    program = task.module.before
+    path = str(program.source) if program is not None else ""
+    return failed_row(task, NotCompiled(task.module.unfinished), 0.0, path)

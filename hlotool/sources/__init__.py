@@ -1,0 +1,1 @@
+"""Dump directories: what their files are, and how stages, constants and arguments are read from them."""

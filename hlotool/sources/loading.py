@@ -1,0 +1,136 @@
+"""From the files of a dump: a stage to a module that can run, a captured execution to its values."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hlotool.errors import DumpError, ElidedConstant, HloSyntaxError
+from hlotool.ir.edit_programs import clone_module
+from hlotool.ir.module import Module
+from hlotool.ir.partitioning import for_grid, inferred_grid
+from hlotool.sources.elided import elided_constants, refill
+from hlotool.sources.file_names import Format, Kind
+from hlotool.sources.records import Capture, DumpModule, Stage
+
+if TYPE_CHECKING:
+    from hlotool.parser.proto.executions import Execution
+
+
+def load_stage(
+    owner: DumpModule,
+    stage: Stage,
+    *,
+    may_compile: bool = True,
+    may_be_cut: bool = False,
+    may_be_elided: bool = False,
+) -> Module:
+    """Parse a stage and fill in the constants that its text elides.
+
+    Args:
+        owner: the dump's module that the stage belongs to.
+        stage: one of its stages.
+        may_compile: elided constants may be recovered by compiling `module.mlir` again, if jaxlib is
+            installed; this takes as long as the compilation.
+        may_be_cut: a text that ends too early will do.
+        may_be_elided: constants whose values cannot be found may stay without.
+
+    Raises:
+        DumpError: the file cannot be read, or its text ends too early.
+        HloSyntaxError: its text is not HLO.
+        ProtoError: its proto is damaged.
+        ElidedConstant: a constant's value is nowhere to be found.
+    """
+    if (known := owner.programs.get(str(stage.source))) is not None:
+        return clone_module(known).module
+    module = read_stage(stage)
+    if module.cut and not may_be_cut:
+        raise DumpError(f"{module.path}: {module.cut}: the rest of the program is missing")
+    _give_devices(module, owner)
+    module.has_stand_ins = owner.takes_opaque
+    if elided_constants(module):
+        refill(module, owner, stage, read_stage, _recompile if may_compile else _never)
+    if not may_be_elided and (missing := elided_constants(module)):
+        if owner.generates_elided is None:
+            raise ElidedConstant(missing[0].name, module.location(missing[0]))
+        from hlotool.sources.remade_constants import fill_generated
+
+        fill_generated(module, owner, stage, partial(load_stage, owner, may_compile=may_compile))
+    return module
+
+
+def _give_devices(module: Module, owner: DumpModule) -> None:
+    """Let the header speak of the devices that the user names, or else of those that collectives speak of."""
+    grid = owner.devices or inferred_grid(module)
+    if len(grid) > 1 and (module.replica_count, module.num_partitions) != (grid.replicas, grid.partitions):
+        module.attributes = for_grid(module, grid).attributes
+
+
+def read_stage(stage: Stage, *, reads_literals: bool = True) -> Module:
+    """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does.
+
+    Args:
+        stage: of a dump.
+        reads_literals: see `parse_module`.
+    """
+    if stage.text is not None:
+        from hlotool.parser.reader import parse_module
+
+        text, path = stage.text.read_text(), str(stage.text)
+        try:
+            module = parse_module(text, path, reads_literals=reads_literals)
+        except HloSyntaxError as error:
+            from hlotool.parser.reader import parse_cut
+
+            return parse_cut(text, path, error)
+        if "ENTRY" not in text:
+            from hlotool.parser.reader import mark_missing_entry
+
+            mark_missing_entry(module)
+        return module
+    from hlotool.parser.proto.module import parse_module_proto
+
+    path = str(stage.source)
+    if stage.format is Format.MLIR:
+        from hlotool.sources.mlir import hlo_proto
+
+        return parse_module_proto(hlo_proto(stage.source.read_bytes(), path), path)
+    return parse_module_proto(stage.source.read_bytes(), path)
+
+
+def _recompile(owner: DumpModule, stage: Stage) -> Module | None:
+    from hlotool.sources.remade_constants import recompile
+
+    return recompile(owner, stage)
+
+
+def _never(owner: DumpModule, stage: Stage) -> Module | None:
+    return None
+
+
+def captured_program(capture: Capture) -> Module:
+    """The program inside a captured execution.
+
+    Raises:
+        ElidedConstant: XLA had dropped a constant before it wrote the execution.
+    """
+    module = read_execution(capture).module
+    if missing := elided_constants(module):
+        raise ElidedConstant(missing[0].name, module.location(missing[0]))
+    return module
+
+
+def read_execution(capture: Capture) -> Execution:
+    """Decode a captured execution; raises ProtoError."""
+    from hlotool.parser.proto.executions import (
+        parse_snapshot,
+        parse_unoptimized_snapshot,
+        parse_unoptimized_snapshot_text,
+    )
+
+    path = str(capture.source)
+    if capture.kind is Kind.SNAPSHOT:
+        return parse_snapshot(capture.source.read_bytes(), path)
+    if capture.format is Format.TEXT_PROTO:
+        return parse_unoptimized_snapshot_text(capture.source.read_text(), path)
+    return parse_unoptimized_snapshot(capture.source.read_bytes(), path)

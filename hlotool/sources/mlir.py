@@ -1,0 +1,157 @@
+"""Programs as frontends hand them over: StableHLO as text or bytecode, which jaxlib makes HLO.
+
+XLA may abort on a program, so it reads it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from hlotool.errors import BackendUnavailable, DumpError
+from hlotool.sources.prefixed import unprefixed
+from hlotool.sources.quoted import Lines, Quotation
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds that a conversion may take.
+TIMEOUT = 300.0
+
+_CHILD = Path(__file__).with_name("mlir_child.py")
+#: The first bytes of MLIR bytecode. `jax.export` wraps it, after its length, in a message of its own.
+BYTECODE = b"ML\xefR"
+_MLIR = re.compile(
+    rb"(?>(?:\s|//[^\n]*+\n)*)"
+    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"builtin\.module\"|func\.func\b)"
+)
+_STABLEHLO = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo|func\.func|sdy)\b")
+
+
+def is_mlir(head: bytes) -> bool:
+    """Whether a file that begins with `head` is StableHLO: text, bytecode, or what `jax.export` writes."""
+    if b"\0" in head:
+        return _bytecode_start(head) >= 0
+    return _MLIR.match(head) is not None and _STABLEHLO.search(head) is not None
+
+
+def _bytecode_start(content: bytes) -> int:
+    """Where bytecode begins, at the start or behind the length that a flatbuffer gives it; -1 for nowhere."""
+    at = content.find(BYTECODE)
+    if at == 0:
+        return 0
+    while at >= 4:
+        length = int.from_bytes(content[at - 4 : at], "little")
+        if 16 < length < 1 << 31:
+            return at
+        at = content.find(BYTECODE, at + 1)
+    return -1
+
+
+def _bytecode(content: bytes) -> bytes:
+    at = _bytecode_start(content)
+    if at <= 0:
+        return content
+    length = int.from_bytes(content[at - 4 : at], "little")
+    return content[at : at + length]
+
+
+def hlo_proto(content: bytes, name: str) -> bytes:
+    """The HloModuleProto of a StableHLO program.
+
+    Args:
+        content: text or bytecode.
+        name: of the file, for messages.
+
+    Raises:
+        BackendUnavailable: there is no jaxlib.
+        DumpError: XLA does not take the program; the message is XLA's own.
+    """
+    if find_spec("jaxlib") is None:
+        raise BackendUnavailable(f"{name}: StableHLO is read by jaxlib: pip install 'hlotool[xla]'")
+    if b"\0" in content:
+        content = _bytecode(content)
+    return _converted(content, name)
+
+
+@lru_cache(maxsize=2)
+def _converted(content: bytes, name: str) -> bytes:
+    _logger.info("run %s for %s, %g s at most", _CHILD.name, name, TIMEOUT)
+    try:
+        child = subprocess.run(
+            # -P: what lies beside the child is no library; Python 3.14 has a package `compression`, too.
+            [sys.executable, "-P", str(_CHILD)],
+            input=content,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DumpError(f"{name}: XLA did not read this StableHLO within {TIMEOUT:g} s") from error
+    if child.returncode:
+        raise DumpError(f"{name}: XLA does not read this StableHLO: {_reason(child.stderr)}")
+    return child.stdout
+
+
+def _reason(stderr: bytes) -> str:
+    """The last line that says something."""
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    told = [line for line in lines if "error:" in line or "Error" in line]
+    return (told or lines or ["no reason given"])[-1]
+
+
+# StableHLO amid other lines, as `prefixed` finds HLO: what a console, a log or a dump of passes printed.
+
+_HEADER = re.compile(
+    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>module(?=[ \t]+@|[ \t]+attributes\b|[ \t]*\{)[^\n]*\{)[ \t]*$",
+    re.MULTILINE,
+)
+#: A line that only the inside of a module has.
+_BODY = re.compile(r"\s*(?:func\.func\b|%\S+ = |(?:func\.)?return\b|\"|\}|stablehlo\.)")
+#: A name for an attribute or a location, which may stand above or below the module.
+_ALIAS = re.compile(r"#\w+(?:\([^\n]*\))? ?= ?\S")
+_FURTHEST = 2000
+
+
+def has_several_modules(content: bytes) -> bool:
+    """Whether a text of MLIR has more than one module side by side, which only a tool of MLIR splits."""
+    return len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
+
+
+def mlir_amid_lines(text: str) -> Iterator[Quotation]:
+    """The modules of StableHLO that begin with a `module` line somewhere in `text`."""
+    headers = list(_HEADER.finditer(text))
+    counted, end = Lines(text), 0
+    for number, header in enumerate(headers):
+        stop = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        above = _aliases_above(header["prefix"], text[end : header.start()].split("\n")[-_FURTHEST:])
+        below = unprefixed(header["prefix"], text[header.end() + 1 : stop].split("\n"), _BODY)
+        module = "\n".join([*above, header["header"], *_until_closed(below)])
+        if is_mlir(module.encode("utf-8", "surrogateescape")):
+            yield Quotation(max(counted.before(header.start()) - len(above), 0), module)
+        end = header.end()
+
+
+def _aliases_above(prefix: str, lines: Sequence[str]) -> list[str]:
+    """The lines right above a header that define aliases."""
+    found: list[str] = []
+    for line in reversed(unprefixed(prefix, lines[:-1], _BODY)):
+        if line.strip() and _ALIAS.match(line) is None:
+            break
+        found.insert(0, line)
+    return found if any(map(str.strip, found)) else []
+
+
+def _until_closed(lines: Sequence[str]) -> Iterator[str]:
+    """Lines up to the brace that closes a module, and the aliases that follow."""
+    is_closed = False
+    for line in lines:
+        if is_closed and line.strip() and _ALIAS.match(line) is None:
+            return
+        yield line
+        is_closed = is_closed or line.rstrip() == "}"

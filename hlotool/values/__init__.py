@@ -1,1 +1,0 @@
-"""Inputs of a replay: captured or generated."""

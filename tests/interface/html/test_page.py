@@ -1,0 +1,222 @@
+"""The page of a record as text: nothing is fetched, nothing of a dump is markup, and it is all there."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+from support import run_records as samples
+
+from hlotool.blame.bisection.records import CulpritRecord, SpotRecord
+from hlotool.errors import ExitCode
+from hlotool.interface.api.bisect import BisectResult
+from hlotool.interface.cli.main import main
+from hlotool.interface.report.causes import causes_of_bisection, causes_of_run
+from hlotool.interface.report.command_records import BisectRecord
+from hlotool.interface.report.html.page import page
+from hlotool.interface.report.records import RunRecord
+from hlotool.judge.records import DivergenceRecord, HeatMapRecord, NeighbourRecord
+from hlotool.judge.verdicts import Verdict
+from hlotool.runs.options import RunOptions
+from hlotool.runs.records import ModuleRecord
+from hlotool.system.records import SourceRecord
+
+pytest.importorskip("jinja2")
+
+#: What ends a script, a comment, an attribute or a line of JavaScript, and what would run.
+HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'--> {{ 7*7 }} ${x} \u2028 \\u003c &lt; \udcff"
+#: Elements without an end.
+VOID = {"meta", "input", "img", "br", "link"}
+
+
+class Reader(HTMLParser):
+    """The elements of a page, and its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+def run_of(*rows: ModuleRecord) -> RunRecord:
+    run = samples.run(rows)
+    return msgspec.structs.replace(run, causes=causes_of_run(rows, lambda row: f"hlotool next {row.name}"))
+
+
+def located(name: str, **fields: Any) -> ModuleRecord:
+    """A row with everything that a page draws."""
+    source = SourceRecord(instruction="mul.0", opcode="multiply", file=f"{name}.py", file_line=3)
+    around = [
+        NeighbourRecord(instruction="mul.0", opcode="multiply", text="%mul.0 = multiply(%x)", operands=["x"]),
+        NeighbourRecord(instruction="x", opcode="parameter", text="%x", distance=1, state="agrees"),
+        NeighbourRecord(instruction="y", opcode="add", text="%y", operands=["mul.0"], distance=-1),
+    ]
+    found = DivergenceRecord(
+        finding="wrong",
+        source=source,
+        text=f"%mul.0 = {name}",
+        expected_source=source,
+        expected_text="%mul.1",
+        neighbours=around,
+        expected_neighbours=around[:1],
+    )
+    heat = HeatMapRecord(rows=2, columns=2, cells=[[0.0, 1.0], [None, 0.001]])
+    leaf = msgspec.structs.replace(samples.differing_leaf(), heat=heat)
+    return samples.module(name, Verdict.WRONG, leaves=[leaf], divergence=found, **fields)
+
+
+def data_of(text: str) -> dict[str, Any]:
+    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    found: dict[str, Any] = json.loads(content)
+    return found
+
+
+def test_nothing_is_fetched_and_nothing_but_its_own_script_runs() -> None:
+    text = page(run_of(located("a"), samples.agreeing("b")))
+    reader = Reader(text)
+    assert not reader.open
+    assert not [tag for tag, _ in reader.elements if tag in ("link", "img", "iframe", "object", "base")]
+    assert not [
+        a for _, attributes in reader.elements for a in attributes if a.startswith("on") or a == "src"
+    ]
+    assert not re.findall(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", text)
+    [policy] = [a["content"] for _, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none';")
+    for element in ("script", "style"):
+        [content] = re.findall(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
+        hashed = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{hashed}'" in policy
+
+
+def test_names_of_a_dump_are_no_markup() -> None:
+    row = located(HOSTILE, path=f"d/{HOSTILE}/x.txt", reason=HOSTILE)
+    run = msgspec.structs.replace(run_of(row), paths=[HOSTILE], notes=[HOSTILE])
+    text = page(run).encode("utf-8", "backslashreplace").decode()
+    plain = page(run_of(located("a", path="d/x.txt", reason="r")))
+    tags = [tag for tag, _ in Reader(text).elements]
+    assert tags == [tag for tag, _ in Reader(plain).elements]
+    assert "<img" not in text
+    assert "49" not in "".join(Reader(text).texts["h3"])
+    [name, *_] = data_of(text)["rows"][0]
+    assert name == HOSTILE.replace("\udcff", "?") or name.startswith(HOSTILE[:40])
+    assert "\u2028" not in text.partition('id="data">')[2].partition("</script>")[0]
+
+
+def test_rows_hold_everything_once() -> None:
+    rows = [
+        samples.agreeing(
+            f"m{n}",
+        )
+        for n in range(200)
+    ]
+    data = data_of(page(run_of(*rows)))
+    assert [row[0] for row in data["rows"]] == [f"m{n}" for n in range(200)]
+    sections = [value for value in data["shared"] if isinstance(value, list) and value and "kind" in value[0]]
+    assert len(sections) == 1
+
+
+def test_the_same_program_is_known_under_all_its_names() -> None:
+    first = located("a", path="host0/a.txt")
+    twins = [
+        msgspec.structs.replace(first, name=name, path=f"{name}.txt", twin_of=first.path)
+        for name in ("host1/a", "host2/a")
+    ]
+    text = page(run_of(first, located("b", path="host0/b.txt"), *twins))
+    data = data_of(text)
+    assert [data["shared"][row[11]] for row in data["rows"]] == [[0, 2, 3], [], [0, 2, 3], [0, 2, 3]]
+    # What is said of them is there once.
+    assert len({row[9] for row in data["rows"]}) == 2
+    assert Reader(text).texts["span"].count("×3 of 1 program") == 1
+    assert 'id="once"' in text
+    assert 'id="once"' not in page(run_of(first))
+
+
+def test_a_row_unfolds_to_all_that_is_known() -> None:
+    data = data_of(page(run_of(located("a"))))
+    sections = data["shared"][data["rows"][0][9]]
+    kinds = [section["kind"] for section in sections]
+    assert {"facts", "sides", "graph", "table", "histogram", "heat"} <= set(kinds)
+    [sides] = [section for section in sections if section["kind"] == "sides"]
+    assert sides["actual"] == "  %x\n→ %mul.0 = multiply(%x)\n  %y"
+    commands = data["shared"][data["rows"][0][10]]
+    assert commands[0].startswith("hlotool run ")
+    assert commands[1].startswith("hlotool bisect ")
+
+
+def test_totals_and_causes_are_there_without_a_script() -> None:
+    rows = [located("a"), located("b"), samples.crashed("c"), samples.agreeing("d")]
+    rows[1] = msgspec.structs.replace(rows[1], divergence=rows[0].divergence)
+    reader = Reader(page(run_of(*rows)))
+    assert reader.texts["h1"] == ["2 wrong, 1 could not be run, 1 passed of 4 results in 12.3 s"] or (
+        reader.texts["h1"][0].startswith("2 wrong, 1 could not be run, 1 passed of 4 results")
+    )
+    assert "".join(reader.texts["h2"]).startswith("2 causes")
+    assert reader.texts["h3"] == [
+        "multiply computes something else: NaN",
+        "numpy: the process died of SIGSEGV",
+    ]
+    assert any("agreement rests on" in text for text in reader.texts["li"])
+
+
+def test_a_bisection_shows_the_spot() -> None:
+    culprit = CulpritRecord(
+        module="m",
+        level="pass",
+        pass_name="algsimp",
+        opcodes=["add"],
+        confirmed=True,
+        evidence=["asked again"],
+        spot=SpotRecord(instructions=["a"], opcodes=["add"], before="right program", after="wrong program"),
+    )
+    record = BisectRecord(
+        versions={},
+        paths=["d"],
+        options=RunOptions(),
+        culprits=[culprit],
+        causes=causes_of_bisection([culprit], lambda _: "hlotool repro verify x"),
+        healthy=["n"],
+        exit_code=1,
+    )
+    text = BisectResult(record).to_page()
+    data = data_of(text)
+    sections = data["shared"][data["rows"][0][9]]
+    assert [s["expected"] for s in sections if s["kind"] == "sides"] == ["right program"]
+    assert data["shared"][data["rows"][0][10]] == ["hlotool repro verify x"]
+    assert Reader(text).texts["h3"] == ["pass algsimp: add"]
+
+
+def test_without_jinja_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hlotool.interface.report.show.find_spec", lambda name: None)
+    assert main(["run", "nowhere", "--html", "x.html"]) == ExitCode.USAGE
+    out, error = capsys.readouterr()
+    assert (out, error) == ("", "hlotool: error: a page needs jinja2: pip install 'hlotool[html]'\n")
+
+
+def test_of_many_causes_the_first_are_shown_and_the_others_unfold() -> None:
+    text = page(run_of(*(located(f"program{n}") for n in range(23))))
+    head, folded = text.split("<summary>3 more</summary>")
+    assert (head.count('<li class="cause'), folded.count('<li class="cause')) == (20, 3)
+    assert "<summary>" not in page(run_of(*(located(f"program{n}") for n in range(20))))
