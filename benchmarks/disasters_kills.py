@@ -19,8 +19,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 from disasters_subjects import Calls, End, Place, Subject, differences, without  # noqa: E402
 
 from hlotool.system import cache as journal  # noqa: E402
-from hlotool.system import cache as sealed
-from hlotool.system import cache as store
+from hlotool.system import cache as sealed  # noqa: E402
+from hlotool.system import cache as store  # noqa: E402
 
 #: Seconds after which a process that outlives the command is an orphan, on the busiest machine.
 _PATIENCE = 300.0

@@ -53,8 +53,8 @@ from hlotool.judge.verdicts import Verdict  # noqa: E402
 from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE  # noqa: E402
 from hlotool.runs.exact.compare import compare  # noqa: E402
 from hlotool.runs.exact.parting import open_search  # noqa: E402
-from hlotool.runs.exact.points import Options
-from hlotool.runs.exact.result import Relation
+from hlotool.runs.exact.points import Options  # noqa: E402
+from hlotool.runs.exact.result import Relation  # noqa: E402
 from hlotool.runs.options import ReplayOptions  # noqa: E402
 
 #: Seconds for each part of a search.

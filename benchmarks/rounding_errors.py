@@ -1,4 +1,5 @@
-"""How far XLA's CPU code and NumPy are off: the measurement behind `backends/numpy/executions/rounding_errors.py`.
+"""How far XLA's CPU code and NumPy are off: measured for
+`backends/numpy/executions/rounding_errors.py`.
 
     python benchmarks/rounding_errors.py            (needs jaxlib)
 

@@ -39,7 +39,7 @@ from hlotool.lab.faults import CATALOGUE, DEVICES  # noqa: E402
 from hlotool.parser.reader import parse_module  # noqa: E402
 from hlotool.rewrite.scale.classes import classes_of  # noqa: E402
 from hlotool.rewrite.scale.plan import COPIES, Limits, need_of, scaled  # noqa: E402
-from hlotool.rewrite.scale.resize import (
+from hlotool.rewrite.scale.resize import (  # noqa: E402
     Rewrite,
     choices,
 )

@@ -7,10 +7,8 @@ They load on first use, so that `import hlotool` and `hlotool --help` stay cheap
 from __future__ import annotations
 
 import logging
-import sys
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hlotool._python import refuse_before
@@ -78,23 +76,31 @@ _root = Path(__file__).resolve().parent.parent
 if (_root / "backends" / "__init__.py").is_file() and (_root / "grammar" / "__init__.py").is_file():
     __path__.append(str(_root))
 
-#: Names that are not in the file of `hlotool.api` that is called like them.
+#: The files of `hlotool.interface.api` whose functions are not called like them, and what stands elsewhere.
 _ELSEWHERE = {
     "Module": "hlotool.ir.module",
     "Result": "hlotool.interface.api.results",
+    "cache": "hlotool.interface.api.installation",
+    "conformance": "hlotool.lab.commands.conformance",
+    "diff": "hlotool.interface.api.compare",
+    "explain": "hlotool.interface.api.inspect",
     "explain_fusion": "hlotool.interface.api.check",
+    "extract": "hlotool.interface.api.reduce",
+    "fuzz": "hlotool.lab.commands.fuzz",
     "list_backends": "hlotool.interface.api.installation",
     "list_messages": "hlotool.interface.api.inspect",
     "list_passes": "hlotool.interface.api.opt",
     "list_rules": "hlotool.interface.api.check",
     "load": "hlotool.interface.api.programs",
     "mend": "hlotool.interface.api.check",
+    "mutate": "hlotool.lab.commands.mutate",
     "parse": "hlotool.interface.api.programs",
     "run": "hlotool.interface.api.programs",
+    "show_scale": "hlotool.interface.api.inspect",
     "update_baseline": "hlotool.interface.api.records",
     "verify": "hlotool.interface.api.records",
 }
-#: Packages for programs of a framework, which is imported when they are used.
+#: Modules for programs of a framework, which is imported when they are used.
 _FRAMEWORKS = ("jax", "tf", "torch_xla")
 _HOME = {
     name: _ELSEWHERE.get(name, f"hlotool.interface.api.{name}") for name in __all__ if name != "__version__"
@@ -119,18 +125,5 @@ def load_ipython_extension(shell: Any) -> None:
     """`%load_ext hlotool` brings the magic `%%hlotool`."""
     import_module("hlotool.notebook").register(shell)
 
-
-class _Package(ModuleType):
-    """Keeps `hlotool.parse` the public function: importing the sub-package `hlotool/parser/` would hide it.
-
-    `import hlotool.parser.reader` and `from hlotool.parse import reader` find the sub-packages all the same.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _HOME:
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

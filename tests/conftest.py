@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """What commands advise is kept for tests/interface/test_next_lines.py, which comes last, and --next-lines.
+    """What commands advise is kept for --next-lines and tests/interface/test_next_lines.py, which is last.
 
     Verdicts of earlier sessions are not asked: a test that wants a replay shall have one.
     """

@@ -10,7 +10,7 @@ import pytest
 
 from hlotool.interface.cli.main import main
 
-LOGS = Path(__file__).resolve().parents[1] / "explain" / "logs"
+LOGS = Path(__file__).resolve().parents[1] / "checks" / "logs"
 MESSAGE = (
     "Tensor which is moved to host (starting from move_to_host.1) is returned from the entry computation "
     "but the layout for this output is not set to host memory."

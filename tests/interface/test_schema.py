@@ -25,7 +25,7 @@ from hlotool.system.records import Record
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_committed_schema_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == schema_text(SCHEMAS[name]), (
-        "the format changed: python -m hlotool.interface.report.json_schema, and mind that released formats only grow"
+        "the format changed: python -m hlotool.interface.report.json_schema; released formats only grow"
     )
 
 

@@ -122,11 +122,6 @@ def _record(
 
 
 if TYPE_CHECKING:
-    from hlotool.dump.records import DumpModule, Stage
-    from hlotool.replay.options import RunOptions
-    from hlotool.report.scale_records import ScalePlansRecord
-    from hlotool.scale.records import PlanRecord
-
     _Compared = tuple[str, list[tuple[DumpModule, Stage]]]
 
 

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 
 if TYPE_CHECKING:
-    from hlotool.report.baseline_records import BaselineRecord, KnownRecord
-    from hlotool.report.bisect_records import BisectRecord
-    from hlotool.report.records import CheckRecord, RunRecord
-
     _R = TypeVar("_R", RunRecord, CheckRecord, BisectRecord)
 
 

@@ -255,7 +255,7 @@ def own_code() -> str:
     import hlotool.grammar
 
     packages = (
-        Path(__file__).parents[1],
+        Path(__file__).parents[2],
         *map(Path, hlotool.backends.__path__),
         *map(Path, hlotool.grammar.__path__),
     )
