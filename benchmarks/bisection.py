@@ -50,7 +50,7 @@ from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.judge.verdicts import Answer  # noqa: E402
 from hlotool.lab.faults import CATALOGUE, FaultKind, Site, poisoned  # noqa: E402
 from hlotool.runs.exact.task import compare_modules  # noqa: E402
-from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.options.kept import ReplayOptions  # noqa: E402
 from hlotool.runs.records import ModuleRecord  # noqa: E402
 from hlotool.runs.task import Task  # noqa: E402
 from hlotool.sources.directory import open_dump  # noqa: E402

@@ -41,7 +41,7 @@ from hlotool.blame.steps import Steps  # noqa: E402
 from hlotool.interface.report.records import versions  # noqa: E402
 from hlotool.judge.verdicts import Answer  # noqa: E402
 from hlotool.lab.faults import CATALOGUE  # noqa: E402
-from hlotool.runs.options import ReplayOptions, RunOptions  # noqa: E402
+from hlotool.runs.options.kept import ReplayOptions, RunOptions  # noqa: E402
 from hlotool.runs.task import Task  # noqa: E402
 from hlotool.sources.directory import open_dump  # noqa: E402
 

@@ -56,7 +56,7 @@ from hlotool.ir.module import Instruction, Module  # noqa: E402
 from hlotool.ir.partitioning import is_per_device  # noqa: E402
 from hlotool.ir.verifier import verify_or_raise  # noqa: E402
 from hlotool.lab.faults import CATALOGUE, DEVICES, FaultKind, Site  # noqa: E402
-from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.options.kept import ReplayOptions  # noqa: E402
 from hlotool.runs.program import compile_program  # noqa: E402
 
 #: Numbers of devices that each program is compiled for.

@@ -55,7 +55,7 @@ from hlotool.runs.exact.compare import compare  # noqa: E402
 from hlotool.runs.exact.parting import open_search  # noqa: E402
 from hlotool.runs.exact.points import Options  # noqa: E402
 from hlotool.runs.exact.result import Relation  # noqa: E402
-from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.options.kept import ReplayOptions  # noqa: E402
 
 #: Seconds for each part of a search.
 _SECONDS = 20.0

@@ -67,7 +67,7 @@ from hlotool.judge.records import DivergenceRecord  # noqa: E402
 from hlotool.judge.verdicts import Answer  # noqa: E402
 from hlotool.lab.faults import CATALOGUE  # noqa: E402
 from hlotool.runs.divergence_row import with_divergence  # noqa: E402
-from hlotool.runs.options import ReplayOptions  # noqa: E402
+from hlotool.runs.options.kept import ReplayOptions  # noqa: E402
 from hlotool.runs.program import Program, compile_program  # noqa: E402
 from hlotool.runs.records import ModuleRecord  # noqa: E402
 from hlotool.runs.task import Task  # noqa: E402

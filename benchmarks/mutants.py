@@ -44,7 +44,7 @@ from hlotool.lab.mutation.equivalence import KINDS, Mutant, draw
 from hlotool.lab.mutation.fates import Examiner, Fate
 from hlotool.lab.mutation.task import fate_within, sets_of
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import allowed_for_sets, in_budget
 from hlotool.runs.program import Program, compile_program
 from hlotool.runs.trials import trials

@@ -318,7 +318,7 @@ def _search(
     """Passes that are found, each with the number of the first program that shows it."""
     from hlotool.lab.fuzz.oracle import FAILURES, Question, judge_program
     from hlotool.lab.fuzz.programs import Source
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
     source, open_ = Source(seed), list(names)
     for index in range(programs):

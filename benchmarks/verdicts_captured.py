@@ -18,7 +18,7 @@ from verdicts_records import LegalRecord
 from verdicts_runs import Runs
 
 from hlotool.inputs.given import npz_bytes
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

@@ -22,7 +22,7 @@ from modules import ROOT
 
 from hlotool.errors import HlotoolError
 from hlotool.judge.verdicts import Answer
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump

@@ -41,7 +41,7 @@ from hlotool.ir.verifier import verify
 from hlotool.judge.rules.instructions import feeds_products_only
 from hlotool.lab.faults import CATALOGUE, FaultKind
 from hlotool.lab.faults.edit import Edit, Place
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task, select_stages
 from hlotool.sources.directory import open_dump

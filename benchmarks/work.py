@@ -24,7 +24,7 @@ from hlotool.errors import HlotoolError
 from hlotool.inputs.adversarial.plan import directed_sets
 from hlotool.inputs.adversarial.solved import solved_sets
 from hlotool.inputs.coverage.observer import Instrumented
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import load_program
 from hlotool.runs.runners import OneDevice
 from hlotool.runs.trials import trials

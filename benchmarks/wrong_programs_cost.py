@@ -25,7 +25,7 @@ from hlotool.ir.types import ArrayShape, leaves
 from hlotool.ir.verifier import verify
 from hlotool.judge.verdicts import Verdict
 from hlotool.lab.faults import CATALOGUE
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task, select_stages

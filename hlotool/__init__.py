@@ -20,7 +20,8 @@ refuse_before((3, 10))
 if TYPE_CHECKING:
     from hlotool.interface.api.bisect import bisect
     from hlotool.interface.api.check import check, explain_fusion, list_rules, mend
-    from hlotool.interface.api.compare import compare, diff
+    from hlotool.interface.api.compare import compare
+    from hlotool.interface.api.diff import diff
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
     from hlotool.interface.api.installation import cache, list_backends
     from hlotool.interface.api.merge import merge
@@ -82,7 +83,6 @@ _ELSEWHERE = {
     "Result": "hlotool.interface.api.results",
     "cache": "hlotool.interface.api.installation",
     "conformance": "hlotool.lab.commands.conformance",
-    "diff": "hlotool.interface.api.compare",
     "explain": "hlotool.interface.api.inspect",
     "explain_fusion": "hlotool.interface.api.check",
     "extract": "hlotool.interface.api.reduce",

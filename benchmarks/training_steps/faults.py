@@ -25,7 +25,7 @@ from hlotool.lab.faults.edit import Edit, Place
 from hlotool.lab.faults.parts import FLOATS, array_of, both, is_float, is_opcode
 from hlotool.lab.mutation.equivalence import draw
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import compile_program
 from hlotool.runs.trials import trials
 from hlotool.sources.directory import open_dump

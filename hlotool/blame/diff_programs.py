@@ -30,7 +30,7 @@ from hlotool.facts.alignment.difference import (
 from hlotool.facts.provenance import source_of
 from hlotool.ir.module import Module
 from hlotool.ir.printer import SHORT, print_instruction
-from hlotool.judge.verdicts import error_record
+from hlotool.judge.failures import error_record
 from hlotool.sources.elided import elided_constants
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import read_stage

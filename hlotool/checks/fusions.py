@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlotool.checks.gpus import GPUS
 from hlotool.checks.offload.positions import on_host
 from hlotool.checks.records import Severity
 from hlotool.checks.rules import Applies, Problem, Subject, module_rule
@@ -33,13 +34,6 @@ from hlotool.rewrite.passes.fusion_legality import (
     may_fuse,
 )
 from hlotool.system.user_input import did_you_mean
-
-#: Bytes of shared memory that a block may use without asking for more: XLA's budget for a fusion.
-GPUS = {
-    **dict.fromkeys(("p100", "v100", "a6000", "a100", "h100", "h200", "b200"), 49152),
-    "mi200": 65536,
-}
-
 
 #: What no emitter of loops, reductions or transpositions computes, element by element.
 _NOT_EMITTED = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from hlotool.errors import DumpError
-from hlotool.judge.verdicts import error_record
+from hlotool.judge.failures import error_record
 from hlotool.system.records import ErrorRecord, Record, SourceRecord
 
 

@@ -18,7 +18,7 @@ from hlotool.checks.validity import VALIDITY
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.facts.provenance import source_of
 from hlotool.ir.module import Instruction, Module
-from hlotool.judge.verdicts import error_record
+from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import read_stage
 from hlotool.sources.records import Dump, DumpModule, Stage, first_and_last, stages_matching

@@ -19,7 +19,7 @@ from hlotool.interface.pytest_dumping import Dumps, unwatched
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict
 
 if TYPE_CHECKING:
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import ModuleRecord
     from hlotool.system.pool import Pool
 
@@ -135,7 +135,7 @@ class Suite:
     def _worker(self) -> Pool:
         """It must not be watched: what it compiles is no program of a test."""
         if self._pool is None:
-            from hlotool.runs.options import PRELOAD, RunOptions
+            from hlotool.runs.options.kept import PRELOAD, RunOptions
             from hlotool.system.executor import Limits
             from hlotool.system.pool import Pool, worker_environment
 
@@ -211,7 +211,7 @@ def _wishes(item: pytest.Item) -> dict[str, Any]:
 
 def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, RunOptions]:
     """The verdicts that are allowed, None for all that accuse nobody, and the options of the replay."""
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
     given = dict(wishes)
     try:

@@ -12,7 +12,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, leaves
 from hlotool.judge.records import DivergenceRecord
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.program import Program
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.runners import OneDevice

@@ -22,11 +22,12 @@ from hlotool.errors import BackendFailed, HlotoolError, Miscompiled
 from hlotool.inputs.adversarial.sets import InputSet, in_words
 from hlotool.ir.arrays import flatten, unflatten
 from hlotool.ir.types import ShapeIndex
+from hlotool.judge.failures import verdict_of
 from hlotool.judge.records import output_name
-from hlotool.judge.verdicts import Answer, Verdict, verdict_of
+from hlotool.judge.verdicts import Answer, Verdict
 from hlotool.runs.device_arguments import further_sets
 from hlotool.runs.leaves import same_bits, save_inputs
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import (
     OF_SETS,
     Allowed,

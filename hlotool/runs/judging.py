@@ -24,7 +24,7 @@ from hlotool.judge.rules.judgement import (
     watching,
 )
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
-from hlotool.runs.options import ReplayOptions, RunOptions, budget_limits
+from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program
 from hlotool.runs.runners import OneDevice
 from hlotool.runs.task import Task

@@ -22,7 +22,7 @@ from hlotool.inputs.recorded_values import Budget
 from hlotool.ir.types import ShapeIndex
 from hlotool.judge.records import NonFiniteRecord
 from hlotool.runs.leaves import array_leaves
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import Program
 from hlotool.runs.records import ModuleRecord, SpecialValuesRecord
 from hlotool.runs.runners import OneDevice

@@ -25,7 +25,7 @@ from hlotool.inputs.given import Keep
 from hlotool.ir.module import Module
 from hlotool.ir.types import ShapeIndex
 from hlotool.runs.leaves import array_leaves
-from hlotool.runs.options import ReplayOptions, RunOptions, budget_limits
+from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program
 from hlotool.runs.runners import Runner, parameter_difference
 from hlotool.runs.task import Task

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hlotool.inputs.coverage.records import CoverageRecord
+from hlotool.judge.failures import Signature
 from hlotool.judge.records import (
     BucketRecord,
     DivergenceRecord,
@@ -21,7 +22,7 @@ from hlotool.judge.records import (
     MinimumToleranceRecord,
     NonFiniteRecord,
 )
-from hlotool.judge.verdicts import Answer, Signature, Verdict
+from hlotool.judge.verdicts import Answer, Verdict
 from hlotool.rewrite.scale.records import InPlaceRecord, ScaleRecord
 from hlotool.system.records import ErrorRecord, Record, SourceRecord
 

@@ -29,7 +29,7 @@ from hlotool.runs.divergence_row import with_divergence
 from hlotool.runs.further_sets import Compared, on_further_sets
 from hlotool.runs.leaves import save_values
 from hlotool.runs.observations import CHEAP, Aside, Ran, with_coverage_of_tested
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import ends_like, more_telling
 from hlotool.runs.partial_rows import EXPLAINING, FURTHER, Standing
 from hlotool.runs.program import Program, load_program, snapshot_program

@@ -15,7 +15,7 @@ from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.rewrite.scale.plan import InPlace, Limits, Scaled, in_place, need_of, scaled
 from hlotool.rewrite.scale.records import AUTO, NEVER, UNSEEN, PlanRecord, ScaleRecord, wish_of
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.sources.loading import load_stage

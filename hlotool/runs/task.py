@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from hlotool.errors import BackendUnavailable, DumpError, HlotoolError, NotCompiled, UsageError
-from hlotool.judge.verdicts import error_record, verdict_of
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.judge.failures import error_record, verdict_of
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.sources.compilation import SUFFIX
 from hlotool.sources.directory import open_dumps, open_usable

@@ -21,7 +21,7 @@ from hlotool.inputs.captured import (
 )
 from hlotool.inputs.given import Keep, as_it_is
 from hlotool.ir.module import Module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import InputsRecord
 from hlotool.sources.loading import read_execution
 from hlotool.sources.records import Capture, DumpModule

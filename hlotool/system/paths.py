@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-import msgspec
-
 from hlotool.errors import DumpError, HlotoolError, InputError, StoreError, UsageError
 from hlotool.system.files import digest, passing_folder, write_over
 from hlotool.system.store_access import upload
@@ -178,6 +176,8 @@ def read_toml(path: Path, kind: type[_T], error: type[HlotoolError] = InputError
         HlotoolError: of the class `error`, with the line: it cannot be read, is no TOML, or holds something
             of another type.
     """
+    import msgspec  # the parsers of the command line do without it
+
     text, document = parse_toml(path, error)
     try:
         return msgspec.convert(document, kind)

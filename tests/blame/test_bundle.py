@@ -18,7 +18,7 @@ from hlotool.blame.repro.making import bundle_of
 from hlotool.blame.repro.verify import objection, verify
 from hlotool.errors import DumpError, ExitCode
 from hlotool.inputs.given import npz_bytes
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.system.pool import Pool
 
 ADD = "HloModule m\nENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] add(p, p) }\n"

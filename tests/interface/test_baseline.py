@@ -23,7 +23,7 @@ from hlotool.interface.report.records import CheckRecord, RunRecord, exit_code_o
 from hlotool.interface.report.terminal import RunReport
 from hlotool.judge.records import EvidenceRecord
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 
 

@@ -23,7 +23,7 @@ from hlotool.interface.report.command_records import (
 from hlotool.interface.report.console import plain_text
 from hlotool.interface.report.next_command import command_after_bisect as next_command
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import SourceRecord
 

@@ -31,7 +31,7 @@ from hlotool.interface.report.outcomes import State, outcomes_of
 from hlotool.interface.report.records import CheckRecord, RunRecord
 from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.runs.exact.records import ProvedLeafRecord, ProvedRecord
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.system.records import ErrorRecord, SourceRecord
 
 #: Ours, and those that others publish, where they are at hand.

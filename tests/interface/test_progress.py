@@ -11,7 +11,7 @@ from support import run_records as samples
 
 from hlotool.interface.report.progress import ProgressLines, Silence, progress_for
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.task import Task
 from hlotool.sources.records import DumpModule
 

@@ -10,7 +10,7 @@ import pytest
 from hlotool.interface.report.progress import Heartbeat
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.fleet.planning import Remaining
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.sources.file_names import Kind

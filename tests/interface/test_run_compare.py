@@ -16,7 +16,7 @@ from hlotool.interface.api.options import chosen_backends
 from hlotool.interface.cli.main import build_parser, main
 from hlotool.runs.fleet.contents import command_key
 from hlotool.runs.fleet.identity import identity_of
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.task import Task, for_each_backend
 from hlotool.sources.directory import open_dump
 

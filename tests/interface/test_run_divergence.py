@@ -77,7 +77,7 @@ def test_a_slow_comparison_is_not_searched_unasked(monkeypatch: pytest.MonkeyPat
     from support.run_records import module
 
     from hlotool.judge.verdicts import Verdict
-    from hlotool.runs.options import ReplayOptions
+    from hlotool.runs.options.kept import ReplayOptions
 
     monkeypatch.setattr(divergence_row, "_obstacle", lambda *_: "")
     row = module("m", Verdict.WRONG)
@@ -93,7 +93,7 @@ def test_a_bug_in_the_search_does_not_cost_the_verdict(monkeypatch: pytest.Monke
     from support.run_records import module
 
     from hlotool.judge.verdicts import Verdict
-    from hlotool.runs.options import ReplayOptions
+    from hlotool.runs.options.kept import ReplayOptions
 
     def broken(*_: object) -> None:
         raise KeyError("oops")

@@ -18,7 +18,7 @@ from hlotool.interface.report.records import BackendRecord, BackendsRecord, RunR
 from hlotool.interface.report.terminal import RunReport
 from hlotool.judge.records import NonFiniteRecord
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import SourceRecord
 

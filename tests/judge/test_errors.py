@@ -27,7 +27,8 @@ from hlotool.errors import (
     VerificationError,
 )
 from hlotool.interface.report.records import exit_code_of
-from hlotool.judge.verdicts import Verdict, error_record, verdict_of
+from hlotool.judge.failures import error_record, verdict_of
+from hlotool.judge.verdicts import Verdict
 from hlotool.system.records import ErrorRecord
 
 PLACE = Location("m.hlo", 3, 9)

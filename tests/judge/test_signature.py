@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from support import run_records as samples
 
 from hlotool.errors import BackendCrashed
-from hlotool.judge.verdicts import Signature, Verdict, signature_of_death
+from hlotool.judge.failures import Signature, signature_of_death
+from hlotool.judge.verdicts import Verdict
 from hlotool.runs.records import LeafRecord, ModuleRecord
 from hlotool.system.records import SourceRecord
 

@@ -13,7 +13,7 @@ from hlotool.interface.cli.main import main
 from hlotool.lab.fuzz.attribution import blame_wrong
 from hlotool.lab.fuzz.oracle import Question, judge_program
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 
 #: A rewrite that is wrong wherever its pattern stands: that is in almost any program.
 PLUG_IN = '''

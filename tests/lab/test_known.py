@@ -13,7 +13,7 @@ from hlotool.errors import UsageError
 from hlotool.interface.report.fuzz_records import FaultRecord
 from hlotool.lab.fuzz.known import KnownFault, known_faults
 from hlotool.lab.fuzz.oracle import Question, judge_program
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 
 
 def test_the_committed_ones_have_a_report_each() -> None:

@@ -14,7 +14,8 @@ from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion
 from hlotool.blame.repro.texts import issue_text
 from hlotool.errors import Unsupported
 from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind, Tally
-from hlotool.judge.verdicts import Answer, Signature
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
 from hlotool.lab.fuzz import triage
 from hlotool.lab.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTime, fault_bundle
 from hlotool.lab.fuzz.campaign import counted
@@ -22,7 +23,7 @@ from hlotool.lab.fuzz.known import families_of, is_same, key_of
 from hlotool.lab.fuzz.oracle import FICKLE, Question, judge_meant, judge_program, patient
 from hlotool.lab.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 
 
 def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> FaultRecord:

@@ -27,7 +27,7 @@ sys.path.insert(0, "docs/site")
 import generated, hlotool
 from hlotool.interface.cli.main import build_parser
 from hlotool.interface.cli.configuration import settings_of
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 parser = build_parser().commands["run"]
 print(json.dumps({
     "help": parser.format_help(),

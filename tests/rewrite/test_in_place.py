@@ -16,7 +16,7 @@ from hlotool.parser.reader import parse_module
 from hlotool.rewrite.scale import plan as place
 from hlotool.rewrite.scale.plan import Limits, in_place
 from hlotool.runs import scaling
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import find_tasks
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import find_tasks

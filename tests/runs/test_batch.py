@@ -14,7 +14,7 @@ from hlotool.runs.fleet.batch import Batch, replay_all
 from hlotool.runs.fleet.contents import Contents, command_key
 from hlotool.runs.fleet.identity import Identity, identity_of
 from hlotool.runs.fleet.known import Known
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.sources.file_names import Kind

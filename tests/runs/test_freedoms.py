@@ -10,7 +10,7 @@ from support.tpu_programs import TPU_CASES
 from hlotool.judge.rules.judgement import ON_GPU, ON_TPU, STRICT, ProductFreedom, freedoms
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

@@ -13,7 +13,7 @@ from hlotool.inputs.captured import load_inputs
 from hlotool.interface.report.module import module_details
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import find_tasks

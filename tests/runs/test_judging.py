@@ -12,7 +12,7 @@ import pytest
 from support.programs import DOUBLE, SQUARE, write_module
 
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import ReplayOptions, budget_limits
+from hlotool.runs.options.kept import ReplayOptions, budget_limits
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

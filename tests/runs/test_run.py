@@ -9,7 +9,7 @@ import numpy as np
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
 
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

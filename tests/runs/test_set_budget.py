@@ -11,7 +11,7 @@ import pytest
 
 from hlotool.inputs.adversarial.sets import InputSet
 from hlotool.runs import other_inputs
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.other_inputs import Allowed, Limits, allowed_for_sets, in_budget
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module

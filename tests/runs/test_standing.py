@@ -13,7 +13,7 @@ from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.interface.cli.main import main
 from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.runs.fleet import batch
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.partial_rows import EXPLAINING, FURTHER, Handed, rows_so_far
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task

@@ -18,7 +18,7 @@ from hlotool.interface.report.records import RunRecord
 from hlotool.interface.report.terminal import basis_lines
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.fleet.identity import identity_of
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import find_tasks, select_stages
 from hlotool.sources.directory import open_dump

@@ -12,7 +12,7 @@ from hlotool.blame.bisection.directory import _gaps
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.proto.module import write_module_proto
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task, select_stages
 from hlotool.sources.directory import open_dump, open_dumps

@@ -13,7 +13,7 @@ import msgspec
 from hlotool.blame.bisection.directory import Findings, bisect_directory
 from hlotool.blame.bisection.stages import StageOracle
 from hlotool.blame.steps import Listener, Steps
-from hlotool.runs.options import PRELOAD, ReplayOptions
+from hlotool.runs.options.kept import PRELOAD, ReplayOptions
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump
 from hlotool.system.cache import Journal

@@ -15,7 +15,8 @@ from hlotool.errors import HlotoolError
 from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
-from hlotool.judge.verdicts import Answer, Signature
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
 from hlotool.system.cache import Journal
 
 #: How a program fails; empty when it does not.

@@ -8,7 +8,7 @@ from typing import Any
 from hlotool.interface.report.records import RunRecord, exit_code_of, summary_of
 from hlotool.judge.records import BucketRecord, ElementRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import (
     REALITY,
     InputsRecord,

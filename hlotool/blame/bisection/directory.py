@@ -17,7 +17,8 @@ from hlotool.blame.bisection.culprits import Locator
 from hlotool.blame.bisection.passes import Ends, ends_of
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord
 from hlotool.blame.bisection.stages import Question, StageOracle
-from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Answer, Signature, Verdict
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Answer, Verdict
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, unfinished_row
 

@@ -29,7 +29,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.judge.verdicts import Answer, Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import PRELOAD, ReplayOptions, RunOptions
+from hlotool.runs.options.kept import PRELOAD, ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.system.executor import Limits

@@ -14,9 +14,10 @@ from hlotool.backends.base import Backend, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Unsupported
 from hlotool.ir.module import Module
-from hlotool.judge.verdicts import Answer, Signature, signature_of_death
+from hlotool.judge.failures import Signature, signature_of_death
+from hlotool.judge.verdicts import Answer
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import Program, compile_program
 from hlotool.runs.records import InputsRecord, ModuleRecord
 from hlotool.runs.rows import Actual, compare_row, structural_row

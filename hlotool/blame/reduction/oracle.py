@@ -26,8 +26,9 @@ from hlotool.blame.reduction.case_worker import FUNCTION, CaseOutcome, CaseQuest
 from hlotool.blame.steps import Rate, SequentialTest, Steps
 from hlotool.errors import BackendFailed, BackendOutOfMemory, UsageError
 from hlotool.inputs.given import npz_bytes
-from hlotool.judge.verdicts import Answer, Signature
-from hlotool.runs.options import PRELOAD, ReplayOptions
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
+from hlotool.runs.options.kept import PRELOAD, ReplayOptions
 from hlotool.system.executor import Done, Limits
 from hlotool.system.files import brief_folder, digest, remove_left
 from hlotool.system.pool import Pool

@@ -27,7 +27,7 @@ from hlotool.ir.partitioning import is_per_device
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.device_arguments import further_sets
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import load_program
 from hlotool.runs.records import InputsRecord
 from hlotool.runs.scaling import fitting

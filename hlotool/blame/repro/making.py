@@ -15,7 +15,7 @@ from hlotool.blame.reduction.reducer import Reduction
 from hlotool.blame.repro.bundle import Bundle, Kind
 from hlotool.inputs.given import npz_bytes
 from hlotool.judge.verdicts import Answer, Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 
 

@@ -22,7 +22,7 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import own_arguments
 from hlotool.judge.verdicts import Answer
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import compile_program
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.trials import load_arguments, load_result

@@ -32,7 +32,7 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.judge.verdicts import error_record
+from hlotool.judge.failures import error_record
 
 
 def kernels_of(module: Module, label: str, file: str, architecture: str) -> KernelsInfo:

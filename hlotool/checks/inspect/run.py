@@ -39,7 +39,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
-from hlotool.judge.verdicts import error_record
+from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import captured_program, load_stage, read_execution, read_stage
 from hlotool.sources.records import (

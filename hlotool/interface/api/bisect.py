@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hlotool.blame.steps import Steps
     from hlotool.interface.report.command_records import BisectRecord
     from hlotool.ir.arrays import Array
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.task import Task
     from hlotool.system.cache import Journal
 
@@ -170,7 +170,7 @@ class _Search:
         from hlotool.blame.steps import Steps
         from hlotool.checks.in_place import unsafe_updates
         from hlotool.runs.fleet.planning import executor_of
-        from hlotool.runs.options import PRELOAD
+        from hlotool.runs.options.kept import PRELOAD
         from hlotool.runs.task import find_tasks, unusable_row
         from hlotool.system.executor import Limits
 

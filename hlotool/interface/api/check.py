@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.checks.fusions import GPUS
+from hlotool.checks.gpus import GPUS
 from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.records import known_before
 from hlotool.interface.api.results import FindingsResult, Result

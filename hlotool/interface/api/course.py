@@ -84,7 +84,7 @@ class Ending:
     @property
     def error(self) -> ErrorRecord | None:
         """The error as records have it."""
-        from hlotool.judge.verdicts import error_record
+        from hlotool.judge.failures import error_record
 
         return error_record(self.problem) if self.problem else None
 

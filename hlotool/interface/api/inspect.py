@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord
     from hlotool.interface.report.records import ExplainRecord
     from hlotool.rewrite.scale.records import PlanRecord
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.sources.records import Dump, DumpModule, Stage
 
 

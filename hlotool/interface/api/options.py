@@ -10,7 +10,7 @@ from hlotool.runs.options.declared import Arguments
 from hlotool.runs.options.replaying import Replays, SeveralBackends
 
 if TYPE_CHECKING:
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
 #: Backends whose kernels are generated, which round narrow floats more or less often.
 _GENERATED = ("cuda", "cuda-emu")
@@ -26,7 +26,7 @@ def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
     Raises:
         UsageError: an argument is impossible.
     """
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
     fields = RunOptions.__struct_fields__
     known = {name: one.taken(given[name]) for name, one in Replays.options.items() if name in given}
@@ -36,7 +36,7 @@ def options_from(given: Mapping[str, Any], **chosen: object) -> RunOptions:
 
 def options_of(asked: Arguments, **chosen: object) -> RunOptions:
     """The same of a call whose arguments are checked already."""
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
     known = {name: value for name, value in vars(asked).items() if name in RunOptions.__struct_fields__}
     if isinstance(asked, SeveralBackends):

@@ -35,7 +35,7 @@ from hlotool.system.files import brief_folder
 
 if TYPE_CHECKING:
     from hlotool.interface.report.records import RunRecord
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import ModuleRecord
     from hlotool.system.pool import Pool
 
@@ -302,7 +302,7 @@ def _returning(given: Mapping[str, Any], results: Sequence[Array]) -> RunOptions
 
 
 def _pool(options: RunOptions) -> Pool:
-    from hlotool.runs.options import PRELOAD
+    from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
     from hlotool.system.pool import Pool
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
-from hlotool.interface.api.compare import must_exist
+from hlotool.interface.api.diff import must_exist
 from hlotool.interface.api.options import options_of
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import parsers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hlotool.interface.report.command_records import ProveRecord
     from hlotool.runs.exact.records import ProvedRecord
     from hlotool.runs.exact.result import Relation
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
 
 class ProveResult(FindingsResult["ProvedRecord"]):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hlotool.blame.reduction.oracle import CaseOracle, Judge
     from hlotool.blame.reduction.reducer import Loaded, Reduction
     from hlotool.interface.report.command_records import ExtractRecord, ReduceRecord
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import ModuleRecord
     from hlotool.system.cache import Journal
 
@@ -180,7 +180,7 @@ class _Search:
             return CommandJudge(self._asked.check, options.timeout, width, wanted)
         if options.backend == options.reference:
             raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")
-        from hlotool.runs.options import PRELOAD
+        from hlotool.runs.options.kept import PRELOAD
         from hlotool.system.executor import Limits
         from hlotool.system.pool import Pool
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hlotool.runs.fleet.contents import Contents
     from hlotool.runs.fleet.known import Known
     from hlotool.runs.fleet.planning import Choice
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import LeafRecord, ModuleRecord
     from hlotool.runs.task import Task
     from hlotool.sources.records import DumpModule
@@ -125,7 +125,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     start = time.perf_counter()
     from hlotool.interface.report.records import remembered_of
     from hlotool.runs.fleet.planning import executor_of
-    from hlotool.runs.options import PRELOAD
+    from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
 
     options = options_of(asked)

@@ -192,7 +192,7 @@ examples:
     Command(
         "diff [options] A B",
         "what differs between two programs, dumps or sets of results",
-        "hlotool.interface.api.compare:diff",
+        "hlotool.interface.api.diff:diff",
         reports=True,
         description="""\
 Compare two programs instruction by instruction, or two sets of arrays element by element.

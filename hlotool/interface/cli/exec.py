@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hlotool.interface.report.records import RunRecord
     from hlotool.runs.capture.launch import DumpWishes, Program
     from hlotool.runs.capture.session import Session
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import ModuleRecord
 
 

@@ -159,7 +159,7 @@ def _report(error: HlotoolError, options: argparse.Namespace) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from hlotool.judge.verdicts import error_record
+    from hlotool.judge.failures import error_record
 
     emit_error(error_record(error))
     return error.exit_code

@@ -34,7 +34,7 @@ from hlotool.interface.report.tables import Report, cut, facts, next_line, path_
 from hlotool.interface.report.terminal import RunReport
 from hlotool.interface.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 from hlotool.judge.verdicts import DIFFERING, Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 
 #: Lines of a program that are shown unless everything is asked for.
 _LINES = 30

@@ -19,7 +19,8 @@ from hlotool.blame.bisection.records import CulpritRecord
 from hlotool.checks.records import Finding
 from hlotool.interface.report.records import CauseRecord, FolderRecord
 from hlotool.interface.report.words import wrong_elements
-from hlotool.judge.verdicts import AGREEING, Answer, Signature, Verdict
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import AGREEING, Answer, Verdict
 from hlotool.runs.records import LeafRecord, ModuleRecord
 from hlotool.system.files import digest
 from hlotool.system.records import SourceRecord

@@ -15,7 +15,7 @@ from hlotool.judge.verdicts import DIFFERING, Verdict, exit_code_of
 from hlotool.rewrite.scale.records import PlanRecord
 from hlotool.runs.capture.launch import ProcessRecord
 from hlotool.runs.exact.records import ProvedRecord
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import InputsRecord
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from hlotool.judge.verdicts import Signature
+from hlotool.judge.failures import Signature
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 
 #: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: nobody knows what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord
 
 #: What became of a trial, from best to worst.

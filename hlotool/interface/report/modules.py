@@ -22,7 +22,8 @@ from hlotool.interface.report.words import (
     style_of,
     verdict_text,
 )
-from hlotool.judge.verdicts import AGREEING, Signature, Verdict
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.runs.records import ModuleRecord
 
 #: Names of one group that are listed.

@@ -14,7 +14,7 @@ from hlotool.errors import EndlessLoop
 from hlotool.interface.report.modules import worst_last
 from hlotool.interface.report.records import RunRecord
 from hlotool.judge.verdicts import DIFFERING, EXCUSED, FAILED, Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import ConfigurationRecord
 

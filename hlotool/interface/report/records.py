@@ -19,8 +19,9 @@ from hlotool.checks.explain.messages import MatchRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.judge import verdicts
-from hlotool.judge.verdicts import Signature, Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Verdict
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord
 

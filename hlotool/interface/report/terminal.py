@@ -32,7 +32,7 @@ from hlotool.interface.report.words import (
     verdict_text,
 )
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.runs.trials import CAPTURED, NO_RESULT
 

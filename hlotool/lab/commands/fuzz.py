@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlotool.ir.module import Module
     from hlotool.lab.fuzz.campaign import Campaign, Plan
     from hlotool.lab.fuzz.triage import Triage
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
 #: Minutes of a campaign for which nothing else is said.
 _MINUTES = 30.0
@@ -223,7 +223,7 @@ def _run(
     from hlotool.lab.fuzz.campaign import Campaign
     from hlotool.lab.fuzz.programs import Source
     from hlotool.runs.fleet.planning import executor_of
-    from hlotool.runs.options import PRELOAD
+    from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
 
     options = plan.options

@@ -26,7 +26,7 @@ from hlotool.runs.options.spool import Values
 if TYPE_CHECKING:
     from hlotool.interface.report.lab_records import MutantRecord, MutatedRecord, MutateRecord
     from hlotool.lab.mutation.task import MutationTask
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
 #: What else to type where the time was over.
 _MORE: Final = "--timeout gives more, --scale makes the program smaller"
@@ -123,7 +123,7 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
 
     from hlotool.errors import BackendFailed, BackendTimeout
     from hlotool.interface.report.lab_records import MutatedRecord
-    from hlotool.runs.options import PRELOAD
+    from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
     from hlotool.system.pool import Pool
 

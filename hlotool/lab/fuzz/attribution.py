@@ -24,8 +24,9 @@ from hlotool.blame.repro.making import bundle_of, bundle_of_case, trigger_on
 from hlotool.blame.steps import Steps
 from hlotool.errors import HlotoolError
 from hlotool.interface.report.fuzz_records import FaultRecord
-from hlotool.judge.verdicts import Answer, Signature
-from hlotool.runs.options import PRELOAD, RunOptions
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
+from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.runs.task import find_tasks
 from hlotool.sources.directory import open_dump
 from hlotool.system.executor import Limits

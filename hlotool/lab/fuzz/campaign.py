@@ -19,7 +19,7 @@ from hlotool.lab.fuzz.guidance import Guidance
 from hlotool.lab.fuzz.oracle import FAILURES, FUNCTION, Judged, Question
 from hlotool.lab.fuzz.programs import Drawn, Source
 from hlotool.lab.fuzz.triage import Triage
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.system.cache import Journal
 from hlotool.system.executor import Done, Executor
 from hlotool.system.paths import write_file, writing

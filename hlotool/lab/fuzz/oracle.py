@@ -43,12 +43,13 @@ from hlotool.interface.report.fuzz_records import Kind
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
-from hlotool.judge.verdicts import Answer, Signature
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
 from hlotool.lab.fuzz.extremes import overflow_decides
 from hlotool.parser.reader import parse_module
 from hlotool.runs.device_arguments import further_sets
 from hlotool.runs.leaves import same_bits
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import Program, compile_program
 from hlotool.runs.trials import trials
 from hlotool.sources.directory import open_dump

@@ -29,7 +29,8 @@ from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, Hlotoo
 from hlotool.facts.dataflow import is_exact, leaf_facts
 from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind
 from hlotool.ir.module import Module
-from hlotool.judge.verdicts import Answer, Signature
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
 from hlotool.lab.fuzz.attribution import Blame, LimitedJudge, blame_death, blame_wrong, fault_bundle
 from hlotool.lab.fuzz.known import (
     KnownFault,
@@ -45,7 +46,7 @@ from hlotool.lab.fuzz.known import (
 )
 from hlotool.lab.fuzz.oracle import AGAIN, FICKLE, MEANT
 from hlotool.runs.exact.result import Relation
-from hlotool.runs.options import PRELOAD, RunOptions
+from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
 

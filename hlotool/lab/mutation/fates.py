@@ -14,7 +14,7 @@ from hlotool.inputs.adversarial.sets import InputSet
 from hlotool.judge.verdicts import Answer, Verdict
 from hlotool.lab.mutation.equivalence import Mutant, same_of_reals, same_to_the_bit
 from hlotool.runs.leaves import same_bits
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import Program, compile_program
 from hlotool.system.resources import TooSlow, time_limit
 

@@ -19,7 +19,7 @@ from hlotool.lab.faults import family_of
 from hlotool.lab.faults.edit import find
 from hlotool.lab.mutation.equivalence import Mutant, draw
 from hlotool.lab.mutation.fates import Examiner, Fate, Found
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.other_inputs import allowed_for_sets, in_budget
 from hlotool.runs.program import Program, load_program
 from hlotool.runs.runners import OneDevice

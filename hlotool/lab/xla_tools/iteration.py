@@ -21,7 +21,7 @@ from hlotool.parser.proto.executions import (
     read_executions,
     write_executions,
 )
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.program import Program, load_program, snapshot_program
 from hlotool.runs.records import InputsRecord, ModuleRecord
 from hlotool.runs.rows import Actual, compare_row, lonely_row

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_files(line: CommandLine) -> int:
-    from hlotool.runs.options import PRELOAD
+    from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
     from hlotool.system.pool import Pool
 
@@ -145,7 +145,7 @@ def _refuse_unavailable(*names: str) -> None:
 def _runs(line: CommandLine, path: str, backend: str, reference: str) -> Iterator[Run]:
     """What is to be run of one file."""
     from hlotool.lab.xla_tools.iteration import Run
-    from hlotool.runs.options import RunOptions
+    from hlotool.runs.options.kept import RunOptions
 
     flags = line.flags
     bounds: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.watch import Finished, Watch
 from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
-from hlotool.runs.options import PRELOAD, RunOptions
+from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, for_each_backend, task_of
 from hlotool.sources.compilation import with_unfinished

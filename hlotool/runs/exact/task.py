@@ -16,8 +16,8 @@ from hlotool.inputs.adversarial.sets import in_words
 from hlotool.inputs.recorded_values import Budget
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
+from hlotool.judge.failures import error_record
 from hlotool.judge.locate.report import divergence_record
-from hlotool.judge.verdicts import error_record
 from hlotool.rewrite.scale.records import AUTO
 from hlotool.runs.exact.compare import compare
 from hlotool.runs.exact.parting import open_search

@@ -19,7 +19,7 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.errors import DumpError
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.sources.locations import Source
 from hlotool.sources.open_files import Stamp, stamp
 from hlotool.sources.records import DumpModule, Stage

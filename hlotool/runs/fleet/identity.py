@@ -21,7 +21,7 @@ from hlotool._version import __version__
 from hlotool.errors import DumpError, HlotoolError
 from hlotool.runs.fleet.contents import Content, Contents, context_key
 from hlotool.runs.fleet.normal_form import NormalForm, normal_form
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.task import Task, select_stages
 from hlotool.sources.locations import Source, decode
 from hlotool.sources.records import Stage

@@ -13,7 +13,7 @@ from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Unsupported
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import find_tasks

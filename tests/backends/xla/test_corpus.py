@@ -9,7 +9,7 @@ import pytest
 from differential.test_corpus_on_xla import DEPARTURES, INPUT_RANGES, name_of, short_id
 
 from hlotool.judge.verdicts import AGREEING, DIFFERING, Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump

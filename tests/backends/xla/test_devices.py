@@ -15,7 +15,7 @@ from hlotool.errors import InputDataError, Unsupported
 from hlotool.ir.devices import DeviceGrid
 from hlotool.judge.verdicts import AGREEING
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 
 pytestmark = pytest.mark.xla
 

@@ -19,7 +19,7 @@ from hlotool.blame.bisection.trigger import try_culprits
 from hlotool.blame.steps import Steps
 from hlotool.ir.module import Module
 from hlotool.parser.proto.schema import decode
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage

@@ -14,7 +14,7 @@ from hlotool.blame.repro.making import bundle_of
 from hlotool.blame.repro.verify import verify
 from hlotool.ir.partitioning import own_arguments
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.system.pool import Pool
 
 #: What JAX gives, what the partitioner makes of it, and what a later pass makes of that.

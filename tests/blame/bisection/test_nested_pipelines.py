@@ -11,7 +11,7 @@ import pytest
 
 from hlotool.blame.bisection.passes import Turn
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump

@@ -23,7 +23,7 @@ from hlotool.blame.repro.making import bundle_of
 from hlotool.blame.repro.verify import verify
 from hlotool.blame.steps import Steps
 from hlotool.judge.verdicts import Answer
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.system.executor import Limits
 
 

@@ -15,7 +15,7 @@ from hlotool.blame.steps import Steps
 from hlotool.errors import ExitCode
 from hlotool.interface.cli.main import main
 from hlotool.interface.report.command_records import bisect_exit_code
-from hlotool.runs.options import PRELOAD, ReplayOptions
+from hlotool.runs.options.kept import PRELOAD, ReplayOptions
 from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump
 from hlotool.system.executor import Limits

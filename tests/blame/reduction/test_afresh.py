@@ -14,8 +14,9 @@ from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.blame.reduction.oracle import CaseOracle, asked_afresh, failing_afresh
 from hlotool.blame.steps import Steps
 from hlotool.interface.api.reduce import _Search
-from hlotool.judge.verdicts import Answer, Signature
-from hlotool.runs.options import ReplayOptions, RunOptions
+from hlotool.judge.failures import Signature
+from hlotool.judge.verdicts import Answer
+from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.system.executor import Limits
 
 LIMITS = Limits(1, 60.0)

@@ -11,7 +11,7 @@ from support.reduction import PlantedJudge
 from hlotool.blame.reduction.oracle import CaseOracle
 from hlotool.blame.reduction.reducer import load_case, on_inputs_that_show
 from hlotool.blame.steps import Steps
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 
 SLICE = """HloModule slice
 ENTRY main {

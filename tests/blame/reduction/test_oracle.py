@@ -15,7 +15,7 @@ from hlotool.blame.reduction.case_worker import CaseQuestion, judge_case
 from hlotool.blame.reduction.oracle import CommandJudge
 from hlotool.errors import UsageError
 from hlotool.judge.verdicts import Answer
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 
 TEXT = "HloModule m ENTRY main { p = f32[2] parameter(0) ROOT s = f32[2] sine(p) }"
 

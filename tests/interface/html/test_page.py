@@ -23,7 +23,7 @@ from hlotool.interface.report.html.page import page
 from hlotool.interface.report.records import RunRecord
 from hlotool.judge.records import DivergenceRecord, HeatMapRecord, NeighbourRecord
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options import RunOptions
+from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import SourceRecord
 

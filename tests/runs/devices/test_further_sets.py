@@ -16,7 +16,7 @@ from hlotool.inputs.generate import generate_inputs
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
 from hlotool.runs.device_arguments import further_sets
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

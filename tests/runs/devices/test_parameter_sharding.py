@@ -9,7 +9,7 @@ from support.programs import AFTER, BEFORE
 
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import parameter_shardings
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module

@@ -12,7 +12,7 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.parser.proto.module import parse_output_sharding
 from hlotool.parser.proto.schema import message_class
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import declared_shardings, result_shardings
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task

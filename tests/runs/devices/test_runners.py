@@ -14,7 +14,7 @@ from hlotool.ir.module import Module
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
 from hlotool.runs.device_arguments import device_arguments, global_arguments
-from hlotool.runs.options import ReplayOptions
+from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import Task
