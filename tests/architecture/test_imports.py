@@ -129,7 +129,7 @@ def test_a_room_imports_earlier_rooms_only() -> None:
     late = [
         f"{module} imports {name}"
         for module, tree in TREES.items()
-        for name in imports(tree)
+        for name in imported_modules(tree)
         if name.startswith("hlotool.")
         and room(name) != "__init__"
         and ORDER[room(name)] > ORDER[room(module)]

@@ -38,7 +38,7 @@ ALLOWED: dict[str, str] = {
         hlotool/checks/offload/positions.py:PASSES_ON
         hlotool/checks/offload/walk.py:_AFTER_SLICE
         hlotool/checks/inspect/traffic.py:_nested_reads
-        hlotool/passes/cse.py:_UNIQUE
+        hlotool/rewrite/passes/cleanup.py:_UNIQUE
         hlotool/rewrite/passes/fusion_facts.py:_ALWAYS
         hlotool/rewrite/passes/fusion_facts.py:_CHEAP
         hlotool/rewrite/passes/fusion_facts.py:_CHEAP_REAL
@@ -58,9 +58,8 @@ ALLOWED: dict[str, str] = {
         hlotool/judge/rules/instructions.py:_PASSING
         hlotool/rewrite/scale/quotients.py:_LINEAR
         hlotool/rewrite/scale/position_constants.py:_COMPUTES
-        hlotool/search/mutation/low_bits.py:_MADE_OF_LOW_BITS
-        hlotool/search/mutation/zero_signs.py:_READS
-        hlotool/search/mutation/zero_signs.py:_FORGETS
+        hlotool/lab/mutation/equivalence.py:_READS
+        hlotool/lab/mutation/equivalence.py:_FORGETS
         hlotool/inputs/demand_rules.py:_LOGIC
         hlotool/inputs/demand_movement.py:_KEEPS
         hlotool/inputs/demand_movement.py:_IN_PLACE
@@ -72,7 +71,7 @@ ALLOWED: dict[str, str] = {
         hlotool/runs/exact/questions.py:_is_asked_elsewhere
         backends/field/executable.py:_has_infinities
         backends/field/lowering.py:_MOVES
-        backends/field/lowering.py:_RATIONAL
+        backends/field/lowering.py:RATIONAL
     """,
     "rules with an argument: a law, a line of C++, a measured error, an attribute that is meant": """
         hlotool/facts/signs.py:_LAWS hlotool/facts/ranges.py:FUNCTIONS
@@ -96,15 +95,15 @@ ALLOWED: dict[str, str] = {
     "choices of what to ask, to show, to plant or to draw": """
         hlotool/facts/decisions.py:_ASKING
         hlotool/checks/facts.py:_PREPARING
-        hlotool/passes/fold.py:_COMPACT
+        hlotool/rewrite/passes/cleanup.py:_COMPACT
         hlotool/lab/faults/arithmetic.py:_ASYMMETRIC
         hlotool/lab/faults/arithmetic.py:_CONFUSED
         hlotool/lab/faults/exchanges.py:_REDUCERS
         hlotool/lab/faults/exchanges.py:_GROUPED
-        hlotool/faults/fits.py:_PINNED
+        hlotool/lab/faults/parts.py:_PINNED
         hlotool/lab/faults/edit.py:_PARTICULAR
-        hlotool/faults/precision.py:_adds_in_a_reducer
-        hlotool/faults/small.py:_readers
+        hlotool/lab/faults/rounding.py:_adds_in_a_reducer
+        hlotool/lab/faults/rounding.py:_readers
         hlotool/lab/fuzz/programs/drawn.py:_words
         hlotool/lab/fuzz/programs/idioms/choices.py:_floor_of_convert
         hlotool/lab/fuzz/programs/idioms/control.py:_combine

@@ -1,12 +1,18 @@
-"""Every operation that kernels know; the gradient of pooling, whose windows select an element, is written
-here.
-"""
+"""Every operation that kernels know, and the rule for the gradient of pooling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+# Importing a family registers its rules.
+from hlotool.backends.cuda.codegen import (  # noqa: F401
+    bits,
+    contractions,
+    own_kernels,
+    reductions,
+    scatters,
+)
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape, element_type
 from hlotool.backends.cuda.codegen.elementwise import ELEMENTWISE
 from hlotool.backends.cuda.codegen.emit import RULES, Emitter, writes

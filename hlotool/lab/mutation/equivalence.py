@@ -17,6 +17,7 @@ from hlotool.facts.recognition import TRANSPARENT, is_zero
 from hlotool.ir.arrays import integer_limits
 from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, leaves
 from hlotool.ir.verifier import verify
 from hlotool.lab.faults import CATALOGUE, DECISIONS, FaultKind, Site, family_of
@@ -103,7 +104,7 @@ _READS: Final[Mapping[str, tuple[int, ...] | None]] = {
 }
 
 #: What is the same of both zeros.
-_FORGETS: Final = frozenset({"abs", "cosine", "exponential", "log", "logistic"})
+_FORGETS: Final = opcodes_with(Trait.EVEN) | {"exponential", "log", "logistic"}
 
 
 def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool]) -> bool:

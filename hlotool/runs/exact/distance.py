@@ -15,6 +15,7 @@ from hlotool.backends.field.tables import Tables
 from hlotool.errors import BackendFailed, HlotoolError
 from hlotool.facts import thresholds
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, array_shapes
 from hlotool.runs.exact.points import Options, Side
 from hlotool.runs.exact.result import ExactResult, Relation
@@ -25,9 +26,7 @@ from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, spend, work_
 _MARGIN: Final = 4
 #: Leaves that are apart after which no more are asked about.
 _FEW: Final = 4
-_STEPPING: Final = frozenset(
-    {"ceil", "floor", "remainder", "round-nearest-afz", "round-nearest-even", "stochastic-convert"}
-)
+_STEPPING: Final = opcodes_with(Trait.TO_INTEGER) | {"remainder", "stochastic-convert"}
 #: Work that it may be.
 _WORK: Final = 2.0 * UNITS_PER_SECOND
 

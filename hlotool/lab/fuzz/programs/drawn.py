@@ -19,6 +19,13 @@ from hlotool.ir.attributes import (
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, Layout, Shape, array_shapes
 from hlotool.ir.walk import users
+from hlotool.lab.fuzz.programs import (  # noqa: F401 - importing a file registers its steps
+    steps_contraction,
+    steps_control,
+    steps_elementwise,
+    steps_movement,
+    steps_reduction,
+)
 from hlotool.lab.fuzz.programs.draft import GIVEN, Shared
 from hlotool.lab.fuzz.programs.graph import Graph
 from hlotool.lab.fuzz.programs.idioms import emit_one
