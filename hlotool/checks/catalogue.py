@@ -28,12 +28,8 @@ _MODULES = (
     "hlotool.checks.fusions",
     "hlotool.checks.value_lints",
     "hlotool.checks.compile_lints",
-    "hlotool.checks.compile_lints",
-    "hlotool.checks.value_lints",
-    "hlotool.checks.interface_lints",
     "hlotool.checks.interface_lints",
     "hlotool.checks.offload.rules",
-    "hlotool.checks.validity",
     "hlotool.checks.validity",
 )
 for _module in _MODULES:

@@ -77,7 +77,7 @@ import numpy as np
 from hlotool.facts.ranges import ABOVE_ZERO
 from hlotool.facts.ranges import Interval
 from hlotool.facts.machine_range import MachineRange
-from hlotool.analysis import machine_rules, ranges
+from hlotool.facts import machine_rules, ranges
 from hlotool.facts.work import Prices
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.rounding_errors import row_of
@@ -88,7 +88,7 @@ from hlotool.lab.fuzz.programs.draft import Shared
 from hlotool.lab.fuzz.programs.drawn import finished
 from hlotool.lab.fuzz.programs.graph import Graph
 from hlotool.lab.fuzz.programs.drawn import grow
-from hlotool.lab.fuzz.programs.taste import Taste
+from hlotool.lab.fuzz.programs.limits import Taste
 from hlotool.checks.inspect.costs import CostAnalysis
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.printer import print_module

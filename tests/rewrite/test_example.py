@@ -8,6 +8,6 @@ import hlotool.rewrite.passes
 
 
 def test_the_example_of_the_package_runs() -> None:
-    result = doctest.testmod(hlotool.passes)
+    result = doctest.testmod(hlotool.rewrite.passes)
     assert result.attempted > 10
     assert result.failed == 0

@@ -7,7 +7,7 @@ before every single transformation, which counts them and lets a search stop the
 >>> from typing import ClassVar
 >>> from hlotool.ir.edit import editing
 >>> from hlotool.ir.module import Module
->>> from hlotool.passes.base import Context
+>>> from hlotool.rewrite.passes.base import Context
 >>> @dataclass(frozen=True)
 ... class DropBarriers:
 ...     '''Remove optimization barriers.
@@ -29,8 +29,8 @@ before every single transformation, which counts them and lets a search stop the
 The manager runs it, verifies what it left, and keeps statistics:
 
 >>> import hlotool
->>> from hlotool.passes.manager import PassManager
->>> from hlotool.passes.pipeline import Pipeline
+>>> from hlotool.rewrite.passes.manager import PassManager
+>>> from hlotool.rewrite.passes.pipeline import Pipeline
 >>> module = hlotool.parse('''HloModule m
 ... ENTRY e { x = f32[4] parameter(0) b = f32[4] opt-barrier(x) ROOT n = f32[4] negate(b) }''')
 >>> manager = PassManager()

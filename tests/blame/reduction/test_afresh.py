@@ -13,7 +13,7 @@ from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.blame.reduction.oracle import CaseOracle, asked_afresh, failing_afresh
 from hlotool.blame.steps import Steps
-from hlotool.interface.api.reduce import _Search
+from hlotool.interface.api.reduce import ReduceArguments, _Search
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
@@ -68,6 +68,6 @@ def test_a_reduction_says_of_what_is_left_that_it_does_not_fail_alone(
     found, judge = reduced(MODULE, holds("negate"), CASE.arguments)
     answered(monkeypatch, outcome, outcome, outcome)
     oracle = CaseOracle(judge, Steps())
-    search = _Search("m.hlo", RunOptions(backend="xla"), check, None, "", oracle.steps.listener)
+    search = _Search(ReduceArguments("m.hlo", check=check), RunOptions(backend="xla"))
     told = ("what is left failed only where others had run in the same process",)
     assert search._alone(found, oracle).notes == (told if is_told else ())

@@ -13,6 +13,7 @@ from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.oracle import CaseOracle
 from hlotool.blame.steps import Steps
 from hlotool.errors import UsageError
+from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.types import ArrayShape
 from hlotool.system.cache import Journal
 
@@ -223,7 +224,7 @@ class TestFlaky:
         from hlotool.blame.reduction.reducer import reduce_case
 
         module = hlotool.parse(CHAIN)
-        arguments = hlotool.values.generate.generate_inputs(module, 0).values
+        arguments = generate_inputs(module, 0).values
         oracle = self.oracle("gbbgb" * 4000)
         found = reduce_case(Case(module, arguments), oracle)
         assert oracle.rate is not None
@@ -234,5 +235,5 @@ class TestFlaky:
     def test_steady_failures_have_no_rate(self) -> None:
         oracle = self.oracle("b" * 4000)
         module = hlotool.parse(CHAIN)
-        oracle.lock(Case(module, hlotool.values.generate.generate_inputs(module, 0).values))
+        oracle.lock(Case(module, generate_inputs(module, 0).values))
         assert oracle.rate is None

@@ -56,13 +56,15 @@ def shown(checkout: Path) -> dict[str, str]:
 def without(checkout: Path, file: str, name: str) -> Path:
     """A checkout whose file does not declare an option; all else are links to this one."""
     (checkout / "hlotool").mkdir(parents=True)
-    for folder in (".", "hlotool"):
+    (checkout / "hlotool/runs").mkdir()
+    for folder in (".", "hlotool", "hlotool/runs"):
         for entry in (ROOT / folder).iterdir():
-            if entry.name not in ("hlotool", "options", "__init__.py", ".git"):
+            if entry.name not in ("hlotool", "runs", "options", "__init__.py", ".git"):
                 (checkout / folder / entry.name).symlink_to(entry)
     shutil.copy(ROOT / "hlotool/__init__.py", checkout / "hlotool")
-    shutil.copytree(ROOT / "hlotool/options", checkout / "hlotool/options")
-    path = checkout / "hlotool/options" / file
+    shutil.copy(ROOT / "hlotool/runs/__init__.py", checkout / "hlotool/runs")
+    shutil.copytree(ROOT / "hlotool/runs/options", checkout / "hlotool/runs/options")
+    path = checkout / "hlotool/runs/options" / file
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     [statement] = [
         node
