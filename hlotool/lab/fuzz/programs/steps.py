@@ -38,10 +38,10 @@ def step(*opcodes: str) -> Callable[[_Step], _Step]:
 
 
 def draw_opcode(graph: Graph) -> str:
-    """A class of operations, then one of the class."""
+    """A class of operations, then one of the class; the same whatever file registers which first."""
     classes: dict[str, float] = {}
     members: dict[str, list[str]] = {}
-    for opcode in STEPS:
+    for opcode in sorted(STEPS):
         kind = OPCODES[opcode].opcode_class
         members.setdefault(kind.value, []).append(opcode)
         share = _CLASSES[kind]
