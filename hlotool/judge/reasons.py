@@ -84,6 +84,12 @@ def unexcused_reason(found: EqualityRecord, why: str, reason: str) -> str:
     return f"{reason}; {_same_function(found)}, but {why}"
 
 
+def regrouped_reason(found: EqualityRecord, flag: str) -> str:
+    """The reason of `rounding` where a flag allows to compute as if nothing were rounded."""
+    what = f"compiled with {flag}, sums may be regrouped, which loses what rounding left"
+    return f"{_same_function(found)}; {what}"
+
+
 def harmful_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of `wrong` where the programs mean the same all the same."""
     return (

@@ -136,6 +136,31 @@ def test_debug_options_say_what_else_is_allowed(tmp_path: Path) -> None:
     assert row.freedoms.flags == ["xla_cpu_enable_fast_math=true", "xla_cpu_fast_math_honor_division=false"]
 
 
+ERROR_OF_SUM = """ENTRY e {
+  a = f32[64] parameter(0)
+  b = f32[64] parameter(1)
+  s = f32[64] add(a, b)
+  t = f32[64] subtract(s, a)
+  ROOT e = f32[64] subtract(b, t)
+}"""
+NO_ERROR = """ENTRY e {
+  a = f32[64] parameter(0)
+  b = f32[64] parameter(1)
+  z = f32[] constant(0)
+  ROOT e = f32[64] broadcast(z), dimensions={}
+}"""
+
+
+@pytest.mark.parametrize(("flags", "verdict"), [(FLAGS, Verdict.ROUNDING), ("", Verdict.WRONG)])
+def test_fast_math_regroups_sums(flags: str, verdict: Verdict, tmp_path: Path) -> None:
+    """LLVM's reassociation makes the error of a sum 0: legal with the flag alone."""
+    folder = _dump(tmp_path, ERROR_OF_SUM, NO_ERROR, "", "cpu_")
+    (folder / "module_0000.jit_f.debug_options").write_text(flags)
+    row = _row(folder)
+    assert row.verdict is verdict
+    assert ("xla_cpu_enable_fast_math=true" in row.leaves[0].reason) == bool(flags)
+
+
 def test_a_row_says_which_target_was_taken(tmp_path: Path) -> None:
     row = _row(_dump(tmp_path, MLP.before, MLP.after))
     assert row.freedoms is not None

@@ -11,8 +11,10 @@ no point covered (`exact.sides`) the reason names, and says no more than that. H
 
 1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
    `wrong` needs an ensemble that does not reach the result.
-2. It acquits nobody. What is out of reach of legal executions stays `wrong` if the programs are equal, and
-   the reason says so: they mean the same, and the way in which one computes it loses the digits.
+2. What is out of reach of correct executions stays `wrong` if the programs are equal, and the reason says
+   so: they mean the same, and the way in which one computes it loses the digits. Only where the dump's
+   flags say `enable_fast_math` that way is allowed: LLVM regroups sums as if nothing were rounded, and the
+   error of a sum, (a + b) - a - b, becomes 0.
 3. Where legal executions span so much that nothing can be said, equality says it: `unstable` becomes
    `rounding`; unless the tested program rounds to a coarser type, and after more points where comparisons
    or steps decide.
@@ -46,6 +48,7 @@ from hlotool.judge.reasons import (
     excusing_reason,
     harmful_reason,
     other_function_reason,
+    regrouped_reason,
     same_function_reason,
     unexcused_reason,
 )
@@ -154,8 +157,13 @@ class Equality:
         # Once a leaf is wrong, so is the program, and what it means where it is right is not worth the time.
         is_wrong = any(one.verdict in DIFFERING for one in said)
         return [
-            self._weighed(leaf, one) if _is_of_use(one, is_wrong) else one for leaf, one in zip(outputs, said)
+            self._weighed(leaf, one) if self._is_regrouped(one) or _is_of_use(one, is_wrong) else one
+            for leaf, one in zip(outputs, said)
         ]
+
+    def _is_regrouped(self, said: LeafComparison) -> bool:
+        """Whether a compiler that was allowed to regroup sums may have made this difference."""
+        return said.verdict is Verdict.WRONG and bool(self._judgement.freedoms.regrouping)
 
     def _weighed(self, leaf: Leaf, said: LeafComparison) -> LeafComparison:
         found = self.of(leaf)
@@ -166,6 +174,9 @@ class Equality:
             return replace(said, verdict=verdict, reason=other_function_reason(found, said), exact=found)
         if said.verdict is Verdict.UNSTABLE:
             return self._weighed_unstable(leaf, said, found)
+        if self._is_regrouped(said) and leaf.is_inexact and found.relation == "equal":
+            reason = regrouped_reason(found, self._judgement.freedoms.regrouping)
+            return replace(said, verdict=Verdict.ROUNDING, reason=reason, exact=found)
         if said.verdict is Verdict.WRONG:
             return replace(said, reason=harmful_reason(found, said.reason), exact=found)
         return replace(said, reason=same_function_reason(found, said.reason), exact=found)

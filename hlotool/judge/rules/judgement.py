@@ -94,6 +94,11 @@ class Freedoms:
     inexact: tuple[str, ...] = ()
 
     @property
+    def regrouping(self) -> str:
+        """The flag under which sums may be regrouped as if nothing were rounded; empty without one."""
+        return next((flag for flag in self.fast_math if flag.endswith("enable_fast_math=true")), "")
+
+    @property
     def sums_are_wide(self) -> bool:
         """Whether sums of a narrow type are made in f32."""
         return self.target == "tpu"
