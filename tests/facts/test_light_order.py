@@ -119,7 +119,7 @@ def test_conversions_of_arguments_are_made_again() -> None:
 def test_drawn_programs_give_the_same_bits() -> None:
     """Small ones: their order is chosen as that of large ones is."""
     source, changed = Source(seed=90417), 0
-    for module in (source.draw(index).module for index in range(60)):
+    for module in (source.draw(index).module for index in range(120)):
         lighter = lightened(module)
         verify_or_raise(lighter)
         assert bits(lighter) == bits(module)
