@@ -122,7 +122,7 @@ class Subject:
 
     Attributes:
         module: to look at; it does not change meanwhile.
-        gpu: that budgets of fusions are judged for; None where nobody says.
+        gpu: that budgets of fusions are judged for; None where that is unknown.
     """
 
     module: Module

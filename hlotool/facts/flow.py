@@ -36,7 +36,7 @@ from hlotool.ir.walk import (
 
 
 class CallGraph:
-    """What the entry of a module reaches; computations that nobody calls are left out.
+    """What the entry of a module reaches; computations that are never called are left out.
 
     The module must not change meanwhile.
 
@@ -297,7 +297,7 @@ def reducing_opcode(computation: Computation) -> str | None:
     return root.opcode if is_plain and root.opcode in _COMMUTE else None
 
 
-#: Their results are not determined by their operands, or nobody here knows how.
+#: Their results are not determined by their operands, or in a way that is not modelled here.
 _UNDETERMINED = opcodes_with(Trait.UNDETERMINED)
 
 

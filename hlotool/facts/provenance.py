@@ -12,7 +12,7 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import through_tuple
 from hlotool.system.records import SourceRecord
 
-#: Their result is their operand's: whoever made that is meant.
+#: Their result is their operand's value: the instruction that made that is meant.
 _PASS_THROUGH = opcodes_with(Trait.SAME_ORDER) | {"opt-barrier", "domain"}
 
 _NOWHERE = SourcePosition("")

@@ -107,7 +107,7 @@ def unwatched(environment: Mapping[str, str]) -> dict[str, str]:
 class Dumps:
     """What XLA writes in this process and in those that it starts.
 
-    XLA writes every execution of every program; those that nobody wants are deleted meanwhile.
+    XLA writes every execution of every program; those that are not wanted are deleted meanwhile.
 
     Args:
         snapshots: executions of each program that are kept.

@@ -78,7 +78,7 @@ def _mode(instruction: Instruction) -> GroupMode | None:
 
 
 def _ids(instruction: Instruction) -> list[int]:
-    """All ids that a collective names; none where it names nobody, or in a way that breaks a rule."""
+    """All ids that a collective names; none where it names no ids, or in a way that breaks a rule."""
     try:
         if "source_target_pairs" in instruction.attributes:
             return [device for pair in source_target_ids(instruction) for device in pair]

@@ -127,7 +127,7 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
     return "".join(_Printer(options or PrintOptions(), []).instruction(instruction))
 
 
-#: Instructions of a module that a notebook shows: a page of more is slow, and nobody reads it.
+#: Instructions of a module that a notebook shows: a page of more is slow, and too long to read.
 _HTML_LIMIT = 1000
 #: Some notebooks show `pre` in a font of their own.
 _PRE = '<pre style="font-family:inherit">'

@@ -174,7 +174,7 @@ def _indent(line: str) -> int:
 def _attempts(lines: list[str], found: _Open | None, ends_with_line: bool) -> Iterator[tuple[list[str], str]]:
     """Texts that may be whole, the longest first, and what each leaves out."""
     if found is not None:
-        # Of a line without an end nobody knows whether it goes on.
+        # A line without an end may be cut off: whether it goes on is unknown.
         starts = [*found.starts, len(lines)]
         whole = len(found.starts) - (not ends_with_line)
         for count in range(whole, max(0, whole - _UNREADABLE), -1):

@@ -46,13 +46,13 @@ def cache_folder() -> Path:
     try:
         folder = platformdirs.user_cache_path("hlotool", appauthor=False)
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
+    except (OSError, RuntimeError):  # RuntimeError: the home directory is unknown
         return _temporary_folder()
     return folder if os.access(folder, os.W_OK) else _temporary_folder()
 
 
 def _temporary_folder() -> Path:
-    """One for all processes of this user and for nobody else, as compiled kernels are loaded from it."""
+    """One for all processes of this user and for no other user, as compiled kernels are loaded from it."""
     import tempfile
 
     user = os.getuid() if hasattr(os, "getuid") else 0

@@ -171,7 +171,7 @@ class Pool(Executor):
 
     def _raised(self, worker: WorkerProcess, index: int, answer: Raised) -> Done:
         if answer.kind != "exception":
-            # What is left of the memory, or of a device's context, is anybody's guess.
+            # Its memory, or its device's context, may be in any state.
             self._remove(worker)
         error: BackendFailed
         if answer.kind != "memory":

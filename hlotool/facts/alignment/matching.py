@@ -120,7 +120,7 @@ class Grower:
         self.grow()
 
     def certain(self, key: Callable[[Side, Instruction], Hashable | None]) -> None:
-        """Accept free instructions whose key nobody else on their side has."""
+        """Accept free instructions whose key is unique on their side."""
         for ones, others in self._buckets(key):
             if len(ones) == len(others) == 1:
                 self.accept(ones[0], others[0])

@@ -47,7 +47,7 @@ class InputSet:
             range`; empty for ordinary values.
         aims: the outcomes that it was made for, in words.
         is_hard: rounding is at its worst on such numbers (all alike, sorted, far apart, large): between
-            programs on one backend that is the same for both, between backends nobody measured it.
+            programs on one backend that is the same for both, between backends it was not measured.
     """
 
     name: str
@@ -74,7 +74,7 @@ def in_words(one: InputSet) -> str:
     return f"set `{one.name}`{aims}{odd}"
 
 
-# What programs make of odd numbers is not always said by anybody: such sets are left out.
+# Input kinds for which HLO leaves the result unspecified: such sets are left out.
 
 #: Odd values that operations may spread.
 _NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers", OUT_OF_DOMAIN})
@@ -85,7 +85,7 @@ _BALANCED: Final = ("geev",)
 
 
 def left_open(module: Module, is_bounded: bool = False) -> frozenset[str]:
-    """What is odd about sets, and nobody says what becomes of it.
+    """Kinds of unusual values for which HLO leaves this program's result unspecified.
 
     Bounds of the user (`is_bounded`) leave none of it. Linear algebra is a library's affair: of NaN LAPACK
     makes NaN, or says in its `info` that it failed, and XLA's CPU client and the reference call the same
@@ -173,7 +173,7 @@ class Leaf:
 
     @property
     def as_required(self) -> Leaf:
-        """The same leaf, of which nobody wishes anything: positions may be out of range."""
+        """The same leaf, without its wishes: positions may be out of range."""
         return replace(self, constraint=self.required)
 
     @property

@@ -120,7 +120,7 @@ class FindingsResult(Result[Row]):
     """What a call found, which other tools may want to know, too."""
 
     def to_page(self) -> str:
-        """Everything in one page of HTML that needs nobody else: for a browser, to be sent or kept.
+        """Everything in one page of HTML that needs no other file: for a browser, to be sent or kept.
 
         Raises:
             UsageError: there is no jinja2.

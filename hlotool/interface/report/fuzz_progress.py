@@ -27,7 +27,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
         """See `Listener`."""

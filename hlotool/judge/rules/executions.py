@@ -9,9 +9,9 @@ square of a sum), overflow and NaN, ties, signs of zero. Integers and the branch
 only at the points that were drawn. And what it calls unequal may rest on a law that it does not know. What
 no point covered (`exact.sides`) the reason names, and says no more than that. Hence:
 
-1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
+1. It makes nothing `wrong`. Other functions that are as close as legal executions are `differs`;
    `wrong` needs an ensemble that does not reach the result.
-2. It acquits nobody. What is out of reach of legal executions stays `wrong` if the programs are equal, and
+2. It excuses nothing. What is out of reach of legal executions stays `wrong` if the programs are equal, and
    the reason says so: they mean the same, and the way in which one computes it loses the digits.
 3. Where legal executions span so much that nothing can be said, equality says it: `unstable` becomes
    `rounding`; unless the tested program rounds to a coarser type, and after more points where comparisons

@@ -183,7 +183,7 @@ def _record(mutant: Mutant, examiner: Examiner, end: float) -> MutantRecord | No
 
 
 def fate_within(mutant: Mutant, examiner: Examiner, seconds: float = _SECONDS) -> Found:
-    """The fate of a mutant; one that does not end is noticed by whoever waits for it, for so many seconds."""
+    """The fate of a mutant; one that does not end is killed by the parent after a time limit."""
     try:
         with time_limit(seconds):
             return examiner.fate(mutant)

@@ -97,7 +97,7 @@ class Context:
 def each_caller(module: Module, *opcodes: str) -> Iterator[tuple[Editor, Instruction, Names]]:
     """The instructions of these opcodes, called computations first, to be replaced by what they call.
 
-    Each comes with the editor of its computation and the names of the module's computations. What nobody
+    Each comes with the editor of its computation and the names of the module's computations. What nothing
     calls any more is removed when all of them have been visited.
     """
     names = computation_names(module)

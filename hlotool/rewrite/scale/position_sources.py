@@ -213,7 +213,7 @@ class Rulers:
     """What the integers of one program count.
 
     Attributes:
-        limits: constants that say where windows begin, as `Start` of whoever reads them.
+        limits: constants that say where windows begin, as `Start` of their readers.
         settled: reads of constants that decide nothing, such as the test whether one is negative.
         moved: sums that `of` was told the number of that a position is moved by.
         untold: what says where windows begin, made of constants in a way that is not understood.
@@ -238,7 +238,7 @@ class Rulers:
                     self.untold.append(start)
 
     def of(self, value: Instruction, depth: int = 0) -> Ruler | None:
-        """What an integer, or a float that stands for one, counts; None where nobody knows."""
+        """What an integer, or a float that stands for one, counts; None where that is unknown."""
         if depth > _DEEPEST:
             return None
         if value not in self._known:

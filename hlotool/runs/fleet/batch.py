@@ -42,7 +42,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def started(self, task: Task) -> None:
         """See `Listener`."""
@@ -220,7 +220,7 @@ class _Run:
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
         identity = identity_of(self._tasks[position], self._known.contents)
-        # Equal bytes are the same program: nobody need look for it in them.
+        # Equal bytes are the same program: it need not be looked for in them.
         if identity.exact in self._waiting:
             self._wait(identity.exact, position, identity)
             return False

@@ -181,7 +181,7 @@ _WITH_LAYOUTS = 0.06
 
 
 def finished(graph: Graph) -> Module:
-    """The program: it returns the last value and what nobody reads; what is then not needed is left out."""
+    """The program: it returns the last value and all unread ones; what is then not needed is left out."""
     computation = graph.builder.build()
     read = users(computation)
     loose = [v for v in graph.values if not read[v] and v.opcode not in GIVEN]
