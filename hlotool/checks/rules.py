@@ -82,7 +82,7 @@ class Rule:
     check_dump: DumpCheck | None = field(default=None, repr=False)
 
 
-#: All rules by id. Filled when the modules of rules are imported; see `check.catalogue`.
+#: All rules by id. Filled when the modules of rules are imported; see `checks.catalogue`.
 RULES: dict[str, Rule] = {}
 
 

@@ -19,7 +19,7 @@ _NOWHERE = SourcePosition("")
 
 
 def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
-    """What the module tells about the origin of the leaf `index` of its result.
+    """What the module says about the origin of the leaf `index` of its result.
 
     The position is that of the instruction, or else of the innermost call around it that has one. Frames of
     installed packages are passed over for those that called them.
@@ -28,7 +28,7 @@ def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
 
 
 def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
-    """What the module tells about the last instruction of `chain`; before it stand the calls to it."""
+    """What the module says about the last instruction of `chain`; before it stand the calls to it."""
     *calls, instruction = chain
     innermost, position = _positions(module, (instruction, *reversed(calls)))
     return SourceRecord(

@@ -2,7 +2,7 @@
 
 The order of the text is that of its printer: of a trace, or of a compiler that counts other memory
 than the interpreter's. A lighter order gives the same bits: instructions move within their computation
-only, behind everything that they read or are told to wait for; what acts on the outside, or draws from a
+only, behind everything that they read or have to wait for; what acts on the outside, or draws from a
 hidden state, keeps its order.
 
 Past copy insertion an operation that works in place writes where its operand lies: a dynamic-update-slice

@@ -239,7 +239,7 @@ class Editor:
         self.remove_unused(old)
 
     def remove_unused(self, instruction: Instruction) -> None:
-        """Remove an instruction and what only it needed, as far as these are unread and have no side effects."""
+        """Remove an instruction and what only it needed, as far as it is unread and has no effects."""
         waiting = [instruction]
         while waiting:
             candidate = waiting.pop()

@@ -137,7 +137,7 @@ _HTML_STYLE = "overflow-x:auto;font-family:Menlo,'DejaVu Sans Mono',Consolas,mon
 def module_html(module: Module) -> str:
     """A fragment of HTML for a notebook: the entry first, every other computation folded.
 
-    A line tells where it comes from when it is pointed at; large constants and configurations are left out.
+    A line shows where it comes from when it is pointed at; large constants and configurations are left out.
     """
     printer = _Printer(SHORT, module.computations)
     left = _HTML_LIMIT

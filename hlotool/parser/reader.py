@@ -145,7 +145,7 @@ def parse_cut(text: str, path: str | None, error: HloSyntaxError) -> Module:
 def mark_missing_entry(module: Module) -> None:
     """Note in a module that ends before its entry that it does; `module` is of a text that marks none.
 
-    The last computation is then the entry, and the header tells whether it is meant to be.
+    The last computation is then the entry, and the header says whether it is meant to be.
     """
     stated = module.entry_layout.parameters
     if [strip_layouts(p.shape) for p in module.entry.parameters] != list(map(strip_layouts, stated)):

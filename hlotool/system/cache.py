@@ -192,7 +192,7 @@ _FORM = "answer 1"
 
 #: Bytes that a store may take; the oldest answers give way.
 LIMIT: Final = 512 << 20
-#: Likewise of indexes, of which one of twenty thousand files takes 3 MB.
+#: The same for indexes: one of twenty thousand files takes 3 MB.
 INDEX_LIMIT: Final = 64 << 20
 #: What pruning leaves of the limit, so that it is not needed again at once.
 _LEFT: Final = 0.8

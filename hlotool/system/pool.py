@@ -51,7 +51,7 @@ class Pool(Executor):
 
     Attributes:
         notes: warnings of the workers for the user, each once.
-        listener: is told what the worker of which task is busy with.
+        listener: receives what the worker of each task is busy with.
     """
 
     def __init__(

@@ -265,7 +265,7 @@ _SOURCES = frozenset({"parameter", "constant"})
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What an instruction tells about itself, besides its fingerprints.
+    """What an instruction says about itself, besides its fingerprints.
 
     Attributes:
         path: the frontend's name path.

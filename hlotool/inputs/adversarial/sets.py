@@ -1,7 +1,7 @@
 """Sets of inputs: what one is, the leaves it is made for, and results that HLO leaves unspecified.
 
 Each leaf of a program's parameters is known with what its uses ask of it; the program's scalar constants
-are what its comparisons may be with. Sets whose odd numbers go into something of which HLO does not say
+are what its comparisons may be with. Sets whose unusual numbers reach an operation for which HLO does not say
 what comes of them are left out.
 """
 
@@ -29,9 +29,9 @@ from hlotool.system.resources import spend
 
 #: The name of the set that a replay always takes.
 PLAIN = "plain"
-#: What is odd about a set with such indices, which XLA clamps or skips.
+#: The kind of a set with such indices, which XLA clamps or skips.
 OUT_OF_RANGE = "indices out of range"
-#: What is odd about a set with numbers that a function is not made for: the logarithm of -1 is NaN, a shift
+#: The kind of a set with numbers outside a function's domain: the logarithm of -1 is NaN, a shift
 #: by more bits than there are is 0.
 OUT_OF_DOMAIN = "numbers out of a domain"
 
@@ -43,7 +43,7 @@ class InputSet:
     Attributes:
         name: short, such as `ties`; unique among the sets of a program.
         values: one per entry parameter.
-        odd: what is legal about them, and yet such that a framework may never pass it: `NaN`, `indices out of
+        odd: kinds of values that are legal, but that a framework may never pass: `NaN`, `indices out of
             range`; empty for ordinary values.
         aims: the outcomes that it was made for, in words.
         is_hard: rounding is at its worst on such numbers (all alike, sorted, far apart, large): between
@@ -58,7 +58,7 @@ class InputSet:
 
     @property
     def suits_other_backends(self) -> bool:
-        """Whether all backends must agree on it: of odd values only indices out of range have one meaning."""
+        """Whether backends must agree on it: of unusual values only indices out of range have one meaning."""
         return set(self.odd) <= {OUT_OF_RANGE} and not self.is_hard
 
     @property
@@ -68,7 +68,7 @@ class InputSet:
 
 
 def in_words(one: InputSet) -> str:
-    """A set as reports name it: what it was made for, and what is odd about it."""
+    """A set as reports name it: what it was made for, and its unusual values."""
     odd = f", with {' and '.join(one.odd)}" if one.odd else ""
     aims = f" ({', '.join(one.aims)})" if one.aims else ""
     return f"set `{one.name}`{aims}{odd}"

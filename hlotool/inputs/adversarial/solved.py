@@ -293,7 +293,7 @@ def _as_set(
 #: yet, all else.
 NO_COUNTERPART, OPEN, LATER = range(3)
 
-#: Decisions that operands alone do not tell, or that are looked at in a run as a whole.
+#: Decisions that operands alone do not show, or that are looked at in a run as a whole.
 _OF_RUNS: Final = frozenset({Kind.TRIP_COUNT, Kind.ORDER, Kind.TIES, Kind.NAN, Kind.OVERLAP})
 #: Units of work of a look at a decision.
 _LOOK: Final = 10_000

@@ -83,7 +83,7 @@ class Heartbeat(Silence):
         self._beat()
 
     def started(self, task: Task) -> None:
-        """Likewise."""
+        """A task has begun: the same."""
         self._running.add(task.path)
         self._beat()
 

@@ -221,7 +221,7 @@ def _unfinished(run: RunRecord) -> Iterator[str]:
 
 
 def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
-    """How many sets beside the plain one, and what is odd about some; `--verbose` names them."""
+    """How many sets beside the plain one, and the unusual values of some; `--verbose` names them."""
     counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
     if not any(counts):
         return ""

@@ -84,7 +84,7 @@ class Deadline:
         self._look()
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """A new part of the search begins; raises likewise."""
+        """A new part of the search begins; raises OutOfTime as `step` does."""
         self._look()
 
     def _look(self) -> None:

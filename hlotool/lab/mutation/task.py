@@ -121,7 +121,7 @@ def examine(task: MutationTask) -> MutatedRecord:
 
 
 def _prepared(task: MutationTask, notes: list[str]) -> _Prepared:
-    """The programs, which have run once; notes are told what became of their sizes."""
+    """The programs, which have run once; notes say what became of their sizes."""
     before = work_done()
     fitted = fitting(Task(task.module, task.options), [task.reference, task.tested])
     if scaled := f"scaled: {fitted.scaled.record.text}" if fitted.scaled else fitted.note:

@@ -1,4 +1,4 @@
-"""What a pass is, its options as text, and what it is told about its run."""
+"""What a pass is, its options as text, and what it knows about its run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 
 #: The value of a module without parameters: an array per array shape, a tuple per tuple shape.
-#: Raises HlotoolError when it cannot tell.
+#: Raises HlotoolError when it cannot decide.
 Evaluator: TypeAlias = Callable[[Module], Any]
 
 
@@ -151,7 +151,7 @@ def make_pass(kind: type[Pass], given: Mapping[str, str | None]) -> Pass:
 
 
 def options_of(kind: type[Pass]) -> list[OptionRecord]:
-    """What the pass can be told, in the order of its fields."""
+    """The options of the pass, in the order of its fields."""
     types_of, about = get_type_hints(kind), _descriptions(kind)
     return [
         OptionRecord(name, _in_words(types_of[name]), _default(f), about.get(name, ""))

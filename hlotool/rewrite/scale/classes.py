@@ -2,7 +2,7 @@
 
 Every instruction's rule relates the sizes around it. The programs are tied where they must be alike, at the
 signature of the entry, and where `alignment` finds instructions of one in the other. What one program alone
-speaks of stays as it is: nothing would tell what it is in the other. Constants that hold places are related
+speaks of stays as it is: it is unknown what it is in the other. Constants that hold places are related
 in all programs of a comparison at once.
 """
 

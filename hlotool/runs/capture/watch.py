@@ -213,7 +213,7 @@ class Watch:
         return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
 
     def _waits_in_vain(self, module: _Module, now: float) -> bool:
-        """Whether enough executions are there, and those that would tell more do not come."""
+        """Whether enough executions are there, and those that would show more do not come."""
         if len(module.captures) < self._snapshots:
             return False
         files = [file for path in module.captures if (file := self._files.get(path))]
@@ -235,7 +235,7 @@ class Watch:
             self._delete_executions(module, [last])
 
     def _choose_last(self, module: _Module) -> None:
-        """Of what is there to be judged, delete the executions that tell less."""
+        """Of what is there to be judged, delete the executions that show less."""
         self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
 
     def _delete_executions(self, module: _Module, paths: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ class Drawn:
         origin: `graph`, `mutation` or `idioms`: a random graph, a real program that was changed, patterns of
             rewrites.
         seed: of the source.
-        index: of the program there; both, and what the source was told, make it again.
+        index: of the program there; both, and the weights that the source was given, make it again.
         features: words for what is in it: see `words_of`, and `idiom:NAME` of the patterns it was made of.
     """
 
@@ -57,7 +57,7 @@ class Drawn:
 def words_of(module: Module) -> frozenset[str]:
     """What is in a program: `OPCODE`, `OPCODE:TYPE` of each array of a result, `OPCODE ATTRIBUTE…`.
 
-    Numbers of attributes are told by what rewrites ask of them (`pad negative`, `slice stride`), shapes by
+    Numbers of attributes are named by what rewrites ask of them (`pad negative`, `slice stride`), shapes by
     their corners (`add:dims 0`, `dot:dims 1`).
     """
     return frozenset(word for i in module.instructions() for word in _words(i))
