@@ -280,7 +280,7 @@ def _is_pure(instruction: Instruction) -> bool:
 
 
 def reducing_opcode(computation: Computation) -> str | None:
-    """The opcode of a reducer that is one operation on its two parameters, or such an operation converted."""
+    """The opcode of a reducer that is one operation on its two parameters, up to float conversions."""
 
     def stripped(instruction: Instruction) -> Instruction:
         while instruction.opcode in _SAME_NUMBER and _keeps_the_number(instruction):

@@ -23,7 +23,7 @@ from hlotool.sources.file_names import Kind, parse_name
 
 #: Holds the folder of the whole run, for the processes of pytest-xdist.
 _ROOT = "HLOTOOL_PYTEST"
-#: The variable by which XLA learns where to dump, and its value before.
+#: The environment variables that are set for the dump; their values before are restored.
 _VARIABLES = (
     "JAX_ENABLE_COMPILATION_CACHE",
     "PYTHONPATH",

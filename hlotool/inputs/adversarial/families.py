@@ -1,6 +1,6 @@
 """Sets that need no look at what the program decides: seeds, ties, signs, corners, mixtures.
 
-Those of ordinary values come first; legal but unusual ones (`odd`: NaN, positions out of range) follow, an array
+Those of ordinary values come first; legal, unusual ones (`odd`: NaN, positions out of range) follow, an array
 at a time where one such value would hide another.
 
 In mixed sets every array is of another kind. A NaN in the branch that is not taken by default, an index
