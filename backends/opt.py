@@ -96,7 +96,7 @@ class OptBackend:
         return get_backend(_RUNS).compile(self._optimised(module))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
-        """Likewise for all devices of `grid`."""
+        """The same for all devices of `grid`."""
         return get_devices_backend(_RUNS).compile_devices(self._optimised(module), grid)
 
     def dumping(self, folder: Path, passes: str = ".*") -> OptBackend:

@@ -25,7 +25,7 @@ from hlotool.errors import BackendCrashed, BackendTimeout, BackendUnavailable
 from hlotool.system.files import processor_features
 
 #: No contraction of a * b + c: every operation rounds, as HLO says. Vectors change no bits.
-#: Nobody looks at the flags of floating-point exceptions: if they counted, vectors without masks (AVX2) could
+#: The flags of floating-point exceptions are never read: if they counted, vectors without masks (AVX2) could
 #: not compute what only some lanes need, and loops that choose between two results would stay scalar.
 FLAGS = (
     "-std=c++17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native",

@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 _ONE_BY_ONE: Final = 12
 #: No residue takes more steps: each remainder is at most half of the one before.
 _STEPS: Final = P.bit_length()
-#: Steps that some of many residues take to the end: earlier nobody asks.
+#: Steps after which some of many residues may be at the end: before, that is not tested.
 _AT_LEAST: Final = 10
 #: Both terms of a balanced fraction are at most this. One remainder with its cofactor is: where r is the one
 #: before, r s is at most P + r/2 s/φ, that is 1.4472 P.

@@ -32,7 +32,7 @@ class Config:
     """Named values.
 
     Every accessor raises Unsupported when the value is of another type. What is absent has the default that
-    the accessor is given, else that of its type in a config that leaves out defaults; elsewhere nobody knows
+    the accessor is given, else that of its type in a config that leaves out defaults; elsewhere it is unknown
     it, which is Unsupported as well.
 
     Attributes:

@@ -76,7 +76,7 @@ class Output:
     Attributes:
         dtype: of its elements.
         reusable: inputs whose blocks no step reads after the one that computes this output: it may overwrite
-            them if they are of its type and nobody else holds them.
+            them if they are of its type and have no other reference.
     """
 
     dtype: np.dtype[Any]
@@ -112,7 +112,7 @@ class Blocks:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _results(self, values: list[Any], order: _Order) -> list[Array]:
-        """An array for every output: an input that nobody needs any more, or a new one."""
+        """An array for every output: an input that is not needed any more, or a new one."""
         free = [i for i in range(len(values)) if _order_of(values[i]) == order and owns_item(values, i)]
         results = []
         for output in self.outputs:

@@ -147,7 +147,7 @@ class World:
         meeting.over.set()
 
     def post(self, key: Hashable, value: Any) -> None:
-        """Leave `value` for the device that takes `key`; nobody waits. Each key is used once."""
+        """Leave `value` for the device that takes `key`; it does not wait. Each key is used once."""
         with self._lock:
             self._check()
             self._messages[key] = value
@@ -259,13 +259,13 @@ class Device:
         self.world.post((path, self.count(path)), value)
 
     def expect(self, channel: int, sender: int | None) -> int:
-        """Start to receive from a device, or from nobody; the handle that `receive` takes."""
+        """Start to receive from a device, or from none; the handle that `receive` takes."""
         path = channel, sender, self.number
         self._expected.append(None if sender is None else ((path, self.count(path)), sender))
         return len(self._expected) - 1
 
     def receive(self, handle: int, instruction: Instruction) -> Any:
-        """The value of an expected transfer, None when nobody sends one."""
+        """The value of an expected transfer, None when no device sends one."""
         expected = self._expected[handle]
         if expected is None:
             return None
@@ -292,7 +292,7 @@ def group_of_each(instruction: Instruction, lowering: Lowering) -> dict[int, Int
 
 
 def collective(instruction: Instruction, lowering: Lowering, exchange: Exchange) -> Kernel:
-    """The kernel of a collective in which every device is in a group; one that is alone waits for nobody.
+    """The kernel of a collective in which every device is in a group; one that is alone does not wait.
 
     Raises:
         VerificationError: a device is in no group, or malformed groups.

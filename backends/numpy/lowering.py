@@ -156,7 +156,7 @@ def _unit(instruction: Instruction, kernel: Kernel) -> Unit:
 def _needed(computation: Computation) -> set[Instruction]:
     """What the result depends on, and what acts on the outside: all that must be executed.
 
-    Whoever takes one element of a tuple does not need the others. XLA: HloDCE, TupleSimplifier.
+    A reader of one element of a tuple does not need the others. XLA: HloDCE, TupleSimplifier.
     """
     needed: set[Instruction] = set()
     waiting = [computation.root, *filter(has_side_effect, computation.instructions)]

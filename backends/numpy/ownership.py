@@ -25,7 +25,7 @@ from hlotool.system.resources import usable_cores
 
 
 def owned(array: Array, count: int) -> bool:
-    """Whether `array` may be overwritten: nobody else holds it, nor the buffer that it is a view of.
+    """Whether `array` may be overwritten: nothing else refers to it, or to the buffer that it is a view of.
 
     Args:
         array: the operand, as the kernel's own positional argument.
@@ -43,7 +43,7 @@ def owns_item(values: list[Any], position: int) -> bool:
 
 
 def _is_whole_buffer(array: Array) -> bool:
-    """Whether it can be written to, and nobody else holds what it is a view of."""
+    """Whether it is writable, and there is no other reference to what it is a view of."""
     if not isinstance(array, np.ndarray) or not array.flags.writeable:
         return False
     return array.base is None or _base_references(array) <= _exclusive_base_count()
@@ -69,13 +69,13 @@ def _base_references(view: Array) -> int:
 
 @cache
 def _exclusive_base_count() -> int:
-    """What `_base_references` says of a view whose base nobody else holds."""
+    """What `_base_references` says of a view whose base has no other reference."""
     return _base_references(np.zeros(1).view())
 
 
 @cache
 def _exclusive_count() -> int:
-    """What `sys.getrefcount` says in a kernel whose operand nobody else holds."""
+    """What `sys.getrefcount` says in a kernel whose operand has no other reference."""
     seen: list[int] = []
 
     def make() -> Array:
@@ -119,8 +119,8 @@ def is_blas_single() -> bool:
 def each(function: Callable[[Part], object], parts: Sequence[Part]) -> None:
     """Call `function` with every part, in any order, some at the same time.
 
-    The calling thread takes part too and waits for nobody who has not begun: where other processes take the
-    cores, it does all of the work by itself. An exception ends the work.
+    The calling thread takes part too and does not wait for threads that have not begun: where other processes
+    take the cores, it does all of the work by itself. An exception ends the work.
     """
     work = _Work(function, parts)
     helpers = min(thread_count(), len(parts)) - 1
@@ -140,7 +140,7 @@ def each(function: Callable[[Part], object], parts: Sequence[Part]) -> None:
 
 
 class _Work:
-    """Takes the parts that nobody has taken yet, one after the other."""
+    """Takes the parts that have not been taken yet, one after the other."""
 
     def __init__(self, function: Callable[[Part], object], parts: Sequence[Part]) -> None:
         self._function: Callable[[Part], object] | None = function

@@ -65,7 +65,7 @@ class XlaExecutable(_Executable):
     """A program for one device."""
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`. XLA lets nobody watch, so `probe` must be None."""
+        """Execute once; see `Executable.run`. XLA cannot be observed on the way, so `probe` must be None."""
         refuse_probes([probe])
         [row] = self._loaded.run([flat_arguments(self.module, arguments)])
         return value_of(self.module, row)

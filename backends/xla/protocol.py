@@ -65,7 +65,7 @@ class CompileRequest:
         partitions: devices per replica.
         shardy: the program speaks of shardings as Shardy does.
         platform: as JAX calls it: `cpu`, `gpu`, `tpu`; or the path of a PJRT plug-in.
-        released: numbers of executables that nobody needs any more.
+        released: numbers of executables that are not needed any more.
     """
 
     text: str

@@ -98,7 +98,7 @@ class _Arguments:
         self._shardings = iter(leaf_shardings(old.shape, old.sharding))
 
     def take_over(self) -> None:
-        """Turn the old parameter into what is made of the new ones; whoever reads it does not notice."""
+        """Turn the old parameter into what is made of the new ones; its readers stay unchanged."""
         old, made = self._old, self._value(self._old.shape)
         old.opcode, old.parameter_number, old.attributes = made.opcode, None, dict(made.attributes)
         self._edit.set_operands(old, made.operands)

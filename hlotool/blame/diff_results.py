@@ -93,7 +93,7 @@ def diff_results(
         atol: absolute tolerance.
 
     Raises:
-        InputDataError: an array cannot be read, or NumPy's file does not tell its type.
+        InputDataError: an array cannot be read, or NumPy's file does not say its type.
     """
     for name, other in common_names(left, right):
         expected, actual = left.load(name), right.load(other)

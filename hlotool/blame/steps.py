@@ -22,7 +22,7 @@ Evaluate = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]
 
 
 class Listener(Protocol):
-    """Is told how a search goes on."""
+    """Receives the progress of a search."""
 
     def step(self, text: str, verdict: str, seconds: float, again: bool) -> None:
         """A step is done: what it was about, what came out; `again` when it was taken from the journal."""
@@ -48,7 +48,7 @@ class Steps:
 
     Args:
         journal: keeps the answers; None for the memory of this process only.
-        listener: is told about each step.
+        listener: receives each step.
 
     Attributes:
         computed: steps that were computed in this process.
@@ -99,7 +99,7 @@ class Steps:
         return value
 
     def keep(self, key: str, value: Any, seconds: float, lasts: bool = True) -> None:
-        """Remember a step that took `seconds` elsewhere; `ask` then tells the listener."""
+        """Remember a step that took `seconds` elsewhere; `ask` then notifies the listener."""
         self._keep(key, value, lasts)
         self._seconds[key] = seconds
         self.computed += 1

@@ -30,7 +30,7 @@ class ParameterFact(Record, frozen=True, kw_only=True):
     """An entry parameter.
 
     Attributes:
-        name: of the user's program where the dump tells it, else of the HLO.
+        name: of the user's program where the dump has it, else of the HLO.
         shape: without layout.
     """
 
@@ -53,7 +53,7 @@ class ProgramFacts(Record, frozen=True, kw_only=True):
         structure: digest of opcodes and graph, without shapes and constants.
         text: digest of the program without names and positions.
         constants: small constants, `name: shape value`, in order.
-        source: file and line of the user's program, empty when the dump does not tell.
+        source: file and line of the user's program, empty when the dump does not say.
         unfinished: that the compiler did not come to an end with it, and where.
         is_eager: a call of the library that was executed as soon as it was made: no function of the user's.
     """
@@ -140,7 +140,7 @@ def _is_eager(module: Module, function: str) -> bool:
     """Whether this is what one call outside of any jitted function computes, and `function` is the library's.
 
     JAX leaves its own functions out of the frames: all of such a program comes from the user's line with the
-    call, and no function of the user's bears its name. Dumps without functions tell by the name of the
+    call, and no function of the user's bears its name. Dumps without functions show that by the name of the
     operation, where it is a single one. What computes nothing, such as a conversion to the same type, counts
     as well: it says of itself no more than its name.
     """

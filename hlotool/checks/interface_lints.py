@@ -88,7 +88,7 @@ def _aliased_outputs(module: Module) -> set[tuple[int, ...]]:
 
 #: From here on a constant is worth a note: it is compiled into the program and hashed with it.
 NOTED_BYTES = 100_000
-#: From here on it costs compile time and memory that anybody would miss.
+#: From here on it costs compile time and memory that are worth saving.
 LARGE_BYTES = 10_000_000
 
 

@@ -183,7 +183,7 @@ class ParameterInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         number: its position.
-        name: of the user's program where the dump tells it, else of the HLO.
+        name: of the user's program where the dump has it, else of the HLO.
         shape: with layout.
         bytes: of all its arrays.
         donated: a result takes over its memory.
@@ -265,7 +265,7 @@ class LoopInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         source: the instruction, and the line of the user's program.
-        iterations: None where the text does not tell.
+        iterations: None where the text does not say.
     """
 
     source: SourceRecord
@@ -345,7 +345,7 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
         function: of the user's program.
         frontend: `jax`, `tensorflow`, `torch`, or empty.
         program: digest of the first stage without names and positions; empty when it cannot be read, and
-            where there is no other module to tell it from.
+            where there is no other module to distinguish it from.
         structure: digest of its opcodes and its graph alone; as for `program`.
         labels: of all stages, in the order of compilation.
         passes: how many of them lie between passes.

@@ -82,7 +82,7 @@ class Rule:
     check_dump: DumpCheck | None = field(default=None, repr=False)
 
 
-#: All rules by id. Filled when the modules of rules are imported; see `check.catalogue`.
+#: All rules by id. Filled when the modules of rules are imported; see `checks.catalogue`.
 RULES: dict[str, Rule] = {}
 
 
@@ -122,7 +122,7 @@ class Subject:
 
     Attributes:
         module: to look at; it does not change meanwhile.
-        gpu: that budgets of fusions are judged for; None where nobody says.
+        gpu: that budgets of fusions are judged for; None where that is unknown.
     """
 
     module: Module

@@ -35,7 +35,7 @@ class CheckTask:
         stages: those to look at, the program as the user wrote it first.
         rules: ids.
         has_program: the first stage is the program as the user wrote it.
-        gpu: that budgets of fusions are judged for; None where nobody says.
+        gpu: that budgets of fusions are judged for; None where that is unknown.
     """
 
     module: DumpModule
@@ -159,7 +159,7 @@ def check(
         pool: where the work is done.
         rules: ids.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
-        gpu: that budgets of fusions are judged for; None where nobody says.
+        gpu: that budgets of fusions are judged for; None where that is unknown.
     """
     modules = [module for dump in dumps for module in dump.modules]
     tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
@@ -198,7 +198,7 @@ def _task(
     if not chosen:
         return None
     if not any(all_rules()[rule].applies is Applies.EVERY_STAGE for rule in rules):
-        chosen = chosen[:1]  # nobody asks what the others hold
+        chosen = chosen[:1]  # what the others hold is not needed
     return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu)
 
 

@@ -111,7 +111,7 @@ class Sizes:
         return known
 
     def _place(self, shape: Shape) -> int:
-        """The identity of a shape that nobody else gets while this object is in use."""
+        """The identity of a shape that no other shape gets while this object is in use."""
         self._kept.append(shape)
         return id(shape)
 

@@ -3,7 +3,7 @@
 A comparison finds less, equal or greater; a loop runs not at all, once, or more often; a start index lies
 at the first place, inside, at the last one, or out of range. A fault that changes one outcome only shows on
 inputs that make it happen. What no sensible input does (NaN, an index out of range, an overflow) is legal,
-too, and `odd`: frameworks may never let it happen.
+too, but are `odd`: unusual enough that frameworks may never let them happen.
 
 Computations that are applied to elements (reducers, comparators of sorts) are not looked into: what they
 decide is asked of the instruction that applies them.
@@ -64,7 +64,7 @@ class Decision:
         instruction: that asks it.
         kind: of the question.
         outcomes: answers that sensible inputs give.
-        odd: further answers, which are legal.
+        odd: further answers that are legal but unusual (NaN, out of range, overflow).
         operands: numbers of the operands that the answer depends on.
         start: the component in question, of a start index.
     """
@@ -106,7 +106,7 @@ def _decides(*opcodes: str) -> Callable[[_Rule], _Rule]:
 
 
 def _nan(kind: ElementType | None, name: str = "NaN") -> tuple[str, ...]:
-    """The odd outcome that a comparison of numbers of this type may have."""
+    """The unusual outcome that a comparison of numbers of this type may have."""
     return (name,) if kind is not None and kind.is_inexact else ()
 
 

@@ -2,7 +2,7 @@
 
 Every element has a centre and a spread. The centre is an interval: from the mean of the ensemble to the value
 in f64, because a result may round less than the ensemble does. The spread is that of the ensemble, smoothed
-over the rows and columns of the leaf, so that a lucky coincidence accuses nobody. An element's score is its
+over rows and columns of the leaf, so that a coincidence is not taken for a fault. An element's score is its
 distance from the centre over the spread.
 
 Five statistics look at the scores: the worst element; the root mean square of the leaf, of a row, of a column

@@ -36,7 +36,7 @@ from hlotool.ir.walk import (
 
 
 class CallGraph:
-    """What the entry of a module reaches; computations that nobody calls are left out.
+    """What the entry of a module reaches; computations that are never called are left out.
 
     The module must not change meanwhile.
 
@@ -280,7 +280,7 @@ def _is_pure(instruction: Instruction) -> bool:
 
 
 def reducing_opcode(computation: Computation) -> str | None:
-    """The opcode of a reducer that is one operation on its two parameters, conversions of floats aside."""
+    """The opcode of a reducer that is one operation on its two parameters, up to float conversions."""
 
     def stripped(instruction: Instruction) -> Instruction:
         while instruction.opcode in _SAME_NUMBER and _keeps_the_number(instruction):
@@ -297,7 +297,7 @@ def reducing_opcode(computation: Computation) -> str | None:
     return root.opcode if is_plain and root.opcode in _COMMUTE else None
 
 
-#: Their results are not determined by their operands, or nobody here knows how.
+#: Their results are not determined by their operands, or in a way that is not modelled here.
 _UNDETERMINED = opcodes_with(Trait.UNDETERMINED)
 
 

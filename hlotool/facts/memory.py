@@ -131,7 +131,7 @@ class _Value:
     Attributes:
         size: in bytes.
         is_own: the computation allocates it.
-        may_be_overwritten: once nobody reads it any more.
+        may_be_overwritten: once it has been read for the last time.
         last_use: position of the last instruction that reads it.
     """
 
@@ -249,7 +249,7 @@ def _given(size: int, role: _Role) -> _Value:
 
 
 def _by_last_use(values: Mapping[Instruction, list[_Value]]) -> dict[int, list[_Value]]:
-    """The values that die at each position; those that nobody reads live on nowhere."""
+    """The values that die at each position; those that are never read are in no list."""
     dying: dict[int, list[_Value]] = {}
     for value in dict.fromkeys(value for parts in values.values() for value in parts):
         if value.last_use >= 0:

@@ -1,6 +1,6 @@
 """What an error looks like: the shape of a difference, or right values in wrong places.
 
-Patterns are tried from the most to the least specific; the first that explains the wrong elements is told.
+Patterns are tried from the most to the least specific; the first that explains the wrong elements counts.
 Rearranged values are shifted, transposed, swapped, repeated.
 """
 

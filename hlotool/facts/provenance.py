@@ -12,14 +12,14 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import through_tuple
 from hlotool.system.records import SourceRecord
 
-#: Their result is their operand's: whoever made that is meant.
+#: Their result is their operand's value: the instruction that made that is meant.
 _PASS_THROUGH = opcodes_with(Trait.SAME_ORDER) | {"opt-barrier", "domain"}
 
 _NOWHERE = SourcePosition("")
 
 
 def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
-    """What the module tells about the origin of the leaf `index` of its result.
+    """What the module says about the origin of the leaf `index` of its result.
 
     The position is that of the instruction, or else of the innermost call around it that has one. Frames of
     installed packages are passed over for those that called them.
@@ -28,7 +28,7 @@ def source_of_output(module: Module, index: ShapeIndex) -> SourceRecord:
 
 
 def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
-    """What the module tells about the last instruction of `chain`; before it stand the calls to it."""
+    """What the module says about the last instruction of `chain`; before it stand the calls to it."""
     *calls, instruction = chain
     innermost, position = _positions(module, (instruction, *reversed(calls)))
     return SourceRecord(

@@ -254,7 +254,7 @@ def sum_length(instruction: Instruction, part: ArrayShape, devices: int = 1) -> 
 
 
 def _participants(instruction: Instruction, devices: int) -> int:
-    """How many devices a collective combines; all of them where the groups do not tell."""
+    """How many devices a collective combines; all of them where the groups do not say."""
     named = max(map(len, expand_groups(instruction.replica_groups)), default=0)
     if not named or group_mode(instruction) is GroupMode.CROSS_REPLICA_AND_PARTITION:
         return max(named, devices)

@@ -1,13 +1,13 @@
 """Orders of instructions: one with less alive at once, and ones that overwrite what is still needed.
 
-The order of the text is that of whoever printed it: of a trace, or of a compiler that counts other memory
+The order of the text is that of its printer: of a trace, or of a compiler that counts other memory
 than the interpreter's. A lighter order gives the same bits: instructions move within their computation
-only, behind everything that they read or are told to wait for; what acts on the outside, or draws from a
+only, behind everything that they read or have to wait for; what acts on the outside, or draws from a
 hidden state, keeps its order.
 
 Past copy insertion an operation that works in place writes where its operand lies: a dynamic-update-slice
 or a scatter outside of fusions, a loop, for what its body changes of its state, and a custom call, for what
-it says that it aliases. Whoever reads the operand later reads what was written. An interpreter computes
+it says that it aliases. A later read of the operand reads what was written. An interpreter computes
 values and never sees it.
 
 XLA: hlo_dataflow_analysis.cc (GetInPlaceInputOutputPairs), copy_insertion.cc.

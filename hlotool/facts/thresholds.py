@@ -238,7 +238,7 @@ EXACT_ELEMENTS = Threshold(
 )
 EXACT_SECONDS = Threshold(
     10.0,
-    decides="seconds of work (`workers.work_limit`) after which it is given up all the same",
+    decides="seconds of work (`system.resources.work_limit`) after which it is given up all the same",
     why="several times what EXACT_ELEMENTS take; counted, so that no load of a machine changes a verdict",
     table=ARBITER,
 )

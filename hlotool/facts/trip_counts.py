@@ -18,14 +18,14 @@ from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleShape, subshape
 
-#: Trip count assumed for a loop that does not tell: enough that sums over its iterations are known as sums.
+#: Trip count assumed for a loop without a known one: enough for sums over it to be seen as sums.
 UNKNOWN_TRIPS = 64
 #: Nested loops are not counted beyond this: bounds of rounding errors are useless long before.
 MOST_REPETITIONS = 1 << 40
 #: How often a counter may wrap around before the loop is taken for one that does not end.
 _MOST_WRAPS = 1024
 #: How deep expressions are read, and how much of that a call takes: counters are an addition or two away from
-#: the loop's state, in fusions that are not nested, so that more would cost time and tell nothing.
+#: the loop's state, in fusions that are not nested, so that more would cost time and show nothing.
 _DEEPEST, _CALL_DEPTH = 64, 8
 #: What hands integers on, or combines them in a way that is understood.
 _READ = frozenset(
@@ -61,7 +61,7 @@ def _assumed_trips(loop: Instruction) -> int:
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """The number of iterations of a `while`: as XLA wrote it down, or else as the program tells."""
+    """The number of iterations of a `while`: as XLA wrote it down, or else as the program shows."""
     known = known_trip_count(loop)
     return static_trip_count(loop) if known is None else known
 
@@ -95,7 +95,7 @@ def false_trip_counts(module: Module) -> Iterator[tuple[Instruction, int, int]]:
 
 
 def most_trips(loop: Instruction) -> int | None:
-    """A number of iterations that the loop cannot exceed, as one part of its condition tells."""
+    """A number of iterations that the loop cannot exceed, as one part of its condition shows."""
     ends = (comparison.first_failure() for comparison in _Loop(loop).test().comparisons)
     return min((end for end in ends if end is not None), default=None)
 

@@ -40,7 +40,7 @@ def load_inputs(source: str, module: Module, keep: Keep = as_it_is) -> tuple[Val
     Args:
         source: what `--inputs` was given; see the module's description.
         module: the program to run.
-        keep: see `values.array_files.read_all`.
+        keep: see `inputs.given.read_all`.
 
     Raises:
         InputDataError: nothing there, or it does not fit the parameters.

@@ -125,7 +125,7 @@ def generate_inputs(
         module: the program.
         seed: any integer from 0.
         value_range: `(low, high)` for floats, instead of normal numbers; what uses demand still holds.
-        keep: told of every array as soon as it is made; what it returns, of the same values, stands for it.
+        keep: called with every array as soon as it is made; returns one of the same values to use instead.
 
     Raises:
         InputDataError: a parameter is of a type that has no values (`opaque[]`, a buffer), or the range is

@@ -36,7 +36,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape
 from hlotool.system.paths import here, open_bytes
 from hlotool.system.urls import is_url
 
-# Who holds a large value: whoever made it, in memory, or somebody who puts it elsewhere.
+# A large value stays in the memory of the code that made it, or is moved elsewhere by a function given here.
 
 #: Takes a value and returns one of the same structure and bits, which may lie elsewhere.
 Keep: TypeAlias = Callable[[Any], Any]
@@ -52,7 +52,7 @@ def _readable(path: Path | str) -> Iterator[None]:
     """Whatever goes wrong while `path` is read becomes an InputDataError that names it."""
     try:
         with warnings.catch_warnings():
-            # NumPy asks to write headers of Python 2 again; whoever reads cannot.
+            # NumPy asks to write headers of Python 2 again; the reader cannot.
             warnings.filterwarnings(
                 "ignore", "Reading `.npy` or `.npz` file required additional header parsing"
             )

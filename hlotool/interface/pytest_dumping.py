@@ -23,7 +23,7 @@ from hlotool.sources.file_names import Kind, parse_name
 
 #: Holds the folder of the whole run, for the processes of pytest-xdist.
 _ROOT = "HLOTOOL_PYTEST"
-#: What XLA is told by, and what was there before.
+#: The environment variables that are set for the dump; their values before are restored.
 _VARIABLES = (
     "JAX_ENABLE_COMPILATION_CACHE",
     "PYTHONPATH",
@@ -32,7 +32,7 @@ _VARIABLES = (
     "XLA_FLAGS",
     process.VARIABLE,
 )
-#: The hook of `hlotool.capture` in a process that was started below one that is watched.
+#: The hook of `hlotool.runs.capture` in a process that was started below one that is watched.
 _INHERITED = "_hlotool_capture_process"
 #: Kinds of files that hold a program, and not an execution of one that may have been compiled long before.
 _PROGRAMS = frozenset({Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS})
@@ -107,7 +107,7 @@ def unwatched(environment: Mapping[str, str]) -> dict[str, str]:
 class Dumps:
     """What XLA writes in this process and in those that it starts.
 
-    XLA writes every execution of every program; those that nobody wants are deleted meanwhile.
+    XLA writes every execution of every program; those that are not wanted are deleted meanwhile.
 
     Args:
         snapshots: executions of each program that are kept.

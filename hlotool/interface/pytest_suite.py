@@ -210,7 +210,7 @@ def _wishes(item: pytest.Item) -> dict[str, Any]:
 
 
 def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, RunOptions]:
-    """The verdicts that are allowed, None for all that accuse nobody, and the options of the replay."""
+    """The verdicts that are allowed, None for all that are no failures, and the options of the replay."""
     from hlotool.runs.options.kept import RunOptions
 
     given = dict(wishes)
@@ -226,7 +226,7 @@ def _understood(wishes: Mapping[str, Any]) -> tuple[frozenset[Verdict] | None, R
 
 
 def _refused(found: ReplayResult, allowed: frozenset[Verdict] | None) -> list[ModuleRecord]:
-    """The rows that fail a test. What could not be compared never does: it accuses nobody."""
+    """The rows that fail a test. What could not be compared never does: it shows no fault."""
     if allowed is None:
         return found.wrong
     return [row for row in found if row.verdict in _COMPARED and row.verdict not in allowed]

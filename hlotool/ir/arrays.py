@@ -124,7 +124,7 @@ class Literal(Deferrable):
     def unread(cls, shape: Shape, decode: Callable[[str], Self], text: str) -> Self:
         """A literal whose value `decode` reads from `text` when it is first asked for; it is not elided.
 
-        Nobody has looked at the text: where it is wrong, what `decode` raises is raised there.
+        The text has not been checked: where it is wrong, what `decode` raises is raised there.
         """
         made = cls.deferred(decode, text)
         object.__setattr__(made, "shape", shape)
@@ -251,7 +251,7 @@ def _write(write: Callable[[Any], int | None], array: Array) -> None:
 
 
 def _lies_in_memory(folder: Path) -> bool:
-    """Whether a folder is on a file system that is memory; where nobody says, it is not."""
+    """Whether a folder is on a file system that is memory; False where the system does not say."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

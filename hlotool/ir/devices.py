@@ -181,7 +181,7 @@ class DeviceGrid:
         return f"{self.replicas} replicas of {self.partitions} partitions"
 
 
-#: Programs that talk to nobody.
+#: Programs for a single device.
 ONE_DEVICE = DeviceGrid()
 
 

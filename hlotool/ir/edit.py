@@ -5,7 +5,7 @@
         edit.replace(product, zero)
 
 Its neighbours: `edit_clone` copies modules and computations, `edit_calls` inlines and outlines, `edit_dead`
-removes what nobody needs, `edit_signature` changes parameters of the entry, `edit_extract` cuts out modules.
+removes what is not needed, `edit_signature` changes parameters of the entry, `edit_extract` cuts out modules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\.\d+$")
 
 
 class Names:
-    """Hands out names that nobody else has.
+    """Hands out unused names.
 
     Args:
         taken: names in use.
@@ -99,7 +99,7 @@ class Editor:
     its place, so a schedule stays one.
 
     Args:
-        computation: to be edited, by nobody else meanwhile.
+        computation: to be edited; it must not be changed elsewhere meanwhile.
     """
 
     def __init__(self, computation: Computation) -> None:
@@ -239,7 +239,7 @@ class Editor:
         self.remove_unused(old)
 
     def remove_unused(self, instruction: Instruction) -> None:
-        """Remove an instruction and what only it needed, as far as nobody reads them and they do not act."""
+        """Remove an instruction and what only it needed, as far as it is unread and has no effects."""
         waiting = [instruction]
         while waiting:
             candidate = waiting.pop()
@@ -266,7 +266,7 @@ class Editor:
         self.changed = True
 
     def remove(self, instruction: Instruction) -> None:
-        """Take away what nobody reads; what had to run after it now runs after what it had to follow.
+        """Remove an unread instruction; what had to run after it now runs after what it had to follow.
 
         Raises:
             ValueError: it is read, returned, or a parameter (`edit_signature` removes those).
@@ -331,7 +331,7 @@ def with_attributes(
 
 
 def copied(instruction: Instruction, operands: Iterable[Instruction] | None = None) -> Instruction:
-    """A copy that reads `operands` instead, calls the same computations and waits for nobody."""
+    """A copy that reads `operands` instead, calls the same computations and has no control predecessors."""
     own = instruction.operands if operands is None else tuple(operands)
     return replace(instruction, operands=own, control_predecessors=())
 

@@ -3,7 +3,7 @@
 Copies share nothing that an edit may change. In a flattened copy every computation that runs step by step
 has one caller: then an instruction stands for one place of the program, and what a probe sees of it in one
 iteration of the loops around it is one value. Dead are instructions, computations and parameters of fusions
-that are not used. Whoever changes what the entry takes changes the header too, which names parameters by
+that are not used. A change of the entry's parameters changes the header too, which names parameters by
 number: `entry_computation_layout`, `input_output_alias`, `buffer_donor`,
 `allow_spmd_sharding_propagation_to_parameters`.
 """
@@ -264,7 +264,7 @@ def dead_parameters(computation: Computation) -> set[int]:
 
 
 def drop_parameters(computation: Computation, numbers: set[int]) -> None:
-    """Remove parameters that nobody reads and number the others again; callers must drop the operands."""
+    """Remove parameters without readers and number the others again; callers must drop the operands."""
     with editing(computation) as edit:
         kept = 0
         for number, parameter in enumerate(computation.parameters):
@@ -287,7 +287,7 @@ def without(operands: tuple[Instruction, ...], numbers: set[int]) -> tuple[Instr
 
 
 def drop_entry_parameters(module: Module, numbers: Collection[int]) -> None:
-    """Remove parameters of the entry that nobody reads, and number the others again.
+    """Remove parameters of the entry without readers, and number the others again.
 
     Raises:
         ValueError: one of them is read or returned.

@@ -97,7 +97,7 @@ class Trait(enum.Enum):
     SINGULAR = "singular"
     #: As a function of real numbers, continuous nowhere or not everywhere.
     JUMPS = "jumps"
-    #: Comes as close to ±1 as its type can tell, and never gets there.
+    #: Comes as close to ±1 as its type can hold, and never gets there.
     SATURATES = "saturates"
     #: Made of exponentials.
     EXPONENTIAL = "exponential"

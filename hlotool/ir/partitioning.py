@@ -3,7 +3,7 @@
 What the frontend gives is one program on global arrays, whatever `num_partitions` says; the SPMD
 partitioner turns it into a program for each device, on that device's parts. PyTorch/XLA leaves
 `replica_count` and `num_partitions` out of its headers, as did jaxlib up to 0.4.20 and as do many texts
-that were copied from elsewhere; shardings and collectives then tell: one among replicas 0 to 7 of eight, an
+that were copied from elsewhere; shardings and collectives then show: one among replicas 0 to 7 of eight, an
 array in four tiles of four partitions.
 
 Manual regions (JAX's shard_map) stand between custom calls and are written for a device from the start,
@@ -78,7 +78,7 @@ def _mode(instruction: Instruction) -> GroupMode | None:
 
 
 def _ids(instruction: Instruction) -> list[int]:
-    """All ids that a collective names; none where it names nobody, or in a way that breaks a rule."""
+    """All ids that a collective names; none where it names no ids, or in a way that breaks a rule."""
     try:
         if "source_target_pairs" in instruction.attributes:
             return [device for pair in source_target_ids(instruction) for device in pair]

@@ -49,7 +49,7 @@ class SourcePosition:
 
     @property
     def is_installed(self) -> bool:
-        """Whether it is a line of an installed package or of Python's library, and so nobody's own."""
+        """Whether it is a line of an installed package or of Python's library, and so not the user's own."""
         return is_installed(self.file)
 
     def __str__(self) -> str:

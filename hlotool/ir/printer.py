@@ -127,7 +127,7 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
     return "".join(_Printer(options or PrintOptions(), []).instruction(instruction))
 
 
-#: Instructions of a module that a notebook shows: a page of more is slow, and nobody reads it.
+#: Instructions of a module that a notebook shows: a page of more is slow, and too long to read.
 _HTML_LIMIT = 1000
 #: Some notebooks show `pre` in a font of their own.
 _PRE = '<pre style="font-family:inherit">'
@@ -137,7 +137,7 @@ _HTML_STYLE = "overflow-x:auto;font-family:Menlo,'DejaVu Sans Mono',Consolas,mon
 def module_html(module: Module) -> str:
     """A fragment of HTML for a notebook: the entry first, every other computation folded.
 
-    A line tells where it comes from when it is pointed at; large constants and configurations are left out.
+    A line shows where it comes from when it is pointed at; large constants and configurations are left out.
     """
     printer = _Printer(SHORT, module.computations)
     left = _HTML_LIMIT

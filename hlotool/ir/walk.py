@@ -196,7 +196,7 @@ def call_sites(module: Module) -> dict[Computation, list[CallSite]]:
 def contexts(module: Module) -> dict[Computation, set[Context]]:
     """How each computation runs: what embedded computations call is embedded, what fusions call is fused.
 
-    The entry runs as control flow; a computation that nobody calls has no context.
+    The entry runs as control flow; a computation that is never called has no context.
     """
     found: dict[Computation, set[Context]] = {c: set() for c in module.computations}
     found[module.entry] = {Context.CONTROL_FLOW}

@@ -111,7 +111,7 @@ def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
 _HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
-#: What may tell where values do not.
+#: What may decide where values do not.
 _ADVICE = "fewer steps, inputs of another scale, --compare-with or `hlotool prove` may tell"
 
 

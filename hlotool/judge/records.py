@@ -1,6 +1,6 @@
 """Comparisons and divergences as plain data, and what outputs are called: `out`, `out[1][0]`.
 
-Whoever only reads or shows a comparison, or the place where a program parts from what it should be, imports
+Code that only reads or shows a comparison, or the place where a program parts from what it should be, imports
 this and no numerics.
 """
 

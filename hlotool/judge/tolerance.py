@@ -8,7 +8,7 @@ a table gives a reason per row:
 - atol is rtol times the scale of the leaf (`leaf_scale`), because an element that is small by cancellation
   carries the errors of terms as large as its neighbours.
 
-This tells rounding from faults only as well as a fixed bound can: faults below it pass unseen.
+This separates rounding from faults only as well as a fixed bound can: faults below it pass unseen.
 
 A float that moves by an ulp can flip a comparison, a floor or an argmax, and the integer moves by any
 amount. An element of integers or preds is beyond when no member of the ensemble of legal executions reaches

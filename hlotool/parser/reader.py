@@ -145,7 +145,7 @@ def parse_cut(text: str, path: str | None, error: HloSyntaxError) -> Module:
 def mark_missing_entry(module: Module) -> None:
     """Note in a module that ends before its entry that it does; `module` is of a text that marks none.
 
-    The last computation is then the entry, and the header tells whether it is meant to be.
+    The last computation is then the entry, and the header says whether it is meant to be.
     """
     stated = module.entry_layout.parameters
     if [strip_layouts(p.shape) for p in module.entry.parameters] != list(map(strip_layouts, stated)):
@@ -174,7 +174,7 @@ def _indent(line: str) -> int:
 def _attempts(lines: list[str], found: _Open | None, ends_with_line: bool) -> Iterator[tuple[list[str], str]]:
     """Texts that may be whole, the longest first, and what each leaves out."""
     if found is not None:
-        # Of a line without an end nobody knows whether it goes on.
+        # A line without an end may be cut off: whether it goes on is unknown.
         starts = [*found.starts, len(lines)]
         whole = len(found.starts) - (not ends_with_line)
         for count in range(whole, max(0, whole - _UNREADABLE), -1):

@@ -31,7 +31,7 @@ def device_arguments(module: Module, make: Callable[[int], Sequence[Any]]) -> tu
     Partitions that hold the same part of a parameter get the same value; replicas and other parts differ.
 
     Args:
-        module: the program; its parameters' shardings tell which partitions hold the same part.
+        module: the program; its parameters' shardings say which partitions hold the same part.
         make: arguments of one device, different for every number.
     """
     variant = cache(make)

@@ -84,7 +84,7 @@ class Covering:
             from hlotool.inputs.coverage.observer import coverage_record
 
             for trial in self._waiting:
-                # Every look is a run: what is left of odd outcomes alone is not worth one.
+                # Every look is a run: unusual outcomes alone are not worth one.
                 if self._coverage is None or self._coverage.covered < self._coverage.total:
                     self._observe(trial)
             self._waiting.clear()

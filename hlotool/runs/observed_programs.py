@@ -39,7 +39,7 @@ def on_every_device(program: Program, arguments: Sequence[Any]) -> Subject:
     """A program on its own arguments, with what each device computes in manual regions.
 
     Around the regions all devices have the same global arrays, so that the program is one for one device, and
-    whoever looks into it sees the first.
+    the search looks into the first.
     """
     module = program.module
     if not (isinstance(program.runner, OneDevice) and is_one_program_with_regions(module)):

@@ -154,7 +154,7 @@ class Limits:
 def in_budget(sets: Iterable[InputSet], allowed: Allowed) -> Iterator[tuple[InputSet, bool]]:
     """Sets, and whether a replay would have come to each of them.
 
-    Whoever asks for the sets runs one program on each; a replay runs two. Of seconds that the user gave every
+    The caller runs one program on each; a replay runs two. Of seconds that the user gave every
     one counts as the work that is done in it.
 
     Args:

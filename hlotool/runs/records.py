@@ -147,7 +147,7 @@ class SetRecord(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: short, such as `ties`.
-        odd: what is legal about it, and yet such that a framework may never pass it: `NaN`.
+        odd: kinds of values in it that are legal, but that a framework may never pass: `NaN`.
         aims: outcomes of decisions that it was made for.
         verdict: on this set, of the outputs that no set before has shown to be wrong.
         wrong: indices of the outputs that it is the first to show wrong.

@@ -22,7 +22,7 @@ from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.resources import left_within, memory_left, share_of_free
 
-#: Seconds for a comparison where nobody says: those of `hlotool run`.
+#: Seconds for a comparison by default: those of `hlotool run`.
 _SECONDS = 300.0
 
 
@@ -69,12 +69,12 @@ class Fitted:
 def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) -> Fitted:
     """The task with its programs read, and with smaller sizes where a comparison would not fit.
 
-    What cannot be read is left to whoever needs it, and can say what that means for the module.
+    What cannot be read is left to the code that needs it and can say what that means for the module.
 
     Args:
         task: a module.
         stages: of it, that are compared; the reference first.
-        may_be_in_place: whoever asks holds values only as `Fitted.keep` returns them, so that programs need
+        may_be_in_place: the caller holds values only as `Fitted.keep` returns them, so that programs need
             not fit as often as a comparison has them.
 
     Raises:

@@ -118,7 +118,7 @@ def _cut(trial: Trial, module: Module, scaled: Scaled, copies: int) -> Trial:
 def _own_file(source: str, owner: DumpModule) -> str:
     """Of a folder of values the file with the module's title.
 
-    Without one, `values.captured` looks for the module's name, which may be that of other modules, too.
+    Without one, `inputs.captured` looks for the module's name, which may be that of other modules, too.
 
     Raises:
         InputDataError: that file would be given to several modules.

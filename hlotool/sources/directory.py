@@ -242,7 +242,7 @@ def _neighbours(folder: str, module: DumpModule) -> Listing:
 
 
 def _remote_neighbours(folder: str, module: DumpModule) -> Listing:
-    """Likewise, of a store."""
+    """The same for an object store."""
     from hlotool.system.store_objects import objects_in
 
     listing = Listing()

@@ -183,7 +183,7 @@ def promises_hlo(name: str) -> bool:
 
 
 def parse_folder(name: str) -> DumpName:
-    """Likewise the name of a folder: of one without a number, the module's name and the time."""
+    """The same for the name of a folder: of one without a number, the module's name and the time."""
     if timed := _TIMED_FOLDER.match(name):
         microseconds = 1000 * int(timed["milliseconds"])
         return DumpName(name, Kind.ARTEFACT, module_name=timed["name"], timestamp=microseconds)

@@ -132,7 +132,7 @@ def _whole(file: File, member: str, limits: Limits, known: Stamp) -> bytes:
 
 @lru_cache(maxsize=1)
 def _wrapped(file: File, member: str, limits: Limits, known: Stamp) -> tuple[Wrapped, ...]:
-    """The programs that are wrapped in the content, likewise."""
+    """The programs that are wrapped in the content, in the same way."""
     from hlotool.sources.wrapped import wrapped_texts
 
     return wrapped_texts(archives.read(file, member, limits))

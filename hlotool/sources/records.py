@@ -131,7 +131,7 @@ class DumpModule:
         unfinished: that the compiler began with it and did not come to an end, and where; empty where that is
             not known.
         programs: of stages that were read already, or made of what was read, by their sources; they are what
-            loading gives. Nobody edits them.
+            loading gives. They must not be edited.
     """
 
     number: int | None

@@ -5,7 +5,7 @@ counts only if it prints exactly as the stage in the dump does, constants and or
 
 Generated values are the same on both sides: they are made for the program as the frontend gave it, and a
 later stage gets them by name and shape, where names survive the passes; what its passes made of elided
-constants is not to be had.
+constants is not available.
 """
 
 from __future__ import annotations

@@ -46,13 +46,13 @@ def cache_folder() -> Path:
     try:
         folder = platformdirs.user_cache_path("hlotool", appauthor=False)
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
+    except (OSError, RuntimeError):  # RuntimeError: the home directory is unknown
         return _temporary_folder()
     return folder if os.access(folder, os.W_OK) else _temporary_folder()
 
 
 def _temporary_folder() -> Path:
-    """One for all processes of this user and for nobody else, as compiled kernels are loaded from it."""
+    """One for all processes of this user and for no other user, as compiled kernels are loaded from it."""
     import tempfile
 
     user = os.getuid() if hasattr(os, "getuid") else 0
@@ -192,7 +192,7 @@ _FORM = "answer 1"
 
 #: Bytes that a store may take; the oldest answers give way.
 LIMIT: Final = 512 << 20
-#: Likewise of indexes, of which one of twenty thousand files takes 3 MB.
+#: The same for indexes: one of twenty thousand files takes 3 MB.
 INDEX_LIMIT: Final = 64 << 20
 #: What pruning leaves of the limit, so that it is not needed again at once.
 _LEFT: Final = 0.8

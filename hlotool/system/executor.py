@@ -69,7 +69,7 @@ class Executor(Protocol):
 
     Attributes:
         notes: warnings of the workers for the user, each once.
-        listener: is told what the worker of which task is busy with.
+        listener: receives what the worker of each task is busy with.
         is_as_here: all workers find what this machine would find, to the last bit; known after `start`.
     """
 

@@ -2,7 +2,7 @@
 
 Keys are equal for equal bytes, whatever the files are called and whenever they were written. A file is read
 once per process as long as it is unchanged. Between processes these keys rely on nothing but the bytes, for
-a time of change can be set at will and a checkout sets it anew; whoever relies on more (fleets trust the
+a time of change can be set at will and a checkout sets it anew; code that relies on more (fleets trust the
 stamps of large directories, by git's rule) says so there.
 
 Temporary folders last no longer than the process that made them, however it ends. All lie in one folder of
@@ -90,7 +90,7 @@ def _content(path: Path, _: tuple[int, ...]) -> str:
 
 
 _PREFIX = "hlotool-of-"
-#: A folder without it is so new that nobody may touch it yet.
+#: A folder without it is so new that it must not be touched yet.
 _LOCK = ".lock"
 
 #: Folders of this process, with the descriptors that hold their locks until it ends.

@@ -1,4 +1,4 @@
-"""The log: what hlotool does, for whoever asks.
+"""The log: what hlotool does, written where the user asks for it.
 
 Every module logs below the logger `hlotool`, which a program that uses hlotool as a library configures as any
 other. The command line writes it to stderr at the level of `--log` or `HLOTOOL_LOG`. Worker processes write
@@ -52,5 +52,5 @@ def follow_log(target: LogTarget) -> None:
 
 
 def log_target() -> LogTarget | None:
-    """Where the log of this process goes; None when nobody asked for one, or no process can inherit it."""
+    """Where the log of this process goes; None when none was asked for, or no process can inherit it."""
     return _target if os.name == "posix" else None

@@ -26,7 +26,7 @@ _MOST = 16 << 30
 
 
 def is_file(path: str) -> bool:
-    """Whether there is such a file; raises StoreError when nobody can tell."""
+    """Whether there is such a file; raises StoreError when that cannot be found out."""
     return _is_folder(path) is False if is_url(path) else os.path.isfile(path)
 
 

@@ -51,7 +51,7 @@ class Pool(Executor):
 
     Attributes:
         notes: warnings of the workers for the user, each once.
-        listener: is told what the worker of which task is busy with.
+        listener: receives what the worker of each task is busy with.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Pool(Executor):
 
     def _raised(self, worker: WorkerProcess, index: int, answer: Raised) -> Done:
         if answer.kind != "exception":
-            # What is left of the memory, or of a device's context, is anybody's guess.
+            # Its memory, or its device's context, may be in any state.
             self._remove(worker)
         error: BackendFailed
         if answer.kind != "memory":

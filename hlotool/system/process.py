@@ -101,7 +101,7 @@ class MemoryBound:
 
     Attributes:
         size: in bytes, 0 for no limit.
-        is_share: nobody has set it; it is a share of what was free when the call began.
+        is_share: not set by the user, but a share of what was free when the call began.
     """
 
     size: int

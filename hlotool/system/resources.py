@@ -10,7 +10,7 @@ of its time. Linux counts it for each thread (`/proc/PID/task/TID/schedstat`, it
 nanoseconds).
 
 A time limit within a process is for what may never end and is not worth a process of its own. Counted work
-is the same on every machine, under any load: whoever does something that takes time says how much it is
+is the same on every machine, under any load: code that does something that takes time says how much it is
 (`spend`), before doing it and by nothing but what is asked: sizes, counts, opcodes; never by a clock, nor
 by what a cache happens to hold. A limit on it cuts at the same place in every run, where a time limit cuts
 wherever the machine has got to.
@@ -52,13 +52,13 @@ _STATUS = Path("/proc/self/status")
 
 
 def free_memory() -> int | None:
-    """Bytes that the system, or the container, could still give away; None where nobody says."""
+    """Bytes that the system, or the container, could still give away; None where the system does not say."""
     known = [_number_after(_MEMORY, "MemAvailable") or None, *map(_group_free, _group_folders())]
     return min((size for size in known if size is not None), default=None)
 
 
 def share_of_free(sharers: int) -> int:
-    """Bytes for each of `sharers` processes that begin now; 0 where nobody says what is free.
+    """Bytes for each of `sharers` processes that begin now; 0 where it is unknown what is free.
 
     A process that has a share itself hands on no more than it has left.
     """
@@ -127,7 +127,7 @@ def limit_growth(share: int) -> None:
 
 
 def memory_left() -> float:
-    """Bytes that this process may still take; infinite where nobody says."""
+    """Bytes that this process may still take; infinite where no limit is known."""
     limit = address_space_limit()
     free = free_memory()
     known = [*_growth_left(), float("inf") if free is None else SHARE * free]
@@ -195,7 +195,7 @@ _PROCESSES = Path("/proc")
 
 
 def seconds_starved(pid: int) -> float:
-    """Seconds that a process and its descendants have waited for processors; 0 where nobody counts.
+    """Seconds that a process and its descendants have waited for processors; 0 where that is not counted.
 
     A process waits as long as the thread does that waits longest; descendants work for it while it sleeps, so
     their time is added.
@@ -225,7 +225,7 @@ def collector_off() -> Iterator[None]:
     finally:
         if was_on:
             if not gc.get_freeze_count():
-                # What was made is old at once: nobody need look through it to see that it is still in use.
+                # What was made is old at once: the garbage collector need not look through it again.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -22,7 +22,7 @@ from hlotool.system.files import digest
 from hlotool.system.store_access import ask
 from hlotool.system.store_objects import Stored, look
 
-#: Bytes that copies may take, where nobody says otherwise: some dumps of a training job.
+#: Bytes that copies may take, by default: some dumps of a training job.
 _MOST = 8 << 30
 #: Copies never take more than this share of what the disk has left.
 _SHARE = 0.5

@@ -94,7 +94,7 @@ def objects_below(url: str, most: int = _MOST_FILES) -> list[Stored]:
 
 
 def version_below(url: str) -> str:
-    """What changes when anything at or below `url` does; raises DumpError when nobody can tell."""
+    """What changes when anything at or below `url` does; raises DumpError when that cannot be found out."""
     found = look(url)
     if not found.is_folder:
         return found.version
@@ -220,7 +220,7 @@ def _looked_at(urls: Iterable[str]) -> list[Stored]:
 
 
 def _look_or_leave(url: str) -> Stored:
-    """Whoever reads it will find out what keeps the server from answering."""
+    """Reading it will show what keeps the server from answering."""
     try:
         return look(url)
     except DumpError:

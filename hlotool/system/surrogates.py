@@ -33,7 +33,7 @@ _MARKS = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]|
 
 
 def json_of(value: object) -> bytes:
-    """`value` as one line of JSON in which names cannot command whoever prints it; it reads back the same."""
+    """`value` as one line of JSON in which names cannot control a terminal; it reads back the same."""
     text = encoded(value, msgspec.json.encode)
     return _MARKS.sub(lambda mark: b"\\u%04x" % ord(mark[0].decode()), text)
 

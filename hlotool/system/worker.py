@@ -102,7 +102,7 @@ _answers = msgspec.msgpack.Decoder(Answer)
 
 
 def write_message(stream: IO[bytes], message: Call | Answer) -> None:
-    """Send `message`; raises OSError when nobody listens any more."""
+    """Send `message`; raises OSError when the other end is closed."""
     content = encoded(message, _encoder.encode)
     stream.write(_LENGTH.pack(len(content)))
     stream.write(content)

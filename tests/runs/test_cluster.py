@@ -295,7 +295,9 @@ def test_workers_of_another_version(local: Any, dump: Path, monkeypatch: pytest.
 
 def test_nobody_is_there(monkeypatch: pytest.MonkeyPatch, dump: Path) -> None:
     monkeypatch.setattr(clusters, "_CONNECT", 1)
-    with pytest.raises(BackendUnavailable, match=r"--cluster tcp://127\.0\.0\.1:9: nobody answers"):
+    with pytest.raises(
+        BackendUnavailable, match=r"--cluster tcp://127\.0\.0\.1:9: the scheduler does not answer"
+    ):
         hlotool.replay(dump, cluster="tcp://127.0.0.1:9")
 
 

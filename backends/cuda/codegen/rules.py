@@ -31,7 +31,7 @@ _SELECTION = "select-in-windows"
 
 @spells("select-and-scatter")
 def with_selection(instruction: Instruction, operands: Sequence[Instruction]) -> Value:
-    """Each window selects once, whoever asks."""
+    """Each window selects once, however many readers there are."""
     operand, source, _ = operands
     shape = ArrayShape(ElementType.S64, array_shape(source).dims)
     name = f"{instruction.name}.selection"

@@ -1,7 +1,7 @@
 """What XLA's implementations compute unlike this backend, although neither is wrong: known, and by a rule.
 
 A rule executes one opcode as the other implementation does. A result that a program gives under a rule, and
-not without it, is explained by that rule and accuses nobody. `hlotool/lab/conformance/departures.toml` has an
+not without it, is explained by that rule and is no fault. `hlotool/lab/conformance/departures.toml` has an
 example of each, measured on XLA.
 """
 

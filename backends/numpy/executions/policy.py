@@ -1,7 +1,7 @@
 """How floats are rounded and sums are ordered: one legal execution of a program out of many.
 
 By default every result is rounded to its declared type, and sums are as exact as can be. A policy changes it
-by a program in other types (`numerics.retyping`) and by kernels that are wrapped as the program is compiled:
+by a program in other types (`facts.retyping`) and by kernels that are wrapped as the program is compiled:
 
 - wide: everything in f64, the best estimate of what the program means;
 - varied: every result is off by what its operation may be off by (`rounding_errors`), narrow types are
@@ -77,9 +77,9 @@ class Policy:
         product_unit: what the hardware multiplies f32 in (`rounding_errors.sum_error`).
         f64_unit: relative error of an operation on f64 where the target makes it of pairs of f32; else 0.
         uncertain: of a wide program: instructions that are rounded in their declared types all the same
-            (`numerics.compiler_made`).
+            (`facts.compiler_made`).
         factors: of these the constants that `product_unit` allows to be coarser.
-        asked: of a wide program: to which bits `reduce-precision` rounds (`numerics.retyping.widened`).
+        asked: of a wide program: to which bits `reduce-precision` rounds (`facts.retyping.widened`).
         unrounded: instructions whose results keep f32, or all bits where they reduce precision, be it in a
             reducer; all other narrow results are rounded. None leaves that to the execution.
     """

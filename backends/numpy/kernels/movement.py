@@ -356,7 +356,7 @@ def start_receipt(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def finish_receipt(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The kernel of `recv-done`: the data, zeros when nobody sends any, and a token."""
+    """The kernel of `recv-done`: the data, zeros when no device sends any, and a token."""
 
     def kernel(values: list[Any], run: Run) -> Any:
         zeros, handle, _ = values[0]

@@ -25,7 +25,7 @@ _Permute: TypeAlias = Callable[[tuple[Any, ...], Run], Any]
 
 @lowers("collective-permute")
 def collective_permute(instruction: Instruction, lowering: Lowering) -> Kernel:
-    """The operands of the device that sends to this one; zeros when nobody does."""
+    """The operands of the device that sends to this one; zeros when none does."""
     permute = _permutation(instruction, lowering)
 
     def kernel(values: list[Any], run: Run) -> Any:
@@ -98,7 +98,7 @@ def _received_from_itself(instruction: Instruction, lowering: Lowering) -> int:
 
 
 def _to_itself(instruction: Instruction, lowering: Lowering) -> _Permute:
-    """What the only device receives: from itself or from nobody."""
+    """What the only device receives: from itself, or zeros."""
     senders = _received_from_itself(instruction, lowering)
     return (lambda operands, run: _packed(operands)) if senders else lambda operands, run: _zeros(operands)
 

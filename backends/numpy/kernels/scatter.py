@@ -309,7 +309,7 @@ def dynamic_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
 def dynamic_update_slice(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The first operand with a part replaced by the second, at clamped indices as in dynamic-slice.
 
-    In place when nobody else holds the operand. XLA: operation_semantics.md#dynamicupdateslice.
+    In place when there is no other reference to the operand. XLA: operation_semantics.md#dynamicupdateslice.
     """
     vector = _has_vector_index(instruction.operands[2:], lowering)
     if instruction.array_shape.rank == 0:

@@ -206,7 +206,7 @@ def _part(order: Array, starts: Array, sizes: Array, less: Less) -> Array:
     elements, pivot = order[places], np.repeat(order[starts], sizes)
     stood_before = elements < pivot
     earlier, later = np.where(stood_before, elements, pivot), np.where(stood_before, pivot, elements)
-    # Whoever stood before the other comes first unless the other has to.
+    # The element that stood before the other comes first unless the order says otherwise.
     is_left = less(later, earlier) ^ stood_before
     is_left[firsts] = False
     left = np.add.reduceat(is_left, firsts, dtype=np.int64)

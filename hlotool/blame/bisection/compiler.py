@@ -5,7 +5,7 @@ arguments and the result beside it, so everything else is the same as offline.
 
 Of passes whose absence repairs a result every smallest set is found. That a pass repairs by its absence
 does not prove it guilty (it may only have opened the way for the fault); it confirms what the stages say,
-and tells people how to live with the fault.
+and tells people how to avoid the fault.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, ora
 
     Args:
         origin: the module as given.
-        dump: of its compilation, which tells the passes that did something.
+        dump: of its compilation, which shows the passes that did something.
         backend: that gives the wrong result.
         accused: the pass that the stages accuse; empty when they accuse none.
         oracle: whose workers judge.

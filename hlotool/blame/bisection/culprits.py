@@ -212,7 +212,7 @@ def _stand_ins(row: ModuleRecord) -> Iterator[str]:
     if row.generated_constants:
         yield f"{row.generated_constants} constants are generated: the dump leaves their values out"
     if row.opaque_calls:
-        yield f"{row.opaque_calls} custom calls, which nobody else can execute, have stand-ins"
+        yield f"{row.opaque_calls} custom calls without public semantics have stand-ins"
 
 
 def _judged_by_values(search: PassSearch) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Findings:
         culprits: all that were found; where several modules fail in the same way, that of the smallest.
         comparisons: number of stages judged.
         unusable: number of steps that gave no answer: what crashed, and what cannot be judged.
-        stages_only: some are healthy as far as their stages tell; what they return is not known.
+        stages_only: some are healthy as far as their stages show; what they return is not known.
         notes: what was judged otherwise than the user asked for.
     """
 
@@ -92,7 +92,7 @@ class _Directory:
     exhaustive: bool
 
     def settled(self, ends: Ends) -> Ends | None:
-        """The ends if there is something to search between them; otherwise what they tell is noted."""
+        """The ends if there is something to search between them; otherwise what they show is noted."""
         if ends.task.options.exact and ends.stages is not None and (reason := ends.stages.exact_refusal):
             self.findings.notes.append(f"{ends.task.module.title}: judged by values alone: {reason}")
         if ends.wrong is not None or (self.exhaustive and len(ends.task.module.stages) > 1):

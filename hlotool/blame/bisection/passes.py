@@ -33,7 +33,7 @@ from hlotool.system.files import digest
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a module's ends tell.
+    """What a module's first and last stage show.
 
     Attributes:
         task: the module.
@@ -187,7 +187,7 @@ class Turn:
 
     @property
     def candidates(self) -> list[CandidateRecord]:
-        """The passes that ran between the two stages, as far as dumps tell; the likeliest is the last."""
+        """The passes that ran between the two stages, as far as dumps show; the likeliest is the last."""
         stages = self.task.module.stages
         found = [_candidate(stages, number) for number in range(self.good + 1, self.bad + 1)]
         return [one for one in found if one.name] or found[-1:]

@@ -22,7 +22,7 @@ class CandidateRecord(Record, frozen=True, kw_only=True):
     """A pass that may have done it.
 
     Attributes:
-        name: as XLA names it, empty when no dump tells.
+        name: as XLA names it, empty when no dump says.
         pipeline: that it ran in.
         stage: the dump that was written after it.
     """
@@ -139,7 +139,7 @@ class CulpritRecord(Record, frozen=True, kw_only=True):
         module: that it was found in.
         level: where it came in: a pass, the code made of the optimised program, a library that runs a part of
             it, or runs that differ from each other.
-        pass: the accused pass; empty at other levels, and where no dump tells.
+        pass: the accused pass; empty at other levels, and where no dump says.
         pipeline: that it ran in.
         candidates: all passes that may be meant, when stages between good and bad could not be judged.
         stage: the first wrong stage, or `result`.

@@ -322,7 +322,7 @@ def whole_stages(
         before: the right one.
         after: the wrong one.
         arguments: of the replay.
-        sharding: of the result of `after`, where the dump tells.
+        sharding: of the result of `after`, where the dump has it.
     """
     copies = own_arguments(before.module)
     rows = before.runner.on_devices(arguments)

@@ -180,7 +180,7 @@ def stage_trials(task: Task) -> tuple[Trial, ...]:
 
 @lru_cache(maxsize=3)
 def _expected(task: Task, reference: int) -> tuple[Value, ...]:
-    """What a stage returns in each trial; the first stage's values tell how partitions make up a result."""
+    """What a stage returns in each trial; the first stage's values show how partitions make up a result."""
     program = stage_program(task, reference)
     known = _expected(task, 0) if reference else itertools.repeat(None)
     runs = zip(stage_trials(task), known)

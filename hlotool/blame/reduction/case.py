@@ -59,7 +59,7 @@ class Case:
     """A program and arguments on which it fails (or does not).
 
     Attributes:
-        module: the program; nobody changes it, a smaller one is a copy.
+        module: the program, which is never changed: a smaller one is a copy.
         arguments: one per parameter of the entry; of a program for each of several devices one tuple of these
             per device.
         device: one of those where it fails; what is left of the program for one of them is that one's.
@@ -137,7 +137,7 @@ def case_of(program: Program, arguments: Sequence[Any]) -> Case:
 
 
 def for_one_device(module: Module) -> Module:
-    """A copy that nobody spreads over several devices; nothing in it may know of them."""
+    """A copy for a single device; nothing in it may know of them."""
     copy = clone_module(module).module
     for instruction in copy.instructions():
         instruction.attributes = with_attributes(instruction.attributes, sharding=None)

@@ -126,7 +126,7 @@ def _replace(
 
 
 def _cleaned(case: Case, module: Module, rows: Sequence[Sequence[Any]]) -> Case:
-    """Without dead code and parameters that nobody reads."""
+    """Without dead code and unread parameters."""
     remove_dead_code(module)
     read = {o for i in module.entry.instructions for o in i.operands} | {module.entry.root}
     dead = [n for n, p in enumerate(module.entry.parameters) if p not in read]

@@ -2,7 +2,7 @@
 
 One floating-point operation per element, two per multiply-add; functions such as `exp` are counted apart. An
 instruction reads its operands and writes its result once; inside a fusion nothing touches memory. A loop
-counts as one iteration, a conditional as its most expensive branch. What a custom call does nobody knows: it
+counts as one iteration, a conditional as its most expensive branch. What a custom call does is unknown: it
 counts as nothing.
 """
 

@@ -170,7 +170,7 @@ class InspectTask:
         module: of the dump.
         stages: those to look at, in the order of compilation.
         architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
-        is_alone: no other module is inspected that its program could be told from.
+        is_alone: no other module is inspected from which its program has to be distinguished.
     """
 
     dump: str

@@ -23,7 +23,7 @@ from hlotool.ir.opcodes import Trait, opcodes_with
 #: Pairs of users (or of the members of a bucket) that are looked at one by one; beyond it, in order. So
 #: twenty thousand instructions of three kinds still take seconds, as a test demands.
 _MOST_PAIRS = 256
-#: Operands that are asked for evidence: the tuple of a training step has a thousand, of which the first tell.
+#: Operands asked for evidence: the tuple of a training step has a thousand, and the first few suffice.
 _MOST_OPERANDS = 32
 #: Their operands may change places.
 COMMUTATIVE = opcodes_with(Trait.COMMUTATIVE)
@@ -120,7 +120,7 @@ class Grower:
         self.grow()
 
     def certain(self, key: Callable[[Side, Instruction], Hashable | None]) -> None:
-        """Accept free instructions whose key nobody else on their side has."""
+        """Accept free instructions whose key is unique on their side."""
         for ones, others in self._buckets(key):
             if len(ones) == len(others) == 1:
                 self.accept(ones[0], others[0])
@@ -150,7 +150,7 @@ class Grower:
             yield self._resolved(callee.root, other_callee.root)
 
     def _is_one_of_many(self, one: Instruction, other: Instruction) -> bool:
-        """Whether others compute the same: who reads them will tell which is which, once that is known."""
+        """Whether others compute the same: their readers show which is which, once these are matched."""
         value = self._left.prints.values[one]
         if value not in self._repeated or value != self._right.prints.values[other]:
             return False

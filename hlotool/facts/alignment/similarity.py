@@ -131,7 +131,7 @@ class Graph(CallGraph):
         return operands + tuple(self.resolve(callee.root) for callee in instruction.called)
 
     def _nodes(self) -> list[Instruction]:
-        """All but what is looked through, tuples included that nobody reads but through their elements."""
+        """All but what is looked through, including tuples that are read only through their elements."""
         found = [i for i in self.home if not self.is_transparent(i)]
         read = {self.resolve(o) for i in found for o in i.operands}
         read |= {self.resolve(callee.root) for i in found for callee in i.called}
@@ -265,7 +265,7 @@ _SOURCES = frozenset({"parameter", "constant"})
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What an instruction tells about itself, besides its fingerprints.
+    """What an instruction says about itself, besides its fingerprints.
 
     Attributes:
         path: the frontend's name path.

@@ -1,7 +1,7 @@
 """Sets that need no look at what the program decides: seeds, ties, signs, corners, mixtures.
 
-Those of ordinary values come first; what is legal but odd (NaN, positions out of range) follows, one array
-at a time where one odd value would hide another.
+Those of ordinary values come first; legal, unusual ones (`odd`: NaN, positions out of range) follow, an array
+at a time where one such value would hide another.
 
 In mixed sets every array is of another kind. A NaN in the branch that is not taken by default, an index
 beyond the end where it meets different values, a tie of two computed numbers: no set that changes all
@@ -300,7 +300,7 @@ def mixed_sets(
         rng = np.random.default_rng([seed, 5 + odd, number])
         base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
         leaves = leaves_of(module, base, within)
-        # Odd ones are for numbers that positions are made of, and come later than what is odd by itself.
+        # `odd` ones are for numbers that positions are made of, and come after sets of one unusual kind.
         is_alike = number % _COINCIDENT == (0 if odd else 1)
         has_use = not odd or any(leaf.is_index and leaf.is_free for leaf in leaves)
         coincident = corners.coincident(rng, constants) if is_alike and has_use else None
@@ -315,7 +315,7 @@ class _Mixture:
     """Chooses for each array what it holds.
 
     Attributes:
-        odd: what is odd about the chosen values.
+        odd: kinds of unusual values among the chosen ones.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Values at which arithmetic and indexing go wrong: outside domains, out of range, of odd magnitude.
+"""Values at which arithmetic and indexing go wrong: outside domains, out of range, of extreme magnitude.
 
 Each function makes a `Chooser` (see `corners`). Outside of domains: a logarithm, a root, a quotient or a
 shift of such numbers is defined, and a program that guards itself by a `where` must take the same way on

@@ -1,7 +1,7 @@
 """Sets of inputs: what one is, the leaves it is made for, and results that HLO leaves unspecified.
 
 Each leaf of a program's parameters is known with what its uses ask of it; the program's scalar constants
-are what its comparisons may be with. Sets whose odd numbers go into something of which HLO does not say
+are what its comparisons may be with. Sets whose unusual numbers reach an operation for which HLO does not say
 what comes of them are left out.
 """
 
@@ -29,9 +29,9 @@ from hlotool.system.resources import spend
 
 #: The name of the set that a replay always takes.
 PLAIN = "plain"
-#: What is odd about a set with such indices, which XLA clamps or skips.
+#: The kind of a set with such indices, which XLA clamps or skips.
 OUT_OF_RANGE = "indices out of range"
-#: What is odd about a set with numbers that a function is not made for: the logarithm of -1 is NaN, a shift
+#: The kind of a set with numbers outside a function's domain: the logarithm of -1 is NaN, a shift
 #: by more bits than there are is 0.
 OUT_OF_DOMAIN = "numbers out of a domain"
 
@@ -43,11 +43,11 @@ class InputSet:
     Attributes:
         name: short, such as `ties`; unique among the sets of a program.
         values: one per entry parameter.
-        odd: what is legal about them, and yet such that a framework may never pass it: `NaN`, `indices out of
+        odd: kinds of values that are legal, but that a framework may never pass: `NaN`, `indices out of
             range`; empty for ordinary values.
         aims: the outcomes that it was made for, in words.
         is_hard: rounding is at its worst on such numbers (all alike, sorted, far apart, large): between
-            programs on one backend that is the same for both, between backends nobody measured it.
+            programs on one backend that is the same for both, between backends it was not measured.
     """
 
     name: str
@@ -58,7 +58,7 @@ class InputSet:
 
     @property
     def suits_other_backends(self) -> bool:
-        """Whether all backends must agree on it: of odd values only indices out of range have one meaning."""
+        """Whether backends must agree on it: of unusual values only indices out of range have one meaning."""
         return set(self.odd) <= {OUT_OF_RANGE} and not self.is_hard
 
     @property
@@ -68,13 +68,13 @@ class InputSet:
 
 
 def in_words(one: InputSet) -> str:
-    """A set as reports name it: what it was made for, and what is odd about it."""
+    """A set as reports name it: what it was made for, and its unusual values."""
     odd = f", with {' and '.join(one.odd)}" if one.odd else ""
     aims = f" ({', '.join(one.aims)})" if one.aims else ""
     return f"set `{one.name}`{aims}{odd}"
 
 
-# What programs make of odd numbers is not always said by anybody: such sets are left out.
+# Input kinds for which HLO leaves the result unspecified: such sets are left out.
 
 #: Odd values that operations may spread.
 _NO_NUMBERS = frozenset({"NaN", "infinity", "extreme numbers", OUT_OF_DOMAIN})
@@ -85,7 +85,7 @@ _BALANCED: Final = ("geev",)
 
 
 def left_open(module: Module, is_bounded: bool = False) -> frozenset[str]:
-    """What is odd about sets, and nobody says what becomes of it.
+    """Kinds of unusual values for which HLO leaves this program's result unspecified.
 
     Bounds of the user (`is_bounded`) leave none of it. Linear algebra is a library's affair: of NaN LAPACK
     makes NaN, or says in its `info` that it failed, and XLA's CPU client and the reference call the same
@@ -173,7 +173,7 @@ class Leaf:
 
     @property
     def as_required(self) -> Leaf:
-        """The same leaf, of which nobody wishes anything: positions may be out of range."""
+        """The same leaf, without its wishes: positions may be out of range."""
         return replace(self, constraint=self.required)
 
     @property

@@ -74,7 +74,7 @@ _ELEMENTS: Final = 12
 _HOPELESS: Final = 3
 #: Wishes that one set serves at most, so that one does not undo another on the way.
 _TOGETHER: Final = 6
-#: Wishes that are granted before the sets for them are made: whoever wants the first few pays for no more.
+#: Wishes that are granted before the sets for them are made: who takes the first few pays for no more.
 _AT_ONCE: Final = 12
 #: Magnitude of the numbers that an argument may hold.
 _SOLVED_LARGEST: Final = sys.float_info.max
@@ -287,13 +287,13 @@ def _as_set(
 #
 # A compiler that is right keeps what a program decides, or decides it otherwise for a reason. So a
 # comparison with another direction or constant, a guard that is gone and a limit that only one side has are
-# asked about before everything else. Nothing of this accuses anybody: it says where to look first.
+# asked about before everything else. It is no evidence of a fault: it says where to look first.
 
 #: How soon what an instruction decides is asked about: what the other program has not, what no run has shown
 #: yet, all else.
 NO_COUNTERPART, OPEN, LATER = range(3)
 
-#: Decisions that operands alone do not tell, or that are looked at in a run as a whole.
+#: Decisions that operands alone do not show, or that are looked at in a run as a whole.
 _OF_RUNS: Final = frozenset({Kind.TRIP_COUNT, Kind.ORDER, Kind.TIES, Kind.NAN, Kind.OVERLAP})
 #: Units of work of a look at a decision.
 _LOOK: Final = 10_000

@@ -20,7 +20,7 @@ from hlotool.ir.types import ArrayShape, ElementType
 _NEAR: Final = 3e-4
 #: From where a constant that is selected stands for something: a masked score, a missing value.
 _FAR: Final = 1e3
-#: Elements that tell whether an array holds one number everywhere.
+#: Elements that are looked at to see whether an array holds one number everywhere.
 _SAMPLED: Final = 1024
 #: The outcome of a tie, which others add to.
 _EQUAL: Final = "equal"
@@ -35,7 +35,7 @@ class Wish:
         operand: which of its operands.
         wanted: a number per element of the operand, in doubles; exact for integers below 2^53.
         outcome: what that would show: `equal`, `above the end`.
-        odd: what is odd about it; empty for ordinary values.
+        odd: its kind of unusual value; empty for ordinary values.
     """
 
     instruction: Instruction

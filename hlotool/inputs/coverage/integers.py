@@ -85,7 +85,7 @@ def signed_division(kind: ElementType) -> Mapping[str, _Test]:
 def wraps(opcode: str, kind: ElementType) -> _Test:
     """Whether some sum, difference or product does not fit its type.
 
-    The extremes tell that most do; only where they do not, every element is looked at.
+    The extremes show that most do; only where they do not, every element is looked at.
     """
     low, high = integer_limits(kind)
     exact = _EXACT[opcode]

@@ -134,7 +134,7 @@ class Coverage:
 
         Args:
             decision: of the program.
-            odd: those that sensible inputs do not have, instead of those that they have.
+            odd: outcomes that only unusual inputs have, instead of the ordinary ones.
         """
         known = self.outcomes(decision) | self.unreachable(decision)
         return tuple(o for o in (decision.odd if odd else decision.outcomes) if o not in known)

@@ -14,7 +14,7 @@ class DecisionRecord(Record, frozen=True, kw_only=True):
         source: the instruction that decides.
         occurred: outcomes that were seen.
         never: outcomes that sensible inputs may have and none had.
-        odd: outcomes that only odd inputs have (NaN, indices out of range, overflow) and none had.
+        odd: outcomes that only unusual inputs have (NaN, indices out of range, overflow) and none had.
         unreachable: outcomes that no inputs have, as is proved.
         counts: sensible inputs may decide in several ways.
     """
@@ -37,7 +37,7 @@ class CoverageRecord(Record, frozen=True, kw_only=True):
         covered: those of which every sensible outcome occurred or is unreachable.
         outcomes: sensible outcomes of those decisions, without unreachable ones.
         occurred: how many of these were seen.
-        odd_outcomes: outcomes that only odd inputs have, of all decisions.
+        odd_outcomes: outcomes that only unusual inputs have, of all decisions.
         odd_occurred: how many of these were seen.
         never: decisions that are not covered, in textual order.
         listing: all decisions, where that was asked for.

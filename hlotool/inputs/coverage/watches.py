@@ -49,7 +49,7 @@ class Watch(Protocol):
 
 
 class OperandWatch:
-    """A decision whose operands tell.
+    """A decision whose outcome its operands show.
 
     Args:
         decision: in question.

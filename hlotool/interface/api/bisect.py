@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hlotool.system.cache import Journal
 
 #: Instead of a compiler on which culprits are tried.
-NOBODY = "none"
+NO_BACKEND = "none"
 
 
 class BisectResult(FindingsResult["CulpritRecord"]):
@@ -174,7 +174,7 @@ class _Search:
         from hlotool.runs.task import find_tasks, unusable_row
         from hlotool.system.executor import Limits
 
-        for name in {self._backend, self._try_on} - {"", NOBODY}:
+        for name in {self._backend, self._try_on} - {"", NO_BACKEND}:
             get_backend(name)
         options, asked = self._options, self._asked
         every = asked.every_stage, asked.every_module
@@ -206,7 +206,7 @@ class _Search:
         """Whether what the bundles are about to hold triggers on a compiler that is at hand."""
         from hlotool.blame.bisection.trigger import not_tried, try_culprits
 
-        if self._try_on == NOBODY:
+        if self._try_on == NO_BACKEND:
             not_tried(findings.culprits, "--try-on none")
             return
         backend = self._try_on or self._backend or "xla"

@@ -1,4 +1,4 @@
-"""How a call goes on: who is told of its steps, and what becomes of errors, of Ctrl-C and of the journal."""
+"""How a call goes on: listeners for its steps; what errors and Ctrl-C do; the journal."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class Course:
     keeps_interrupts = False
 
     def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:
-        """Is told of a batch of modules."""
+        """Listens to a batch of modules."""
         from hlotool.runs.fleet.batch import Silent
 
         return nullcontext(Silent())
 
     def searching(self) -> steps.Listener:
-        """Is told of the steps of a search."""
+        """Listens to the steps of a search."""
         from hlotool.blame.steps import Silent
 
         return Silent()
 
     def counting(self, total: int, noun: str) -> Callable[[str, str], None]:
-        """Is told the name of each of `total` things that is over, and what is wrong with it, if anything."""
+        """A function to call with the name of each of `total` things that is done, and its fault if any."""
         return lambda name, wrong: None
 
     def fuzzing(self, seconds: float) -> AbstractContextManager[fuzz_progress.Listener]:
-        """Is told of a campaign of so many seconds."""
+        """Listens to a campaign of so many seconds."""
         from hlotool.interface.report.fuzz_progress import Silent
 
         return nullcontext(Silent())

@@ -93,7 +93,7 @@ def reduce(asked: ReduceArguments) -> ReduceResult:
 
     Raises:
         DumpError: nothing can be read there.
-        UsageError: there are several programs, nothing fails, or nobody says what a failure is.
+        UsageError: there are several programs, nothing fails, or what counts as a failure is not given.
         InputError: it is no valid HLO, or the arguments do not fit.
         Unsupported: the reference cannot run it.
     """

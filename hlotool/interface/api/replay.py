@@ -72,7 +72,7 @@ class ReplayResult(FindingsResult["ModuleRecord"]):
         Narrow types that NumPy lacks (bf16, f8, int4, …) are in a wider one.
 
         Raises:
-            UsageError: the replay was not told to keep them (`save_outputs=`).
+            UsageError: the replay was not asked to keep them (`save_outputs=`).
             InputDataError: the files are gone.
         """
         from hlotool.inputs.given import mapped

@@ -25,7 +25,7 @@ class Result(Generic[Row]):
 
     `str()` is the report that the command prints, `to_dict()` the record that it prints with `--json`; in a
     notebook the report appears with its colours. Iterating gives `rows`. There is no truth value: nothing
-    found, and nothing that could be compared, are told apart by `exit_code`.
+    found, and nothing that could be compared, are distinguished by `exit_code`.
 
     Args:
         record: of the call, as plain data.
@@ -120,7 +120,7 @@ class FindingsResult(Result[Row]):
     """What a call found, which other tools may want to know, too."""
 
     def to_page(self) -> str:
-        """Everything in one page of HTML that needs nobody else: for a browser, to be sent or kept.
+        """Everything in one page of HTML that needs no other file: for a browser, to be sent or kept.
 
         Raises:
             UsageError: there is no jinja2.

@@ -16,9 +16,9 @@ from hlotool.runs.options.declared import Option
 from hlotool.system.user_input import did_you_mean, size_text
 
 OWN_FILE, SHARED_FILE = "hlotool.toml", "pyproject.toml"
-#: The name of the file, for whoever does not want to type `--config FILE` each time.
+#: The name of the file, found without `--config FILE`.
 VARIABLE = "HLOTOOL_CONFIG"
-#: Folders that hold a repository's history: above them nobody looks.
+#: Folders that hold a repository's history: the search ends there.
 _ROOTS = (".git", ".hg")
 #: Bytes; tables of options have a thousandth of that.
 _MOST = 1 << 20
@@ -82,7 +82,7 @@ def find_configuration(named: str | None, start: Path | None = None) -> Configur
 
 
 def _read(path: Path, is_named: bool) -> Configuration | None:
-    """The configuration in a file; None where it has none and nobody said that it has."""
+    """The configuration in a file; None where it has none and was not named by the user."""
     is_shared = path.name == SHARED_FILE
     content = _bytes(path)
     if is_shared and not is_named and b"hlotool" not in content:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 #: Variables of the environment that set options.
 VARIABLES = {"HLOTOOL_LOG": "log"}
-#: Keys by which less is looked at, or more is accepted: nobody should miss that a file says so.
+#: Keys by which less is looked at, or more is accepted: the user is always shown that a file sets them.
 _LENIENT = frozenset({"atol", "baseline", "fail-on", "ignore", "only", "rtol", "show", "skip", "stages"})
 #: Choices that exclude each other beyond what the parser knows: one on the command line replaces the others.
 _ALTERNATIVES = (("compare", ("reference", "backend")), ("only", ("skip",)))

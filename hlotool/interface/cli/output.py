@@ -41,7 +41,7 @@ def tell(text: str) -> None:
     """Write a line to stderr; what it quotes of a file cannot command the terminal."""
     from hlotool.interface.report.console import printable
 
-    with contextlib.suppress(OSError):  # nobody could be told that nobody listens
+    with contextlib.suppress(OSError):  # stderr is closed: there is nowhere to report that
         print(printable(text), file=sys.stderr)
 
 

@@ -54,7 +54,7 @@ _watched: list[int] = []
 
 
 def watch() -> None:
-    """Handle the signals from now on, those that whoever started this process said nothing else of."""
+    """Handle the signals from now on, except those whose handling the parent process has changed."""
     for number, usual in _SIGNALS.items():
         if signal.getsignal(number) is usual:
             try:

@@ -91,7 +91,7 @@ def _left_open(options: RunOptions) -> str:
     if options.elided == "generate":
         parts.append("constants whose values the dump leaves out are generated")
     if options.opaque:
-        parts.append("custom calls that nobody else can execute have stand-ins")
+        parts.append("custom calls without public semantics have stand-ins")
     return f"rests on: {', and '.join(parts)}, the same in every stage" if parts else ""
 
 

@@ -101,7 +101,7 @@ def _shown(console: Console, report: RenderableType, has_links: bool = False) ->
 
 
 def _has_links(console: Console) -> bool:
-    """Whether paths may be links: on a terminal that shows colours, and is not told to do without."""
+    """Whether paths may be links: on a terminal that shows colours, and is not asked to do without."""
     from hlotool.interface.report.tables import terminal_has_links
 
     return console.color_system is not None and not console.no_color and terminal_has_links(os.environ)

@@ -93,7 +93,7 @@ def _place(source: SourceRecord) -> str:
 
 
 def outcome_counts(coverage: CoverageRecord) -> str:
-    """How far the outcomes go, sensible and odd ones."""
+    """How far the outcomes go, ordinary and unusual ones."""
     text = f"{coverage.occurred} of {plural(coverage.outcomes, 'outcome')}"
     if coverage.odd_outcomes:
         text += f"; {coverage.odd_occurred} of {coverage.odd_outcomes} that only odd inputs have"

@@ -14,7 +14,7 @@ from hlotool.interface.report.words import plural, seconds
 
 
 class Listener(Protocol):
-    """Is told how a campaign goes on."""
+    """Receives the progress of a campaign."""
 
     def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
         """A program is judged: the counts until now, and how many failures wait."""
@@ -27,7 +27,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def counted(self, tally: Tally, faults: Sequence[FaultRecord], waiting: int) -> None:
         """See `Listener`."""

@@ -9,7 +9,7 @@ import msgspec
 from hlotool.judge.failures import Signature
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 
-#: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: nobody knows what
+#: What became of a program. `refused`: the backend says that it cannot do it; `unjudged`: it is unknown what
 #: is right.
 Kind = Literal["agree", "wrong", "crashed", "hang", "nondeterministic", "refused", "unjudged"]
 #: What became of a failure: a fault of its own; one that is in a file of known ones; the same as an earlier
@@ -114,7 +114,7 @@ class Tally(Record, frozen=True, kw_only=True):
         kinds: programs by what became of them.
         origins: programs by what made them.
         refused: why the backend refuses programs, without names and numbers.
-        unjudged: why nobody knows what is right, likewise.
+        unjudged: the same for reasons why what is right is unknown.
         passes: that changed programs, of those that were looked at.
         words: opcodes, types and attributes that were compiled.
         seconds: of all calls.
@@ -184,7 +184,7 @@ class FuzzRecord(CommandRecord, frozen=True, kw_only=True):
         faults: every failure that was looked into: faults of their own, known ones, further cases, and what
             did not fail a second time.
         distinct: how many faults of their own.
-        pending: failures that nobody has looked into; the same command goes on with them.
+        pending: failures that have not been looked into; running the same command again does.
         error: what ended the command.
         interrupted: the user stopped it.
         notes: what else is to be said.

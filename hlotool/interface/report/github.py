@@ -14,7 +14,7 @@ from hlotool.interface.report.words import plural, seconds
 
 #: GitHub shows ten annotations of each level and step, and drops the rest.
 _SHOWN = 10
-#: Rows of a table: a summary may have a MiB, and nobody scrolls.
+#: Rows of a table: a summary may have a MiB, and few readers scroll.
 _ROWS = 50
 #: Characters of a cell or of an annotation's message.
 _LONG = 300

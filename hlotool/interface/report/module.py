@@ -157,7 +157,7 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
     if module.generated_constants:
         yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
     if module.opaque_calls:
-        yield "opaque calls", f"{module.opaque_calls} with stand-ins: nobody else can execute them"
+        yield "opaque calls", f"{module.opaque_calls} with stand-ins: what they compute is not public"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield from (("" if number else "weaker", text) for number, text in enumerate(module.weaker))
     yield "file", path_text(module.path)

@@ -48,7 +48,7 @@ class State(enum.Enum):
     FAILED = "failed"
     #: It could not be looked at: broken input, a dead process.
     ERROR = "error"
-    #: Nothing is claimed: it cannot be compared, nobody is to blame, or only the user can say whether it
+    #: Nothing is claimed: it cannot be compared, no compiler is to blame, or only the user can say whether it
     #: counts (other functions of real numbers without `--exact`).
     SKIPPED = "skipped"
 

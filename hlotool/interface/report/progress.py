@@ -55,7 +55,7 @@ class ProgressLines(Silence):
 
 
 class Heartbeat(Silence):
-    """A line now and then, so that nobody who reads a log takes a long run for a dead one, and what is wrong.
+    """A line now and then, so that a long run does not look dead in a log, and what is wrong.
 
     Args:
         stream: gets the lines.
@@ -83,7 +83,7 @@ class Heartbeat(Silence):
         self._beat()
 
     def started(self, task: Task) -> None:
-        """Likewise."""
+        """A task has begun: the same."""
         self._running.add(task.path)
         self._beat()
 

@@ -49,7 +49,7 @@ class CauseRecord(Record, frozen=True, kw_only=True):
         pass_name: the accused pass; empty where none is known.
         source: the first wrong instruction of the example; null where nothing was located.
         count: number of findings.
-        programs: of how many different programs, whatever these are called; 0 where nobody looked.
+        programs: of how many different programs, whatever these are called; 0 where that was not determined.
         rows: their positions among the entries that the command lists (`modules`, `findings`, `culprits`).
         example: the module that shows it worst.
         file: of the example.

@@ -1,6 +1,6 @@
 """Which report shows the record of a command, and whether pages can be made here.
 
-The latter is asked before a long run, and told in one line where they cannot.
+The latter is asked before a long run, and said in one line where they cannot.
 """
 
 from __future__ import annotations

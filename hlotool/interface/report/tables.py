@@ -95,7 +95,7 @@ def user_line_text(source: SourceRecord, style: str = "") -> Text:
 
 
 def place_text(source: SourceRecord, style: str = "") -> Text:
-    """The user's line, else the frontend's name, else a library's line; empty where the dump tells none."""
+    """The user's line, else the frontend's name, else a library's line; empty where the dump has none."""
     return path_text(source.file, source.user_line, style) if source.file else Text(source.place, style)
 
 

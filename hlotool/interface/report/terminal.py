@@ -103,7 +103,7 @@ class RunReport(Report[RunRecord]):
         yield from (module_details(module, self.verbose) for module in detailed)
 
     def _causes(self, rows: int) -> Iterator[RenderableType]:
-        """In place of more rows than anybody reads: what they come from."""
+        """In place of a very long table: what its rows come from."""
         causes = self.record.causes
         if (hidden := len(causes) - _GROUPS) > 0:
             yield Text(f"{plural(hidden, 'more cause')}, shown by --html FILE", "dim")
@@ -175,7 +175,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     yield from _cancellations(agreeing)
     excused = sum(module.verdict in EXCUSED for module in run.modules)
     if excused:
-        yield f"{excused} of {len(run.modules)} differ and accuse nobody: what each says is the reason"
+        yield f"{excused} of {len(run.modules)} differ without a fault of the compiler: each row says why"
     compared = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
     skipped = sum(module.verdict not in compared for module in run.modules)
     if skipped:
@@ -221,7 +221,7 @@ def _unfinished(run: RunRecord) -> Iterator[str]:
 
 
 def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
-    """How many sets beside the plain one, and what is odd about some; `--verbose` names them."""
+    """How many sets beside the plain one, and the unusual values of some; `--verbose` names them."""
     counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
     if not any(counts):
         return ""
@@ -298,7 +298,7 @@ def _of_all_outputs(options: RunOptions) -> str:
     return f"{given} for all outputs, set by the user"
 
 
-# Causes in place of rows, where there are more of these than anybody reads.
+# Causes are listed in place of rows where there are more rows than this.
 
 #: Folders of one cause that are named.
 _LISTED = 4

@@ -90,7 +90,7 @@ def _check_parameters(findings: Findings, computation: Computation) -> None:
 
 
 def _check_calls(findings: Findings, module: Module) -> None:
-    """Callees belong to the module, nobody calls itself, nobody calls the entry."""
+    """Callees belong to the module, no computation calls itself, and none calls the entry."""
     members = set(module.computations)
     sites = call_sites(module)
     for callee, calls in sites.items():

@@ -217,7 +217,7 @@ class Isolation:
     def _within(self, frame: Frame, fusion: Instruction) -> Iterator[Isolated]:
         """What is wrong inside of a fusion whose instructions are right alone.
 
-        Not all backends can say: XLA shows nobody what its kernels compute on the way.
+        Not all backends can say: XLA does not show what its kernels compute on the way.
         """
         cut = extract(self._execution.module, [fusion], [fusion])
         inside = {i.name: i for i in next(fusion.called).instructions}

@@ -1,4 +1,4 @@
-"""How alike two values are, and two scalar computations; how much it tells that values are equal.
+"""How alike two values are, and two scalar computations; how significant it is that values are equal.
 
 Particular values are hardly equal to others by chance; zeros and ones are.
 """
@@ -73,7 +73,7 @@ def rounding_of_one(shape: Shape) -> float:
 
 
 def is_uniform(value: Any) -> bool:
-    """Whether it is not known, is empty, or is the same everywhere: nothing tells it from others."""
+    """Whether it is not known, is empty, or is the same everywhere: nothing distinguishes it."""
     if value is None:
         return True
     first = value[0] if isinstance(value, Parts) else value

@@ -191,7 +191,7 @@ def handed_through(use: Node) -> Node | None:
 
 
 def step_name(step: Node) -> tuple[str, ShapeIndex, int]:
-    """What tells the same step in two versions of a program."""
+    """A key that the same step has in two versions of a program."""
     return step.instruction.name, step.index, step.frame.iteration
 
 

@@ -198,7 +198,7 @@ class Pairing:
         return alike[0] if len(alike) == 1 else None
 
     def twin_after(self, node: Node) -> Node | None:
-        """Likewise of the wrong program."""
+        """The same for the wrong program."""
         twin = _same_call(self._named_after.get(_name(node), []), node)
         return twin if twin is not None and self.fit(node, twin) else None
 
@@ -368,7 +368,7 @@ def _nodes(entry: Frame) -> Iterator[Node]:
 
 
 def _name(node: Node) -> _Name:
-    """What tells the same operation in another version of the program: its name, and which iteration."""
+    """What identifies an operation in another version of the program: its name, and which iteration."""
     if node.instruction.opcode == "parameter":
         return str(node.instruction.parameter_number), "parameter", (), node.index
     return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index

@@ -203,7 +203,7 @@ def _together(kept: Sequence[Any]) -> Any:
     return Spread(samples) if len(samples) == len(kept) else None
 
 
-#: Gives a probe for each device, told the arguments of each.
+#: Gives a probe for each device, from the arguments of each.
 Watch: TypeAlias = Callable[[Sequence[Sequence[Value]]], Sequence[Probe]]
 
 #: Runs a copy of a program, each device under its probe, and returns what it returned as a whole.
@@ -217,7 +217,7 @@ class Subject:
     Attributes:
         module: as it was read.
         run: runs a copy of it on the arguments in question.
-        elsewhere: the program on other arguments, told a seed; None where that is not possible.
+        elsewhere: the program on other arguments, from a seed; None where that is not possible.
         meshes: of devices, that the program speaks of.
         copies: of its result that a run returns: one, or a tuple with that of each device.
         compile: makes programs that go on computing with its values.
@@ -239,7 +239,7 @@ def on_one_device(
     Args:
         module: the program.
         arguments: one value per entry parameter.
-        others: gives other arguments, told a seed.
+        others: gives other arguments, from a seed.
     """
 
     def run(copy: Module, watch: Watch) -> Value:
@@ -266,7 +266,7 @@ class Execution:
         result: what it returned.
         copies: of its result that this is; see `Subject`.
         again: runs the copy as it is now, with a time limit in seconds; raises OutOfTime.
-        elsewhere: the frame of the entry in a run on other arguments, told a seed; None where there are none.
+        elsewhere: the frame of the entry in a run on other arguments, from a seed; None where there are none.
         seconds: how long the run took.
     """
 

@@ -3,7 +3,7 @@
 Cut out alone, both programs take the same arguments, the values that occurred. The one computes what the
 right program computed at this spot, the other one what the wrong program did.
 
-The values of one iteration do not tell what a pass does to a loop, nor two parameters what it does to the
+The values of one iteration do not show what a pass does to a loop, nor two parameters what it does to the
 tuple that hands them on. So the instructions of the entry that hold the spot are cut out whole, too, with
 loops, calls and fusions; of the right program with one level of producers more, for a pass matches
 patterns.
@@ -67,7 +67,7 @@ def cut_out(found: Found) -> Spot | None:
     )
 
 
-#: The header of a program that tells for how many devices it is.
+#: The header of a program that says for how many devices it is.
 _DEVICES = ("replica_count", "num_partitions")
 
 #: The parameters of one of the two programs: a shape each, and which node it stands for.

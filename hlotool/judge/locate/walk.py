@@ -343,7 +343,7 @@ def miswired(pairing: Pairing, one: Node, other: Node) -> Blame | None:
 
 
 def _handed_on(pairing: Pairing, one: Node, other: Node) -> Blame | None:
-    """What hands on another value than it should: a loop, or any step where names do not tell."""
+    """What hands on another value than it should: a loop, or any step where names do not show it."""
     left, right = made(one), made(other)
     alike = pairing.equal_value(right, left)
     place = _carried_round(one, other)

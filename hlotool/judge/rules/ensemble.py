@@ -47,7 +47,7 @@ class OutOfTime(Unsupported):
 class Clock:
     """Says whether there is time for another execution, and whether it is worth the work.
 
-    As for a whole process (`workers.process`) seconds in which no processor was free do not count.
+    As for a whole process (`system.process`) seconds in which no processor was free do not count.
 
     Args:
         deadline: in `time.monotonic`.

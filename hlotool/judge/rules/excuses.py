@@ -69,7 +69,7 @@ def range_cause(
 
 
 def fast_math(executions: Executions) -> RangeCause | None:
-    """What the compiler was told, where that lets it lose NaN and infinity, and some are met on the way."""
+    """The compiler's flag, where that lets it lose NaN and infinity, and some are met on the way."""
     flags = executions.judgement.freedoms.fast_math
     if not flags or not executions.reference.meets_special_values:
         return None

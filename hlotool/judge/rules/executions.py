@@ -9,9 +9,9 @@ square of a sum), overflow and NaN, ties, signs of zero. Integers and the branch
 only at the points that were drawn. And what it calls unequal may rest on a law that it does not know. What
 no point covered (`exact.sides`) the reason names, and says no more than that. Hence:
 
-1. It accuses nobody. Where other functions are as close as legal executions are, the verdict is `differs`;
+1. It makes nothing `wrong`. Other functions that are as close as legal executions are `differs`;
    `wrong` needs an ensemble that does not reach the result.
-2. What is out of reach of correct executions stays `wrong` if the programs are equal, and the reason says
+2. What is out of reach of legal executions stays `wrong` if the programs are equal, and the reason says
    so: they mean the same, and the way in which one computes it loses the digits. Only where the dump's
    flags say `enable_fast_math` that way is allowed: LLVM regroups sums as if nothing were rounded, and the
    error of a sum, (a + b) - a - b, becomes 0.

@@ -1,7 +1,7 @@
 """What a wrong leaf looks like: the pattern of its errors, a stale buffer, an addend that is lost.
 
 Only the worst few leaves are looked at. A fault early in a training step makes hundreds of outputs wrong:
-looking at each of them takes longer than running the program, and tells what the first few tell.
+looking at each of them takes longer than running the program, and shows what the first few show.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Legal rewrites agree to about 1e-12. But constants that a rewrite made are rounded in their declared type, and
 a tie or a total cancellation amplifies that. So a difference accuses only when it is beyond an ensemble in
-which such values are rounded anew (`numerics.compiler_made`).
+which such values are rounded anew (`facts.compiler_made`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Wide:
     def glance(self, leaf: Leaf) -> WideFinding | None:
         """What the runs at hand show of a leaf; None where a side cannot be executed in f64.
 
-        Its relation is UNKNOWN where other executions have to tell.
+        Its relation is UNKNOWN where other executions have to decide.
         """
         if not self.available:
             return None

@@ -280,7 +280,7 @@ class _Sums:
     def released_with(self, origin: Instruction, number: int) -> frozenset[Instruction] | None:
         """Sums that get their errors back in one execution: of those behind leaf `number` only `origin`.
 
-        The others tell of other leaves. None where enough have been executed.
+        The others are about other leaves. None where enough have been executed.
         """
         own = frozenset(self.behind(number))
         for group in self._groups:

@@ -270,7 +270,7 @@ def _differs_widely(leaf: Leaf, executions: Executions) -> bool:
 def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:
     """The bound of an analysis, where the program cannot be executed in other ways.
 
-    It is no proof. Where legal executions could have told, and there was no time for them, it accuses only of
+    No proof. Where legal executions could have decided, and there was no time for them, it accuses only of
     what is far beyond it.
     """
     plain = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts]).leaves[0]

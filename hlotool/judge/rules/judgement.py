@@ -140,10 +140,10 @@ def freedoms(
     """What a legal execution of a program may do.
 
     Args:
-        module: the files, whose names tell the target, and whose debug options the flags.
+        module: the files, whose names show the target, and whose debug options the flags.
         reference: the program as it should be.
         tested: the text that is judged; None: a result that the target itself may have returned. Layouts in
-            tiles tell a TPU, too, where names say nothing.
+            tiles show a TPU, too, where names say nothing.
         is_made_here: a compiler made `tested` just now; the files, with their flags, are of another one.
     """
     target, told_by = _target(module, reference, tested, is_made_here)
@@ -161,7 +161,7 @@ def freedoms(
 def _target(
     module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool
 ) -> tuple[str, str]:
-    """The target, and what tells it."""
+    """The target, and what shows it."""
     if is_made_here:
         return ("tpu", "layouts in tiles") if tested is not None and is_tiled(tested) else ("", "")
     platforms = " ".join(stage.platform for stage in module.stages)

@@ -339,7 +339,7 @@ class _SortingLowering(Lowering):
 
 
 def _factors(instruction: Instruction) -> _Factors | None:
-    """What tells the factors of each result; None where they are too many."""
+    """A key of the factors of each result; None where they are too many."""
     if instruction.opcode == "reduce":
         axes = tuple(sorted(instruction.integers("dimensions")))
         return lambda x: rows_of(x, axes)

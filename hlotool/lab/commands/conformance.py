@@ -115,7 +115,7 @@ def _described(backend: str) -> Description:
     from hlotool.system.executor import Limits
     from hlotool.system.pool import START_LIMIT, Pool
 
-    get_backend(backend)  # a mistake of the user's is told at once
+    get_backend(backend)  # a mistake of the user's is reported at once
     with Pool(Limits(1, START_LIMIT), backend=backend) as pool:
         (done,) = pool.call_all("hlotool.backends.registry:describe_backend", [backend])
     if isinstance(done.value, BackendFailed):
@@ -175,7 +175,7 @@ def _run(
 def _teller(
     told: Callable[[str, str], None], found: list[TrialRecord]
 ) -> Callable[[SuiteTask, Sequence[TrialRecord]], None]:
-    """Keeps what is found, and tells of each opcode that is over and of what is wrong with it."""
+    """Keeps what is found, and reports each opcode that is done and of what is wrong with it."""
 
     def tell(task: SuiteTask, records: Sequence[TrialRecord]) -> None:
         found.extend(records)

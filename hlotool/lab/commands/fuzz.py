@@ -1,4 +1,4 @@
-"""`fuzz`: programs that nobody wrote, to find what a backend gets wrong."""
+"""`fuzz`: random programs, to find what a backend gets wrong."""
 
 from __future__ import annotations
 

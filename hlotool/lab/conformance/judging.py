@@ -39,7 +39,7 @@ from hlotool.lab.conformance.trials import Difference, Trial, explained
 #: Elements that a message shows.
 _SHOWN = 3
 
-#: What the verdicts of a replay that accuse nobody are called here; those that are not here do.
+#: What the verdicts of a replay that show no fault are called here; all others show one.
 _NAMES = {
     Verdict.AGREE: freedoms.LEGAL_EXECUTION,
     Verdict.ROUNDING: freedoms.LEGAL_EXECUTION,

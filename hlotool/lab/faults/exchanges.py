@@ -370,7 +370,7 @@ INDEXING = (
     FaultKind("scatter overwrites", "a combining scatter turned into stores", _combines, _overwrite),
     FaultKind(
         "update dropped",
-        "an in-place update of a copy that nobody reads",
+        "an in-place update of a copy that is never read",
         is_opcode("dynamic-update-slice"),
         _indexing_dropped,
     ),

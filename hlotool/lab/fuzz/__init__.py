@@ -1,1 +1,1 @@
-"""Programs that nobody wrote, to find faults of compilers with."""
+"""Fuzzing: random programs that are compiled and judged to find faults of compilers."""

@@ -84,7 +84,7 @@ class Deadline:
         self._look()
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """A new part of the search begins; raises likewise."""
+        """A new part of the search begins; raises OutOfTime as `step` does."""
         self._look()
 
     def _look(self) -> None:
@@ -95,7 +95,7 @@ class Deadline:
 #: Passes that are switched off, one at a time, for a compiler that dies: each time costs a new process.
 _MOST_SWITCHED = 30
 #: Compilations of a program that is wrong, until one of them shows it: a compiler that reads memory which
-#: nobody wrote is right in a fresh process, and wrong in the next compilation there.
+#: was never written is right in a fresh process, and wrong in the next compilation there.
 _COMPILATIONS = 4
 #: Other set-ups of XLA that are tried before: what they leave out, as a level of blame and in words.
 _ELSEWHERE = (

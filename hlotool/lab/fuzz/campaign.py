@@ -67,7 +67,7 @@ _TRIAGE_SHARE = 0.5
 _EACH = 45.0
 #: Of the whole time, what is kept for them at most.
 _KEPT = 0.3
-#: One program in so many is compiled with a dump, which tells the passes that changed it.
+#: One program in so many is compiled with a dump, which shows the passes that changed it.
 _DUMPED = 8
 #: One in so many is given to the backend in another set-up, too.
 _VARIED = 4
@@ -127,7 +127,7 @@ class Campaign:
         source: draws programs.
         executor: judges them.
         triage: looks into failures.
-        listener: is told.
+        listener: receives the progress.
         tally: the counts, those of earlier calls included.
         guidance: what was reached, and what is drawn more often for it.
         waiting: failures that were not looked into yet.

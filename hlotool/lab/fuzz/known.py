@@ -82,7 +82,7 @@ def key_of(kind: Kind, outcome: CaseOutcome, blame: Blame, work: Iterable[str]) 
     """What failures of one fault share: pass, pattern and the work done; of a death its words, too."""
     failure = outcome.failure
     pattern = kind if failure is None else f"{kind}: {failure.words}" if failure.words else failure.kind
-    who = f"{blame.level} {blame.pass_name}".strip() or "nobody"
+    who = f"{blame.level} {blame.pass_name}".strip() or "no pass"
     return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
 
 
@@ -90,7 +90,7 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
     The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's. Deaths say the same besides: a signal alone tells nothing of what died.
+    is then a part of the other's. Deaths say the same besides: a signal alone says nothing of what died.
     Code that packs numbers of less than a byte has faults of its own.
     """
     if one.key == other.key:
@@ -216,7 +216,7 @@ def known_faults(own: Iterable[str | Path] = (), committed: bool = True) -> list
 
 
 def _check(entry: KnownFault, path: Path) -> None:
-    """Refuse an entry that would hide faults nobody knows."""
+    """Refuse an entry that would hide unknown faults."""
     if entry.kind and entry.kind not in FAILURES:
         raise UsageError(
             f"{path}: {entry.name}: kind {entry.kind!r} is none of {', '.join(sorted(FAILURES))}"

@@ -110,7 +110,7 @@ class Judged(Record, frozen=True, kw_only=True):
             run the program.
         set: of inputs that shows the failure.
         inputs: these, as the bytes of an .npz file.
-        passes: that changed the program, in order; empty where nobody looked.
+        passes: that changed the program, in order; empty where that was not looked up.
         cured: the first of the question's cures with which the result is right; empty where none is.
     """
 
@@ -207,7 +207,7 @@ _OF_ANY_ORDER = {
 
 
 def _open_question(module: Module) -> str:
-    """Why nobody knows what is right: what HLO leaves open decides; empty where it does not.
+    """Why the right result is not defined: what HLO leaves unspecified decides; empty where it does not.
 
     Elements are combined in any order, and with the initial value any number of times: the function has to
     be one that does not care. Of several results at once (argmax) that is taken for granted. What lies behind

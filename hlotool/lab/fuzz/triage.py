@@ -337,7 +337,7 @@ def _says(failure: FailureRecord) -> str:
 def _confirmed(failure: FailureRecord, case: Case, options: RunOptions) -> tuple[FailureRecord, CaseOutcome]:
     """A failure, and how its program does in a fresh process.
 
-    Where a compiler reads memory that nobody wrote, two runs may differ first, and be wrong alike afterwards:
+    Where a compiler reads uninitialised memory, two runs may differ first, and be wrong alike afterwards:
     then it has to be wrong twice.
     """
     outcome = _asked_again(case, options, failure.kind)

@@ -90,7 +90,7 @@ def draw(right: Module, count: int, seed: int, kinds: Sequence[FaultKind] = KIND
             yield mutant
 
 
-#: What tells -0 from 0, by the operands in which it does so; None for all of them.
+#: What distinguishes -0 from 0, by the operands in which it does so; None for all of them.
 _READS: Final[Mapping[str, tuple[int, ...] | None]] = {
     "atan2": None,
     "bitcast-convert": None,
@@ -115,7 +115,7 @@ def sign_of_zero_is_read(module: Module, starts_at: Callable[[Instruction], bool
 
     Args:
         module: the program.
-        starts_at: tells those instructions.
+        starts_at: gives those instructions.
     """
     calls = CallGraph(module)
     ranges = MachineRanges(calls)

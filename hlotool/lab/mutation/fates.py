@@ -18,7 +18,7 @@ from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import Program, compile_program
 from hlotool.system.resources import TooSlow, time_limit
 
-#: Sets that a mutant runs on before anybody tries to prove that none can show it.
+#: Sets that a mutant runs on before a proof that none can show it is tried.
 _BEFORE_PROOFS = 12
 #: Seconds that the judge may take for one comparison: there are many.
 _JUDGING = "5"

@@ -121,7 +121,7 @@ def examine(task: MutationTask) -> MutatedRecord:
 
 
 def _prepared(task: MutationTask, notes: list[str]) -> _Prepared:
-    """The programs, which have run once; notes are told what became of their sizes."""
+    """The programs, which have run once; notes say what became of their sizes."""
     before = work_done()
     fitted = fitting(Task(task.module, task.options), [task.reference, task.tested])
     if scaled := f"scaled: {fitted.scaled.record.text}" if fitted.scaled else fitted.note:
@@ -183,7 +183,7 @@ def _record(mutant: Mutant, examiner: Examiner, end: float) -> MutantRecord | No
 
 
 def fate_within(mutant: Mutant, examiner: Examiner, seconds: float = _SECONDS) -> Found:
-    """The fate of a mutant; one that does not end is noticed by whoever waits for it, for so many seconds."""
+    """The fate of a mutant; one that does not end is killed by the parent after a time limit."""
     try:
         with time_limit(seconds):
             return examiner.fate(mutant)

@@ -1,7 +1,7 @@
 """HloModuleProto as a module of the IR, the same as the text parser makes, and a module as HloProto.
 
 What text has and a proto has not: `allow_spmd_sharding_propagation_…`, `alias_passthrough_params`, and
-channel 0, which XLA does not tell from none. The numbers of replicas and partitions come from the device
+channel 0, which XLA treats as none. The numbers of replicas and partitions come from the device
 assignment, which XLA stores where it knows it.
 
 XLA: hlo.proto, hlo_module.cc (CreateFromProto, ToProto).
@@ -70,7 +70,7 @@ def parse_module_proto(content: bytes, path: str | None = None) -> Module:
 
 
 def parse_output_sharding(content: bytes, path: str | None = None) -> Sharding | None:
-    """How the result of a partitioned program is spread over the devices, which its text does not tell.
+    """How the result of a partitioned program is spread over the devices, which its text does not say.
 
     Args:
         content: of a `.hlo.pb` file.

@@ -228,7 +228,7 @@ class _Form(NamedTuple):
 
     Attributes:
         proves: whether a text is such a value.
-        decode: its value; None where only the parser can tell.
+        decode: its value; None where only the parser knows it.
     """
 
     proves: Callable[[str], object]

@@ -326,7 +326,7 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
 
 
 def _first_of_zeros(first: npt.NDArray[Any], shape: ArrayShape) -> npt.NDArray[Any]:
-    """The array of `first` and zeros, which cost nothing as long as nobody writes them."""
+    """The array of `first` and zeros, which cost nothing as long as they are not written to."""
     try:
         array = np.zeros(shape.dims, first.dtype)
     except (MemoryError, ValueError):  # ValueError: more bytes than addresses

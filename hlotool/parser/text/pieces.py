@@ -76,7 +76,7 @@ class Head(NamedTuple):
 class Pieces:
     """Memory of pieces: of one text, or of all that are read in a process (`known_pieces`).
 
-    What it gives out is shared by all that ask, so nobody may change it.
+    What it gives out is shared by all that ask, so it must not be changed.
 
     Args:
         strict: as for the whole text.
@@ -248,7 +248,7 @@ _known: dict[tuple[bool, bool], Pieces] = {}
 def known_pieces(strict: bool, reads_literals: bool = True) -> Pieces:
     """The pieces of what was read before: stages of one module say nearly the same.
 
-    Lines whose literals nobody has read prove nothing to those who want them read.
+    Lines whose literals have not been read prove nothing to those who want them read.
     """
     known = _known.get((strict, reads_literals))
     if known is None or known.count > _MOST_PIECES:

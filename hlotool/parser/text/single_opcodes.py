@@ -62,7 +62,7 @@ def same_array(a: Shape, b: Shape) -> bool:
 
 
 def _equal_but_for_layouts(a: Shape, b: Shape) -> bool:
-    """What can be told without NumPy, which knows more types than shapes have here."""
+    """What can be checked without NumPy, which knows more types than shapes have here."""
     if isinstance(a, ArrayShape) and isinstance(b, ArrayShape):
         return a.element_type is b.element_type and a.dims == b.dims and a.dynamic == b.dynamic
     if isinstance(a, TupleShape) and isinstance(b, TupleShape):

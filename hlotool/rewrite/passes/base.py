@@ -1,4 +1,4 @@
-"""What a pass is, its options as text, and what it is told about its run."""
+"""What a pass is, its options as text, and what it knows about its run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 
 #: The value of a module without parameters: an array per array shape, a tuple per tuple shape.
-#: Raises HlotoolError when it cannot tell.
+#: Raises HlotoolError when it cannot decide.
 Evaluator: TypeAlias = Callable[[Module], Any]
 
 
@@ -97,7 +97,7 @@ class Context:
 def each_caller(module: Module, *opcodes: str) -> Iterator[tuple[Editor, Instruction, Names]]:
     """The instructions of these opcodes, called computations first, to be replaced by what they call.
 
-    Each comes with the editor of its computation and the names of the module's computations. What nobody
+    Each comes with the editor of its computation and the names of the module's computations. What nothing
     calls any more is removed when all of them have been visited.
     """
     names = computation_names(module)
@@ -151,7 +151,7 @@ def make_pass(kind: type[Pass], given: Mapping[str, str | None]) -> Pass:
 
 
 def options_of(kind: type[Pass]) -> list[OptionRecord]:
-    """What the pass can be told, in the order of its fields."""
+    """The options of the pass, in the order of its fields."""
     types_of, about = get_type_hints(kind), _descriptions(kind)
     return [
         OptionRecord(name, _in_words(types_of[name]), _default(f), about.get(name, ""))

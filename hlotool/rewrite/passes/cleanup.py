@@ -25,10 +25,10 @@ from hlotool.rewrite.passes.base import Context, Evaluator
 
 @dataclass(frozen=True, slots=True)
 class Dce:
-    """Remove instructions, computations, parameters and outputs of fusions that nobody needs.
+    """Remove instructions, computations, parameters and outputs of fusions that are not needed.
 
     Attributes:
-        fusion_outputs: also remove outputs of fusions that nobody reads.
+        fusion_outputs: also remove unread outputs of fusions.
     """
 
     name: ClassVar[str] = "dce"

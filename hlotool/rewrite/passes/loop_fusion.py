@@ -155,7 +155,7 @@ class LoopFusion:
                     self._make(group, str(kind))
 
     def _kind(self, root: Instruction) -> str | None:
-        """What a fusion that ends in `root` would be; None for what nobody reads."""
+        """What a fusion that ends in `root` would be; None for what has no readers."""
         if (
             not self.edit.is_read(root)
             or root.control_predecessors

@@ -1,4 +1,4 @@
-"""Runs pipelines: verifies after each pass, measures, tells listeners, which print modules or write them."""
+"""Runs pipelines: verifies after each pass, measures, calls listeners that print or write modules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PassManager:
 
     Attributes:
         context: fuel and evaluator of all passes.
-        listeners: told of each step.
+        listeners: called at each step.
         verify: check the module at the beginning and after every pass that changed it.
         runs: what was done so far.
     """

@@ -137,7 +137,7 @@ class Ancestors:
     def merge(self, first: Instruction, second: Instruction, parts: Iterable[Instruction]) -> None:
         """Both become one instruction, for which all of `parts` stand.
 
-        Whoever needed one of the two needs what either needs.
+        A reader of one of the two now needs what either needs.
         """
         kept, gone = self._numbers.pop(first), self._numbers.pop(second)
         needing = self._needing(kept) | self._needing(gone)

@@ -2,7 +2,7 @@
 
 Every instruction's rule relates the sizes around it. The programs are tied where they must be alike, at the
 signature of the entry, and where `alignment` finds instructions of one in the other. What one program alone
-speaks of stays as it is: nothing would tell what it is in the other. Constants that hold places are related
+speaks of stays as it is: it is unknown what it is in the other. Constants that hold places are related
 in all programs of a comparison at once.
 """
 
@@ -191,7 +191,7 @@ def _all_sizes(known: Relations, module: Module) -> Iterator[Size]:
 # Integers that may be sizes, in one of the programs only: offsets of shards, limits of expanded gathers.
 #
 # An integer that both programs have means the same in both, whatever sizes become. One that a compiler put
-# into one of them may be a size that it counted with, or the last index of a dimension: nobody says what it
+# into one of them may be a size that it counted with, or the last index of a dimension: nothing says what it
 # would be of another size, so the sizes that it may be stay. Where programs are for several devices, one
 # less than a size counts, too.
 
@@ -233,7 +233,7 @@ def freeze_counted(known: Relations, modules: Sequence[Module], understood: set[
 # Constants with elements of their own: which of them may be cut.
 #
 # A constant that both programs have is cut on both sides to the same elements. One whose elements are all
-# equal needs no partner. Any other was computed by a compiler from something of the full size: nobody says
+# equal needs no partner. Any other was computed by a compiler from something of the full size: nothing says
 # what it would be of another one, and its dimensions stay; so do those of a table that a reshape may have
 # mixed.
 

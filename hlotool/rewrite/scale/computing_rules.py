@@ -372,7 +372,7 @@ def spread(known: Relations, instruction: Instruction) -> None:
 
 @relates("custom-call")
 def custom_call(known: Relations, instruction: Instruction) -> None:
-    """Annotations hand on their operand, XLA's TopK is `topk`; what others do with sizes nobody says."""
+    """Annotations hand on their operand, XLA's TopK is `topk`; what others do with sizes is unknown."""
     target = instruction.custom_call_target
     if target in _REGIONS and len(instruction.operands) == len(known.leaves(instruction)):
         is_local = target in _REGIONS[:2]

@@ -8,7 +8,7 @@ the element at the place stays an element.
 A position means the same in all programs if it follows in all, or in none. So all that is said of one
 dimension follows, or nothing does. Where one program says what the other one does not, it is in another form
 in that one (a slice, a table, padding: these are cut at the same place), or a fault. Where the other one has
-a constant that may be the same position in a way that is not understood, nobody knows, and the dimension
+a constant that may be the same position in a way that is not understood, that is open, and the dimension
 stays. The limit of an index is left alone in such doubt, for programs are full of them; where only one of
 them has it, it is reported as not seen.
 
@@ -97,7 +97,7 @@ def relate_stated(programs: Sequence[Places]) -> None:
 
 
 def _is_vague(statement: Statement, stated: Sequence[Stated]) -> bool:
-    """Whether it limits an index that some program may have in a form in which nobody sees that it is one,
+    """Whether it limits an index that some program may have in a form that is not recognised as one,
     with the same limit: compilers compute an index again where they need it.
 
     The end of what an index may be stands beside the size in many programs, and is the same only where it is

@@ -9,8 +9,8 @@ and what is summed up, or spread, over just these sizes: a width of heads also s
 
 Compilers fold it with other factors: `2 * (x / 768)` becomes `x * (1 / 384)`. A constant that one program has
 alone, and that is the number of elements with a factor of the other program's, is such a product. It changes
-with the number where what it multiplies is summed up, or spread, over these sizes; where it is not, nobody
-knows, and all stay. They stay, too, where a constant of one program alone is no such product, and multiplies
+with the number where what it multiplies is summed up, or spread, over these sizes; where it is not, that
+is unknown, and all stay. They stay, too, where a constant of one program alone is no such product and scales
 what is summed up over these sizes. A power of two stays one: its reciprocal is exact, and compilers count on
 that. Where only one program has such a constant, the sizes stay: it may have been computed from them.
 """
@@ -214,7 +214,7 @@ class _Evidence:
     def _changes(
         self, number: int, held: _Held, use: tuple[bool, float] | None, count: int, is_only: bool
     ) -> bool | None:
-        """Whether the constants that hold a number follow a number of elements; None where nobody knows."""
+        """Whether the constants that hold a number follow a number of elements; None if unknown."""
         (term,) = self._summed[count]
         side, is_plain = self._sides[number], use is not None and use[1] == 1
         quotients = [one for constant in side.held[held] for one in side.quotients.of(constant)]

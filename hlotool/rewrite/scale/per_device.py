@@ -1,7 +1,7 @@
 """Integers that depend on the number of the device: what each device has of them.
 
 A partitioner counts with the number of a device: where its shard begins, whose neighbour it is, whether it is
-the last one. Such numbers are made of partition-id, constants and tables alone, so they can be told without
+the last one. Such numbers are made of partition-id, constants and tables alone, so they are known without
 running the program.
 """
 
@@ -59,7 +59,7 @@ class Spread:
         return self._of(instruction, 0)
 
     def is_spread(self, instruction: Instruction) -> bool:
-        """Whether a number that `of` tells follows from that of the device."""
+        """Whether a number that `of` gives follows from that of the device."""
         return self.of(instruction) is not None and self._spread[instruction]
 
     def origin(self, instruction: Instruction) -> Instruction | None:

@@ -41,7 +41,7 @@ COPIES: Final = 4
 #: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
 RUNS: Final = 20
 #: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
-#: and judging them takes more than the elements tell. The one model that needs them took 21 where an output
+#: and judging them takes more than this count says. The one model that needs them took 21 where an output
 #: was unstable, which takes most executions, and 15 where none was: seconds of the processor by the work of
 #: an execution (RESULTS.md, "Programs larger than the machine").
 RUNS_AT_LAST: Final = 25
@@ -62,7 +62,7 @@ class Need:
 
     Attributes:
         memory: bytes.
-        work: units of `workers.work_limit`.
+        work: units of `system.resources.work_limit`.
     """
 
     memory: int

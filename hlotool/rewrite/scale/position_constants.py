@@ -2,7 +2,7 @@
 
 `compare(iota, 45)` states a position, and so do the start of a slice, the limits that an index is clamped
 to and a row that a gather always takes. Where arithmetic is done with positions and a constant (a remainder,
-a product) nobody says here which position that is.
+a product) it is not worked out here which position that is.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Stated:
         shared: those whose constant cannot follow: it is something else, too.
         doubts: about other numbers.
         settled: reads of constants that decide nothing.
-        untold: where windows begin that constants decide about, nobody knows how.
+        untold: where windows begin that depend on constants in an unknown way.
         others: integers of other constants.
         compared: those of them that something is compared with, or limited to.
     """
@@ -119,7 +119,7 @@ class Stated:
         self.doubts = [*self._computed(found)]
         shared = self._read_elsewhere(found)
         stated = [one for one in found if max(one.positions) > 0]
-        # Of programs for several devices nobody knows which of them a place is on.
+        # In programs for several devices it is unknown which of them a place is on.
         is_spread = places.spread.count > 1
         staying = [one.constant in shared or (is_spread and one.window is not None) for one in stated]
         self.statements = [one for one, stays in zip(stated, staying) if not stays]

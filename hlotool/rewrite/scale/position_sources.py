@@ -39,10 +39,10 @@ class Start(NamedTuple):
         number: of the operand that says where.
         value: what says it.
         size: of the dimension.
-        window: of the elements of it that are taken; None where they are several that are not told.
+        window: of the elements of it that are taken; None where there are several of unknown sizes.
         column: of each vector of indices the element that is for the dimension, where `value` holds vectors
             of `columns` of them.
-        columns: see `column`; 0 where it is not told which of the numbers in `value` is for the dimension.
+        columns: see `column`; 0 where it is unknown which of the numbers in `value` is for the dimension.
         wraps: whether a negative number has the size added to it.
         drops: whether a window that does not fit is left out; else it is moved to where it does.
     """
@@ -135,7 +135,7 @@ def _is_in_order(places: Places, value: Instruction, source: Instruction) -> boo
 
 
 def is_computed(places: Places, value: Instruction) -> bool:
-    """Whether a compiler can tell where windows begin, from constants other than 0: what is made of them
+    """Whether a compiler can know where windows begin, from constants other than 0: what is made of them
     alone, or of several numbers one. The positions of an iota are all there are, and follow its size; and
     very many positions are a table, for which there is no other form."""
     source = places.stripped(value)
@@ -213,9 +213,9 @@ class Rulers:
     """What the integers of one program count.
 
     Attributes:
-        limits: constants that say where windows begin, as `Start` of whoever reads them.
+        limits: constants that say where windows begin, as `Start` of their readers.
         settled: reads of constants that decide nothing, such as the test whether one is negative.
-        moved: sums that `of` was told the number of that a position is moved by.
+        moved: sums whose number `of` was given and that a position is moved by.
         untold: what says where windows begin, made of constants in a way that is not understood.
     """
 
@@ -229,7 +229,7 @@ class Rulers:
         self._known: dict[Instruction, Ruler | None] = {}
         for instruction in places.spread.calls.home:
             for start in starts(places, instruction):
-                # What a device takes of its shard is told with shards; here is what all take alike.
+                # What a device takes of its shard is worked out with shards; here is what all take alike.
                 if places.spread.is_spread(start.value):
                     continue
                 if start.columns > 0:
@@ -238,7 +238,7 @@ class Rulers:
                     self.untold.append(start)
 
     def of(self, value: Instruction, depth: int = 0) -> Ruler | None:
-        """What an integer, or a float that stands for one, counts; None where nobody knows."""
+        """What an integer, or a float that stands for one, counts; None where that is unknown."""
         if depth > _DEEPEST:
             return None
         if value not in self._known:

@@ -204,7 +204,7 @@ class _Shards:
                 self._known.sizes.freeze(size, _untold(instruction))
 
     def _freeze_made(self, reader: Instruction, value: Instruction) -> None:
-        """What is made of the number of a device and nobody understands keeps the sizes that are in it."""
+        """What is made of the number of a device in an unknown way keeps the sizes that are in it."""
         numbers = {n for constant in self._constants(value) for n in _elements(constant)}
         doubtful = {n + d for n in map(abs, numbers) for d in (0, 1) if n + d >= _LEAST}
         if len(numbers) > 1:

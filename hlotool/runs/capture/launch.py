@@ -1,4 +1,4 @@
-"""The user's program as a child, and what its processes that loaded XLA tell of themselves.
+"""The user's program as a child, and what its processes that loaded XLA report of themselves.
 
 The child has the terminal, gets the signals, and ends as it likes.
 """
@@ -72,7 +72,7 @@ class DumpWishes:
 
 
 def names_for_xla(only: str | None) -> str:
-    """What XLA may be told to dump nothing else; empty where it has to dump all for what `only` says.
+    """The name filter with which XLA dumps nothing else; empty where it has to dump all for what `only` says.
 
     `only` is about whole titles, XLA's expression about names of modules as they are before they become parts
     of file names. So it is for words alone, and those that are about nothing but the name.

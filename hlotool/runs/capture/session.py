@@ -40,7 +40,7 @@ class Session:
         watch: of its dump.
         options: of the replays.
         missing: backends that cannot be used.
-        announce: is told of a row that accuses somebody, as soon as it is known.
+        announce: called with each row that shows a fault, as soon as it is known.
 
     Attributes:
         notes: of the dump and of the workers, for the user.

@@ -77,7 +77,7 @@ class _Module:
         captures: files of executions that are kept, in their order, with their number, from 1.
         executed: how many executions were seen.
         is_taken: it was handed out.
-        is_settled: nobody needs its files any more.
+        is_settled: its files are not needed any more.
     """
 
     last: str = ""
@@ -152,7 +152,7 @@ class Watch:
             return {path: n for module in self._modules.values() for path, n in module.captures.items()}
 
     def settle(self, folder: Path, number: int) -> None:
-        """Nobody needs the files of this module any more."""
+        """Note that the files of this module are not needed any more."""
         with self._lock:
             if module := self._modules.get((folder, number)):
                 module.is_settled = True
@@ -213,7 +213,7 @@ class Watch:
         return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
 
     def _waits_in_vain(self, module: _Module, now: float) -> bool:
-        """Whether enough executions are there, and those that would tell more do not come."""
+        """Whether enough executions are there, and those that would show more do not come."""
         if len(module.captures) < self._snapshots:
             return False
         files = [file for path in module.captures if (file := self._files.get(path))]
@@ -235,7 +235,7 @@ class Watch:
             self._delete_executions(module, [last])
 
     def _choose_last(self, module: _Module) -> None:
-        """Of what is there to be judged, delete the executions that tell less."""
+        """Of what is there to be judged, delete the executions that show less."""
         self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
 
     def _delete_executions(self, module: _Module, paths: Sequence[str]) -> None:
@@ -244,7 +244,7 @@ class Watch:
             del module.captures[path]
 
     def _shrink(self) -> None:
-        """Keep below the size that is allowed: what nobody reads goes first, what nobody has read last."""
+        """Keep below the size that is allowed: unneeded files go first, unread ones last."""
         for what, paths in self._dispensable():
             if sum(file.stamp[0] for file in self._files.values()) <= self._max_size:
                 return

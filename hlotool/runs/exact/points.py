@@ -26,7 +26,7 @@ from hlotool.runs.runners import Runner
 
 
 class Side(Protocol):
-    """One program of a pair, such as `replay.program.Program`."""
+    """One program of a pair, such as `runs.program.Program`."""
 
     @property
     def module(self) -> Module:

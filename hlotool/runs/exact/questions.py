@@ -1,6 +1,6 @@
 """What may go one way or another in a program, and the sides that show it: what `sides` watches.
 
-A decision of `analysis.decisions` may have more than one question here: a comparison is true or false, and of
+A decision of `facts.decisions` may have more than one question here: a comparison is true or false, and of
 equal numbers or not. Others are asked of what is no decision elsewhere: whether a mask cuts bits off, whether
 a number that is rounded lies halfway.
 """

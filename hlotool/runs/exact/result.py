@@ -60,7 +60,7 @@ class LeafResult:
         witness: the first that differs, if any does.
         reason: why nothing is known, or what differs if not the values.
         apart: relative difference on the first arguments in f64 that no rounding of constants explains; 0
-            where nobody looked.
+            where that was not looked for.
     """
 
     index: ShapeIndex

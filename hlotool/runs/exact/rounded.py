@@ -134,7 +134,7 @@ def constants_of(reference: Module, tested: Module) -> list[Constant]:
     for size in sorted(own):
         unit = size * 2.0 ** -narrowest(size, types).bits
         most = rounded_so_often(int(thresholds.FOLDS.value))
-        # Next to a constant of the reference it is that one, converted; nobody computed it.
+        # Next to a constant of the reference it is that one, converted; it was not computed.
         is_copy = any(abs(size - other) <= _BESIDE * unit for other in written)
         found.append(Constant(size, unit, rounded_so_often(1) if is_copy else most))
     return found

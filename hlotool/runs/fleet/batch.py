@@ -29,7 +29,7 @@ _decoder = msgspec.msgpack.Decoder(list[ModuleRecord])
 
 
 class Listener(Protocol):
-    """Is told how a batch goes on."""
+    """Receives the progress of a batch."""
 
     def started(self, task: Task) -> None:
         """`task` begins to run."""
@@ -42,7 +42,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def started(self, task: Task) -> None:
         """See `Listener`."""
@@ -107,7 +107,7 @@ def replay_all(
     Args:
         tasks: what to replay.
         executor: runs them.
-        listener: is told about each task.
+        listener: receives the progress of each task.
         known: what need not be run, and what keeps the rows of each finished task. The journal stays: only
             when they are printed can nothing be lost any more.
         resume: take rows from the journal where nothing has changed.
@@ -162,7 +162,7 @@ class _Run:
     Args:
         tasks: as for `replay_all`, like all others.
         executor: runs them.
-        listener: is told.
+        listener: receives the progress.
         known: rows.
         failures: that end it.
 
@@ -220,7 +220,7 @@ class _Run:
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
         identity = identity_of(self._tasks[position], self._known.contents)
-        # Equal bytes are the same program: nobody need look for it in them.
+        # Equal bytes are the same program: it need not be looked for in them.
         if identity.exact in self._waiting:
             self._wait(identity.exact, position, identity)
             return False

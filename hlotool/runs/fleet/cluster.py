@@ -53,7 +53,7 @@ class Cluster(Executor):
 
     Attributes:
         notes: warnings of the workers for the user, each once.
-        listener: nobody is told what a worker is busy with.
+        listener: it does not learn what a worker is busy with.
         is_as_here: the workers that were there at the start find what this machine would find.
     """
 
@@ -75,7 +75,7 @@ class Cluster(Executor):
         """Connect, and see whether the workers are of the same versions.
 
         Raises:
-            BackendUnavailable: nobody answers, there is no worker, or one is of other versions.
+            BackendUnavailable: the scheduler does not answer, it has no worker, or one of other versions.
         """
         if self._client is not None:
             return

@@ -20,7 +20,7 @@ def connected(text: str) -> tuple[Any, Any]:
     """A client of the cluster, and the cluster if it was started here.
 
     Raises:
-        BackendUnavailable: a package is missing, or nobody answers there.
+        BackendUnavailable: a package is missing, or the scheduler does not answer.
         UsageError: no such kind of cluster, or it takes no such options.
     """
     try:
@@ -40,7 +40,7 @@ def connected(text: str) -> tuple[Any, Any]:
         made = _local(spec.workers) if spec.kind == "local" else _started(spec)
         return distributed.Client(made, timeout=_CONNECT, set_as_default=False), made
     except (OSError, TimeoutError) as error:
-        raise BackendUnavailable(f"--cluster {text}: nobody answers: {error}") from error
+        raise BackendUnavailable(f"--cluster {text}: the scheduler does not answer: {error}") from error
 
 
 #: Seconds that a scheduler may take to answer.

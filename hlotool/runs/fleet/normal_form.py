@@ -54,7 +54,7 @@ _METADATA = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What metadata tell of an instruction, as reports show it (`findings.provenance`).
+    """What metadata tell of an instruction, as reports show it (`facts.provenance`).
 
     Attributes:
         op_name: the frontend's name path.

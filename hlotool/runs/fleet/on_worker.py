@@ -147,7 +147,7 @@ def _with_sources(value: Any, moved: Any) -> Any:
     return value if is_same else replace(value, **new)
 
 
-#: Packages that decide about results; those that nobody has are equal everywhere.
+#: Packages that decide about results; those that are installed nowhere are equal everywhere.
 _DECIDING = ("numpy", "ml_dtypes", "scipy", "jax", "jaxlib")
 
 

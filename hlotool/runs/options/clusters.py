@@ -22,7 +22,7 @@ class ClusterSpec:
         kind: `address`, `local`, `slurm`, `k8s`.
         address: of a scheduler.
         workers: how many are started; 0 for what the cluster's own configuration says.
-        options: for whoever starts it.
+        options: for the software that starts it.
     """
 
     kind: str

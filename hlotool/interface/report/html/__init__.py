@@ -1,1 +1,1 @@
-"""A page that travels: everything of a record in one file of HTML, which asks nobody for anything."""
+"""HTML reports: everything of a record in one self-contained file that loads nothing from elsewhere."""

@@ -135,7 +135,7 @@ def gathered(draft: Draft, opcode: str) -> None:
 
 @generates("collective-permute")
 def permuted(draft: Draft, opcode: str) -> None:
-    """One device that sends to itself, or to nobody."""
+    """One device that sends to itself, or to no device."""
     x = draft.operand(draft.choice(("s32", "u8", "f32")), draft.dims())
     draft.op(opcode, x, shape=x.shape, source_target_pairs=((0, 0),) if draft.chance() else ())
 

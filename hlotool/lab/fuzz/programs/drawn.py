@@ -50,7 +50,7 @@ class Drawn:
         origin: `graph`, `mutation` or `idioms`: a random graph, a real program that was changed, patterns of
             rewrites.
         seed: of the source.
-        index: of the program there; both, and what the source was told, make it again.
+        index: of the program there; both, and the weights that the source was given, make it again.
         features: words for what is in it: see `words_of`, and `idiom:NAME` of the patterns it was made of.
     """
 
@@ -64,7 +64,7 @@ class Drawn:
 def words_of(module: Module) -> frozenset[str]:
     """What is in a program: `OPCODE`, `OPCODE:TYPE` of each array of a result, `OPCODE ATTRIBUTE…`.
 
-    Numbers of attributes are told by what rewrites ask of them (`pad negative`, `slice stride`), shapes by
+    Numbers of attributes are named by what rewrites ask of them (`pad negative`, `slice stride`), shapes by
     their corners (`add:dims 0`, `dot:dims 1`).
     """
     return frozenset(word for i in module.instructions() for word in _words(i))
@@ -188,7 +188,7 @@ _WITH_LAYOUTS = 0.06
 
 
 def finished(graph: Graph) -> Module:
-    """The program: it returns the last value and what nobody reads; what is then not needed is left out."""
+    """The program: it returns the last value and all unread ones; what is then not needed is left out."""
     computation = graph.builder.build()
     read = users(computation)
     loose = [v for v in graph.values if not read[v] and v.opcode not in GIVEN]

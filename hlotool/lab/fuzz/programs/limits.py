@@ -140,7 +140,7 @@ def partitions(instruction: Instruction) -> bool:
 def _is_exchanged(reducer: Computation) -> bool:
     """Whether devices can combine by this function.
 
-    Of several results XLA drops those that nobody reads: what is left of an argmax is no opcode of theirs.
+    Of several results XLA drops those that are not read: what is left of an argmax is no opcode of theirs.
     """
     root = reducer.root
     if len(reducer.parameters) > 2 or {*root.operands} != {*reducer.parameters}:

@@ -23,7 +23,7 @@ from hlotool.lab.fuzz.programs.limits import MOST_ELEMENTS, Taste
 from hlotool.lab.fuzz.programs.steps import STEPS, draw_opcode
 from hlotool.lab.fuzz.programs.transplant import Transplant
 
-#: A loop that runs longer, or nobody knows how long, is not run: a changed constant may have made it endless.
+#: A loop that runs longer, or for an unknown time, is not run: a changed constant may have made it endless.
 _MOST_TRIPS = 64
 
 #: Attributes that name the dimensions that operand and indices share.
@@ -110,7 +110,7 @@ def _ends(instruction: Instruction) -> bool:
 def batches_fit(instruction: Instruction) -> bool:
     """Whether the dimensions that a gather or scatter shares with its indices have the sizes of these.
 
-    XLA's verifier does not ask that of a scatter, whose meaning is then nobody's.
+    XLA's verifier does not ask that of a scatter, whose meaning is then undefined.
     """
     dims = _BATCHES.get(instruction.opcode)
     if dims is None:

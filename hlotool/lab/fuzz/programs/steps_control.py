@@ -67,7 +67,7 @@ def call(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Of one to three arrays."""
     operands = [x, *(graph.choose(graph.values) for _ in range(graph.choose([0, 1, 2])))]
     reach = _bound(graph, x)
-    # Whoever calls may pass larger numbers than those of x.
+    # The caller may pass larger numbers than those of x.
     most = max([reach, *(graph.reach_of(o) for o in operands)])
     called = _function(graph, "called", tuple(o.shape for o in operands), most)
     known = most if x.array_shape.element_type.is_inexact else float("inf")

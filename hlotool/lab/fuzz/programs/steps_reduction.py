@@ -36,7 +36,7 @@ def summands(
     """The values such that `count` of their elements combine to a finite float, and a bound on that.
 
     Raises:
-        Declined: a product of so many floats tells nothing.
+        Declined: a product of so many floats shows nothing.
     """
     kind = values[0].array_shape.element_type
     if not kind.is_inexact or opcode in ("maximum", "minimum"):

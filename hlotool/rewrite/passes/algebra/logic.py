@@ -100,7 +100,7 @@ def _limits(kind: ElementType) -> tuple[float, float]:
     if kind.is_floating:
         return float("-inf"), float("inf")
     low, high = integer_limits(kind)
-    # Numbers that f64 cannot tell from their neighbours are not compared.
+    # Numbers that f64 cannot distinguish from their neighbours are not compared.
     return (low, high) if kind.bits < 64 else (float("nan"), float("nan"))
 
 
