@@ -1,7 +1,7 @@
 """The thresholds of verdicts: for each its value, what it decides, why this value, and what calibrated it.
 
-Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/thresholds.py` can halve and
-double each of them and count the verdicts that change, and `benchmarks/locate.py --thresholds` those of the
+Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/verdicts/thresholds.py` can halve and
+double each of them and count the verdicts that change, and `benchmarks/blame/locate.py --thresholds` those of the
 locator. Its table is the calibration of all of them: a value
 stands in the middle of a range in which no legal pair is accused and no planted fault is missed, or the table
 says on which side the edge is. Sizes that only bound time or memory stay where they are used.
