@@ -1,6 +1,6 @@
 """How many pairs of an alignment are right, and what each kind of evidence contributes to that.
 
-    python -m benchmarks.blame.alignment            what the table of points in RESULTS.md says
+    python -m benchmarks.blame.alignment            what the table of points in results/blame.md says
 
 Two truths that the alignment does not see. Before and after optimisation: both programs are executed on the
 same inputs, and a pair is right when its first values agree, wrong when they do not. From pass to pass: a

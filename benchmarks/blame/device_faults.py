@@ -3,9 +3,9 @@
     python -m benchmarks.blame.device_faults [--cases 60] [--seed 0] [--json FILE]
 
 The programs of `benchmarks.common.device_programs` are compiled by jaxlib for virtual CPU devices, with a
-dump after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for each
-device: two of three are wrong exchanges (`faults.DEVICES`), the others are of the general catalogue, in what
-the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
+dump after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for
+each device: two of three are wrong exchanges (`faults.DEVICES`), the others are of the general catalogue, in
+what the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
 and then the rest of the history stands still, as in `bisection.py`.
 
 Whether a fault matters is not asked of what is measured: it does when some device returns something else, by

@@ -68,7 +68,7 @@ class Work:
 
 
 def _dumped(python: str, libtpu: str, into: Path, *more: str) -> list[_Line]:
-    command = [python, str(ROOT / "`child.py`"), str(into), f"--timeout={_TIMEOUT}", *more]
+    command = [python, str(ROOT / "benchmarks/dumps/child.py"), str(into), f"--timeout={_TIMEOUT}", *more]
     if libtpu:
         command += ["--platform=tpu", f"--libtpu={libtpu}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """One program of each kind that JAX compiles, plain enough for JAX 0.4.13 on Python 3.9 and for JAX 0.12.
 
-Imported by the interpreter that makes the dumps (`dump_child.py`), which has JAX and nothing of hlotool. A
+Imported by the interpreter that makes the dumps (`child.py`), which has JAX and nothing of hlotool. A
 kind is a function of the devices that returns a `Program`; what a version of JAX lacks raises, and becomes
 the reason why the version has no such program.
 """

@@ -7,10 +7,10 @@
 
 **legal**: programs and what real XLA made of them, which are the same functions: every dump of the corpus and
 beside it, each after every pass; every program compiled anew, at three optimisation levels, with passes
-disabled one at a time, by another version of jaxlib; and JAX programs that `--seed` draws (`exact_programs`),
+disabled one at a time, by another version of jaxlib; and JAX programs that `--seed` draws (`programs`),
 with constants that nobody saw before. Every pair that is called unequal is listed, and so is what is refused.
 
-**faults**: those of the catalogue of `hlotool.faults` that must be found (`verdicts_faults`), and faults that
+**faults**: those of the catalogue of `hlotool.faults` that must be found (`verdicts.faults`), and faults that
 rounding hides (`BELOW_ROUNDING`), each with the statistical judge's verdict beside it.
 
 **cost**: one instruction on vectors of N elements, and programs of the corpus or of the dumps at PATH, in the

@@ -1,7 +1,7 @@
 """Planted faults for the exact arbiter: those of the catalogue, and those that rounding hides.
 
 A fault below rounding counts if it changes what the program computes in f64, where its change stands out from
-rounding by far, and changes no well-conditioned output by more than legal executions do (`verdicts_truth`).
+rounding by far, and changes no well-conditioned output by more than legal executions do (`verdicts.truth`).
 The arbiter is given the program before optimisation and the faulty one, which every second time is what XLA
 made of it.
 """

@@ -1,4 +1,4 @@
-"""The other half of `exact_programs`: special functions, sampling, narrow types, loops, linear algebra."""
+"""The other half of `programs`: special functions, sampling, narrow types, loops, linear algebra."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@
 `forms` counts files that a command reads and answers for; where something is missing (the end of a cut text)
 it has to say so. `elided` prints verdicts; the true ones are agreement, for XLA compiled these programs
 correctly, but for the faults that the corpus keeps, which are left out. `drawn` puts texts into random
-combinations of containers (`found_drawn`) and counts where another program is read than from the plain text.
+combinations of containers (`drawn`) and counts where another program is read than from the plain text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files that hold HLO in forms drawn at random: are the same programs read as from the plain text?
 
-A form is up to two layers in front of lines (`found_lines`), up to two quotations around them, and up to two
-documents and two archives around these (`found_quotes`), in any combination, and what happens to a text on
+A form is up to two layers in front of lines (`lines`), up to two quotations around them, and up to two
+documents and two archives around these (`quotes`), in any combination, and what happens to a text on
 its way: other line ends, a byte order mark, UTF-16, a cut.
 """
 

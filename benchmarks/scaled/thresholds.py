@@ -2,8 +2,8 @@
 
     python -m benchmarks.scaled.thresholds [--seed S] [--only REGEX] [--models WORK --models-only REGEX]
 
-The programs are those of `scaled_places.py` at the places of a seed, without a fault: whatever is `wrong`
-there is a false alarm, and what is not scaled is not looked at. Of models that `scaled.py --work WORK` has
+The programs are those of `places.py` at the places of a seed, without a fault: whatever is `wrong`
+there is a false alarm, and what is not scaled is not looked at. Of models that `models.py --work WORK` has
 compiled nothing runs: what counts is what becomes of their sizes and constants.
 """
 

@@ -44,7 +44,7 @@ def ask_evaluator(python: str, text: str, arguments: list[Any], timeout: float) 
     if any(isinstance(a, tuple) for a in arguments):
         return "arguments are tuples"
     plain = [(str(a.dtype), a.shape, np.asarray(a).tobytes()) for a in arguments]
-    return _ask([python, str(ROOT / "`evaluator_child.py`")], (older, plain, 3), timeout)
+    return _ask([python, str(ROOT / "benchmarks/speed/evaluator_child.py")], (older, plain, 3), timeout)
 
 
 def _ask(

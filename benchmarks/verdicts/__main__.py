@@ -6,17 +6,17 @@
 **Legal pairs**: every program of the corpus that XLA runs, on generated inputs: numpy against XLA, XLA at
 lower optimisation levels, with passes disabled that change the program, another version of jaxlib; the
 program before optimisation against the one after it and after every pass, on numpy; two ways of XLA. Each
-of them once more on further sets of inputs (`verdicts_inputs`). Those with values on which backends may
+of them once more on further sets of inputs (`inputs`). Those with values on which backends may
 differ a replay gives to programs on one backend alone: what is said of two backends there stands in a table
 of its own, and is no false alarm.
 
 **Planted faults**: every kind of the catalogue in `faults/`, in the programs of the corpus before
-optimisation and, a third of them, after it. `verdicts_truth` says which of them count: those that change a
+optimisation and, a third of them, after it. `truth` says which of them count: those that change a
 well-conditioned output by more than ten times what legal executions differ by. That is found without the
 judge. Each is judged twice: as a program beside the right one, and, where XLA runs it, by XLA's result alone.
 
 **Captured**: the legal pairs of numpy and XLA once more, as `run` judges them beside a dump of both texts
-with `--outputs` (`verdicts_captured`); only on request.
+with `--outputs` (`captured`); only on request.
 
 The same pairs are judged with the fixed tolerances of XLA's own tools.
 

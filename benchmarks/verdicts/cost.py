@@ -5,10 +5,10 @@
 
 *ensemble*: programs of one operation on much data. Four members are what nearly every verdict needs; a member
 more is what the others pay. On small programs the fixed cost of planning the other executions shows instead;
-`verdicts.py` prints that.
+`benchmarks.verdicts` prints that.
 
 *wrong*: programs with many outputs, of the corpus, of JAX and in `--dumps`, with an early fault planted in
-the optimised text (`wrong_programs_cost`), judged alone and with the search for the first wrong instruction.
+the optimised text (`wrong_cost`), judged alone and with the search for the first wrong instruction.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.verdicts.sets [--seed N] [--seconds S] [--only REGEX]
 
 Every program of the corpus for several devices, before optimisation and after it, by numpy, on the sets of
-`hlotool run --thorough`. All others are pairs of `verdicts.py`, and are run on such sets there.
+`hlotool run --thorough`. All others are pairs of `benchmarks.verdicts`, and are run on such sets there.
 
 Whatever is called `wrong` is listed: it is a false alarm, or a fault of XLA's own that the sets have found.
 """

@@ -2,8 +2,8 @@
 
     python -m benchmarks.verdicts.thresholds [--only REGEX] [--legal N] [--per-kind N] [--folder FOLDER]
 
-Judged are the pairs of `verdicts.py`, which ran before in the same `--folder`: legal pairs that took an
-ensemble and one of each program that agrees without being identical, evenly chosen; of each kind of planted
+Judged are the pairs of `benchmarks.verdicts`, which ran before in the same `--folder`: legal pairs that took
+an ensemble and one of each program that agrees without being identical, evenly chosen; of each kind of planted
 fault the first ones that count. A threshold stands well where neither half nor twice of it accuses a legal
 pair or misses a fault; where one does, that is the side on which the edge is near.
 """
@@ -78,7 +78,7 @@ _QUESTIONS: list[Question] = []
 
 
 def legal_questions(folder: Path, other_python: str) -> Iterator[Question]:
-    """Legal pairs, from what an earlier run of `verdicts.py` kept."""
+    """Legal pairs, from what an earlier run of `benchmarks.verdicts` kept."""
     runs = Runs(folder / "runs")
     wanted = dict.fromkeys(_open_pairs(folder / "legal.jsonl"))
     for name in dict.fromkeys(unit for unit, *_ in wanted):
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression for names of thresholds")
     parser.add_argument("--legal", type=int, default=70, help="legal pairs at most")
     parser.add_argument("--per-kind", type=int, default=1, help="planted faults of each kind")
-    parser.add_argument("--other-python", default="", help="as for verdicts.py")
+    parser.add_argument("--other-python", default="", help="as for benchmarks.verdicts")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "hlotool-verdicts")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()

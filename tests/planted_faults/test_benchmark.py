@@ -68,7 +68,7 @@ condition { c = s32[] parameter(0)
   ROOT p = pred[] compare(c, ten), direction=LT }
 ENTRY e { z = s32[] constant(0)
   ROOT w = s32[] while(z), condition=condition, body=body }"""
-    monkeypatch.setattr(verdicts_faults, "_SECONDS", 0.2)
+    monkeypatch.setattr(faults, "_SECONDS", 0.2)
     kind = next(k for k in CATALOGUE if k.name == "saturation")
     found = list(planter(tmp_path, monkeypatch).faults(kind, [Subject("loop", text)]))
     assert [str(f.site) for f in found] == ["%e/%w"], "within the body the counter never gets to ten"

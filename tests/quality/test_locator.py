@@ -11,7 +11,7 @@ from benchmarks.blame import locate
 
 @pytest.mark.slow
 def test_planted_faults_are_named() -> None:
-    """40 cases; the thresholds lie below what RESULTS.md measures on 300 by the spread of so few."""
+    """40 cases; the thresholds lie below what results/blame.md measures on 300 by the spread of so few."""
     found = locate.run(40, 77)
     near, far = found["adjacent stages"], found["first against last"]
     assert near.found >= 0.97 * near.cases, near.misses

@@ -23,7 +23,7 @@ from hlotool.lab.faults import CATALOGUE
 
 pytestmark = pytest.mark.slow
 
-#: The tables of `benchmarks/RESULTS.md` stand on seeds 0 to 4.
+#: The tables of `benchmarks/results/verdicts.md` stand on seeds 0 to 4.
 SEED = int(os.environ.get("HLOTOOL_QUALITY_SEED", "20261122"))
 
 #: Programs, and faults of each kind.
