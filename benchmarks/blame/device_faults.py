@@ -5,8 +5,8 @@
 The programs of `benchmarks.common.device_programs` are compiled by jaxlib for virtual CPU devices, with a
 dump after every pass. From a random pass on, the partitioner or one behind it, a fault is in the program for
 each device: two of three are wrong exchanges (`faults.DEVICES`), the others are of the general catalogue, in
-what the partitioner made. At the same instruction of later stages it is planted again as long as they have it,
-and then the rest of the history stands still, as in `bisection.py`.
+what the partitioner made. At the same instruction of later stages it is planted again as long as they have
+it, and then the rest of the history stands still, as in `bisection.py`.
 
 Whether a fault matters is not asked of what is measured: it does when some device returns something else, by
 `_APART` or more. Of every such fault it is counted whether `bisect` names the planted pass alone, whether the

@@ -5,8 +5,9 @@
 The programs of `benchmarks.common.device_programs` are made larger by factors that follow from the seed,
 compiled by jaxlib for 2, 4 and 8 virtual CPU devices, and replayed before against after: as they are, and
 with the smallest sizes that could be told. Nothing was planted, so `wrong` is a false alarm. Then faults are
-planted in the optimised texts of full size, two of three wrong exchanges, and both replays are asked again: of those
-that are wrong as they are, it is counted how many are wrong scaled, and name the same instruction first.
+planted in the optimised texts of full size, two of three wrong exchanges, and both replays are asked again:
+of those that are wrong as they are, it is counted how many are wrong scaled, and name the same instruction
+first.
 """
 
 from __future__ import annotations

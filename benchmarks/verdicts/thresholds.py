@@ -3,9 +3,9 @@
     python -m benchmarks.verdicts.thresholds [--only REGEX] [--legal N] [--per-kind N] [--folder FOLDER]
 
 Judged are the pairs of `benchmarks.verdicts`, which ran before in the same `--folder`: legal pairs that took
-an ensemble and one of each program that agrees without being identical, evenly chosen; of each kind of planted
-fault the first ones that count. A threshold stands well where neither half nor twice of it accuses a legal
-pair or misses a fault; where one does, that is the side on which the edge is near.
+an ensemble and one of each program that agrees without being identical, evenly chosen; of each kind of
+planted fault the first ones that count. A threshold stands well where neither half nor twice of it accuses a
+legal pair or misses a fault; where one does, that is the side on which the edge is near.
 """
 
 from __future__ import annotations
