@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import hlotool
+from benchmarks import ROOT
 from benchmarks.adversary import (
     plants_data,
     plants_devices,
@@ -27,8 +28,6 @@ from benchmarks.adversary import (
 from benchmarks.adversary.plants import KINDS, Kind
 from benchmarks.adversary.text import Text, swept
 from benchmarks.adversary.witness import Late, Run, execute, right_runs, sets_of, shown
-
-_ROOT = Path(__file__).resolve().parents[2]
 
 #: Each enters its kinds.
 _ALL = (plants_width, plants_guards, plants_indices, plants_data, plants_odd, plants_devices, plants_several)
@@ -99,7 +98,7 @@ def subjects(
         subprocess.CalledProcessError: the compiler died.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(_ROOT)}
+    environment = {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)}
     command = [python, "-m", "benchmarks.adversary.compile_child", str(folder), str(seed), *(only or [])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 and not (folder / "programs.json").exists():

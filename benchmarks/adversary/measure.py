@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT
 from hlotool.judge.verdicts import Verdict
-
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass
@@ -83,7 +82,7 @@ def ask(folder: Path, *options: str, only: str = "") -> dict[str, Said]:
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(os.environ.get("PYTHONPATH", _ROOT)).resolve())},
+        env={**os.environ, "PYTHONPATH": str(Path(os.environ.get("PYTHONPATH", ROOT)).resolve())},
     )
     try:
         record = json.loads(done.stdout)

@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from math import ceil, prod, sqrt
-from pathlib import Path
 
+from benchmarks import ROOT
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ELEMENT_TYPES, array_shapes
 from hlotool.parser.reader import parse_module
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Element types that every case but the training step is measured in.
 KINDS = ("f32", "bf16")

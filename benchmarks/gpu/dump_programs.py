@@ -4,7 +4,7 @@
 
 It wants jax with its CUDA plug-in and `nvidia-cuda-nvcc-cu12` (or the same for CUDA 13), in an environment of
 its own, and no part of hlotool. There are no libraries to try out and no device to measure on: products
-become the default kernels, convolutions calls of cuDNN. `benchmarks.kernel_counts FOLDER --dumps` counts.
+become the default kernels, convolutions calls of cuDNN. `benchmarks.kernels.counts FOLDER --dumps` counts.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu.suite [--dry-run] [--out FOLDER] [--resume [FOLDER]]
 
-Writes `gpu.json` and `gpu.md`, which is made for RESULTS.md, after every finding. A part that fails, dies or
-runs out of time loses nothing of the others; a second call with --resume goes on with what is unfinished.
+Writes `gpu.json` and `gpu.md`, which is made for results/gpu.md, after every finding. A part that fails, dies
+or runs out of time loses nothing of the others; a second call with --resume goes on with what is unfinished.
 Ends with status 0 when every part passed, or was skipped for a reason that it gives.
 """
 

@@ -1,4 +1,4 @@
-"""The results as Markdown, for RESULTS.md."""
+"""The results as Markdown, for results/gpu.md."""
 
 from __future__ import annotations
 

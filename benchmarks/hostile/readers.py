@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import ROOT
 from benchmarks.hostile import damage
 
-CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+CORPUS = ROOT / "corpus"
 
 #: Larger files make the campaign slow, and "a small file takes no time" is a claim about small ones.
 _LARGEST = 60_000

@@ -33,7 +33,7 @@ def dumped_steps(folder: Path) -> list[Path]:
 
 
 def _steps() -> dict[str, _Step]:
-    from programs import array, layer_parameters, transformer_layer
+    from benchmarks.common.programs import array, layer_parameters, transformer_layer
 
     def mlp(p: Any, x: Any) -> Any:
         import jax

@@ -18,13 +18,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks import ROOT
 from benchmarks.training_steps.drawing import Script
 
 #: What the main step of every script is called.
 MAIN_STEP = "train_step"
 #: Seconds for one script and the replay of what it compiled.
 _LIMIT = 580
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _row(name: str, way: str, found: dict[str, Any]) -> Row:
 
 def hlotool_record(arguments: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
     """The record that a command prints; or none, and the last line of what it said instead."""
-    paths = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -115,7 +115,7 @@ def hlotool_record(arguments: Sequence[str]) -> tuple[dict[str, Any] | None, str
             capture_output=True,
             text=True,
             timeout=_LIMIT,
-            cwd=_ROOT,
+            cwd=ROOT,
             env={**os.environ, "PYTHONPATH": paths},
         )
     except subprocess.TimeoutExpired:

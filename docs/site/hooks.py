@@ -30,7 +30,7 @@ ELSEWHERE = {
     "changes.md": "CHANGELOG.md",
     "corpus.md": "corpus/README.md",
     "results.md": "benchmarks/RESULTS.md",
-}
+} | {f"results/{log.name}": f"benchmarks/results/{log.name}" for log in ROOT.glob("benchmarks/results/*.md")}
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
 
 

@@ -1,25 +1,25 @@
 """The thresholds of verdicts: for each its value, what it decides, why this value, and what calibrated it.
 
-Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/thresholds.py` can halve and
-double each of them and count the verdicts that change, and `benchmarks/locate.py --thresholds` those of the
-locator. Its table is the calibration of all of them: a value
-stands in the middle of a range in which no legal pair is accused and no planted fault is missed, or the table
-says on which side the edge is. Sizes that only bound time or memory stay where they are used.
+Values are read as the judge runs (`thresholds.RATIO.value`), so that `benchmarks/verdicts/thresholds.py`
+can halve and double each of them and count the verdicts that change, and `benchmarks/blame/locate.py
+--thresholds` those of the locator. Its table is the calibration of all of them: a value stands in the middle
+of a range in which no legal pair is accused and no planted fault is missed, or the table says on which side
+the edge is. Sizes that only bound time or memory stay where they are used.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Headings in `benchmarks/RESULTS.md`.
-SENSITIVITY = "Thresholds"
-MARGINS = "Margins of the ratio"
-LEGAL = "Legal pairs"
-FAULTS = "Planted faults"
-LOCATOR = "Thresholds of the locator"
-EXACT = "Thresholds of constants"
-EXACT_FAULTS = "Planted faults, exactly"
-ARBITER = "Programs as functions in verdicts"
+#: Files and headings in `benchmarks/results/`.
+SENSITIVITY = "verdicts.md: Thresholds"
+MARGINS = "verdicts.md: Margins of the ratio"
+LEGAL = "verdicts.md: Legal pairs"
+FAULTS = "verdicts.md: Planted faults"
+LOCATOR = "blame.md: Thresholds of the locator"
+EXACT = "exact.md: Thresholds of constants"
+EXACT_FAULTS = "exact.md: Planted faults, exactly"
+ARBITER = "verdicts.md: Programs as functions in verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Threshold:
         value: the number.
         decides: what it decides, and in which unit it is.
         why: why it has this value.
-        table: heading of the table in `benchmarks/RESULTS.md` that calibrated it.
+        table: file and heading of the table in `benchmarks/results/` that calibrated it.
     """
 
     value: float

@@ -2,8 +2,8 @@
 
 An estimate from opcodes and sizes, meant for the numpy backend: an instruction costs something by itself,
 and then by its elements or its multiplications. What a run alone knows is no part of it: the iterations of
-a loop and the branch of a conditional are counted as they are executed. `benchmarks/work.py` compares it
-with the clock. Who counts the units: `system/resources.py`.
+a loop and the branch of a conditional are counted as they are executed. `benchmarks/speed/work.py` compares
+it with the clock. Who counts the units: `system/resources.py`.
 
 XLA: hlo_cost_analysis.cc (products, convolutions, transforms, sorts).
 """

@@ -1,4 +1,4 @@
-"""What the numbers mean: shares of the ceiling, targets, and the table for RESULTS.md."""
+"""What the numbers mean: shares of the ceiling, targets, and the table for results/gpu.md."""
 
 from __future__ import annotations
 

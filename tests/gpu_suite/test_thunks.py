@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import kernel_counts
 from benchmarks.gpu.thunks import Launches, read_thunks
 from benchmarks.gpu.xla_side import Kernels, count_kernels
+from benchmarks.kernels import counts as kernel_counts
 from hlotool.parser.reader import parse_module
 
 #: As jaxlib 0.10.2 writes it: a loop, a copy into a slice, collectives that run beside kernels, a sequence.

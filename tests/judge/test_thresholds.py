@@ -17,7 +17,6 @@ SOURCES = "".join(
     for room in ("hlotool", "backends")
     for path in (ROOT / room).rglob("*.py")
 )
-RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -29,10 +28,12 @@ def test_a_threshold_has_a_reason_and_decides_something(name: str) -> None:
     assert f"thresholds.{name}" in SOURCES
 
 
-def section(heading: str) -> str:
-    """A section of the results, up to the next heading."""
-    found = re.search(rf"^#+ {re.escape(heading)}\b.*?(?=^#+ |\Z)", RESULTS, re.DOTALL | re.MULTILINE)
-    assert found is not None, heading
+def section(place: str) -> str:
+    """A section of a file of results, up to the next heading."""
+    file, _, heading = place.partition(": ")
+    results = (ROOT / "benchmarks/results" / file).read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(heading)}\b.*?(?=^#+ |\Z)", results, re.DOTALL | re.MULTILINE)
+    assert found is not None, place
     return found[0]
 
 
@@ -42,8 +43,8 @@ def test_a_threshold_is_calibrated_by_a_table(name: str) -> None:
 
 
 def test_the_measured_values_are_those_in_use() -> None:
-    """Printed by `thresholds.py`, `locate.py --thresholds`, `exact.py thresholds` and
-    `verdicts_exact.py --thresholds` in benchmarks.
+    """Printed by `verdicts.thresholds`, `blame.locate --thresholds`, `exact thresholds` and
+    `verdicts.exact --thresholds` in benchmarks.
     """
     headings = [thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.EXACT_FAULTS]
     headings.append(thresholds.ARBITER)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import verdicts
-import verdicts_faults
 from msgspec.structs import replace
-from units import UnitDone, read_records, write_records
-from verdicts_inputs import further_cases
-from verdicts_judge import PairVerdict
-from verdicts_programs import Subject, subjects
-from verdicts_records import DECODER, FaultRecord, LegalRecord, Record
-from verdicts_report import is_false_alarm, report
-from verdicts_runs import Runs
 
+from benchmarks.common.units import UnitDone, read_records, write_records
+from benchmarks.verdicts import faults
+from benchmarks.verdicts.inputs import further_cases
+from benchmarks.verdicts.judge import PairVerdict
+from benchmarks.verdicts.measure import legal_records
+from benchmarks.verdicts.programs import Subject, subjects
+from benchmarks.verdicts.records import DECODER, FaultRecord, LegalRecord, Record
+from benchmarks.verdicts.report import is_alarm, is_false_alarm, report
+from benchmarks.verdicts.runs import Runs
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.lab.faults import CATALOGUE
 
@@ -42,10 +42,10 @@ def fault(verdict: str, patterns: list[str]) -> FaultRecord:
     )
 
 
-def planter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> verdicts_faults.Planter:
+def planter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> faults.Planter:
     """One that never asks XLA."""
-    monkeypatch.setattr(verdicts_faults.Planter, "_seen", lambda *_: [])
-    return verdicts_faults.Planter(Runs(tmp_path / "runs"), tmp_path / "spreads", on_xla=0)
+    monkeypatch.setattr(faults.Planter, "_seen", lambda *_: [])
+    return faults.Planter(Runs(tmp_path / "runs"), tmp_path / "spreads", on_xla=0)
 
 
 def test_faults_count_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ condition { c = s32[] parameter(0)
   ROOT p = pred[] compare(c, ten), direction=LT }
 ENTRY e { z = s32[] constant(0)
   ROOT w = s32[] while(z), condition=condition, body=body }"""
-    monkeypatch.setattr(verdicts_faults, "_SECONDS", 0.2)
+    monkeypatch.setattr(faults, "_SECONDS", 0.2)
     kind = next(k for k in CATALOGUE if k.name == "saturation")
     found = list(planter(tmp_path, monkeypatch).faults(kind, [Subject("loop", text)]))
     assert [str(f.site) for f in found] == ["%e/%w"], "within the body the counter never gets to ten"
@@ -127,7 +127,7 @@ def test_kinds_of_sets_take_turns() -> None:
 
 @pytest.mark.xla
 def test_further_sets_of_a_pair(tmp_path: Path) -> None:
-    records = verdicts.legal_records("dynamic-slice.clamped", tmp_path, "", 3, (4, 2))
+    records = legal_records("dynamic-slice.clamped", tmp_path, "", 3, (4, 2))
     legal_ones = [r for r in records if isinstance(r, LegalRecord) and r.way == "numpy vs xla"]
     assert [r.seed for r in legal_ones if r.set == "plain"] == [3, 4, 5, 6, 7]
     assert len({r.set for r in legal_ones}) == 7
@@ -136,10 +136,10 @@ def test_further_sets_of_a_pair(tmp_path: Path) -> None:
 
 @pytest.mark.xla
 def test_legal_pairs_of_a_program(tmp_path: Path) -> None:
-    records = verdicts.legal_records("add.f32", tmp_path, "")
+    records = legal_records("add.f32", tmp_path, "")
     ways = {r.way for r in records if isinstance(r, LegalRecord) and r.judgement is not None}
     assert {"numpy vs xla", "optimisation level 0", "xla vs xla"} <= ways
-    assert not any(isinstance(r, LegalRecord) and verdicts.is_alarm(r.judgement) for r in records)
+    assert not any(isinstance(r, LegalRecord) and is_alarm(r.judgement) for r in records)
 
 
 def test_subjects_are_unique() -> None:

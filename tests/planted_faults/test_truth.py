@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from verdicts_peers import BOUNDS, passes
-from verdicts_truth import legal_spread
 
+from benchmarks.verdicts.peers import BOUNDS, passes
+from benchmarks.verdicts.truth import legal_spread
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
 

@@ -1,24 +1,18 @@
-"""Bundles keep their word: what `benchmarks/bundles.py` prints, on a few cases."""
+"""Bundles keep their word: what `benchmarks/blame/bundles.py` prints, on a few cases."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+from benchmarks.blame import bundles
 
 
 @pytest.mark.slow
 @pytest.mark.xla
-def test_every_bundle_triggers_or_says_that_it_does_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_bundle_triggers_or_says_that_it_does_not(tmp_path: Path) -> None:
     """XLA's own faults as the program as given shows them; planted ones never, after three programs."""
-    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-    import bundles
-
     own, _ = bundles.real("xla", tmp_path / "real")
     found = bundles.planted(12, 4711, "xla", tmp_path / "planted")
     for kept in (own, found):

@@ -1,4 +1,4 @@
-"""Nothing finished is lost, nothing repeated, nothing corrupt: a sample of `benchmarks/disasters.py`."""
+"""Nothing finished is lost, nothing repeated, nothing corrupt: a sample of `benchmarks.disasters`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from disasters_kills import Kills, killed
-from disasters_places import DISASTERS, happened
-from disasters_subjects import SUBJECTS
+
+from benchmarks.disasters.kills import Kills, killed
+from benchmarks.disasters.places import DISASTERS, happened
+from benchmarks.disasters.subjects import SUBJECTS
 
 if sys.platform != "linux":
     pytest.skip("processes are looked for in /proc", allow_module_level=True)

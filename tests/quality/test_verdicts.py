@@ -1,7 +1,7 @@
 """How good are verdicts on programs, inputs and faults that nothing was tuned on?
 
-`benchmarks/verdicts.py --seed N` prints the tables; this is a sample of them, small enough to run by hand
-before a change of the judge is merged. `HLOTOOL_QUALITY_SEED` draws another sample.
+`python -m benchmarks.verdicts --seed N` prints the tables; this is a sample of them, small enough to run by
+hand before a change of the judge is merged. `HLOTOOL_QUALITY_SEED` draws another sample.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from verdicts_faults import PlantedFault, Planter, fault_subjects
-from verdicts_judge import judged
-from verdicts_programs import Subject, subjects
-from verdicts_report import is_alarm
-from verdicts_runs import PLAIN, Runs, cut, leaves_of
 
+from benchmarks.verdicts.faults import PlantedFault, Planter, fault_subjects
+from benchmarks.verdicts.judge import judged
+from benchmarks.verdicts.programs import Subject, subjects
+from benchmarks.verdicts.report import is_alarm
+from benchmarks.verdicts.runs import PLAIN, Runs, cut, leaves_of
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.lab.faults import CATALOGUE
 
 pytestmark = pytest.mark.slow
 
-#: The tables of `benchmarks/RESULTS.md` stand on seeds 0 to 4.
+#: The tables of `benchmarks/results/verdicts.md` stand on seeds 0 to 4.
 SEED = int(os.environ.get("HLOTOOL_QUALITY_SEED", "20261122"))
 
 #: Programs, and faults of each kind.

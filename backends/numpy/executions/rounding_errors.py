@@ -2,8 +2,8 @@
 
 An elementwise operation is allowed the rounding of its declared type and a number of ulps of the type that it
 is computed in (f32 for narrower types, the type itself otherwise). The numbers are measured, not guessed:
-`benchmarks/rounding_errors.py` compares XLA's CPU code and NumPy with the truth over the whole domain of each
-function, and fails where a row does not cover both.
+`benchmarks/freedoms/rounding_errors.py` compares XLA's CPU code and NumPy with the truth over the
+whole domain of each function, and fails where a row does not cover both.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ The points are weights of evidence, so that no single accident is enough: equal 
 equal name) alone stay below `ENOUGH`; with equal metadata, or with a matched neighbour, they reach it. They
 were calibrated on the corpus: 114 programs before and after optimisation, executed on the same inputs,
 where a pair is right when its values agree, and 680 pairs of neighbouring passes, where what keeps its name
-and opcode must be paired with itself. `benchmarks/alignment.py` measures what happens without each, with
-half of it and with twice as much; the table is in benchmarks/RESULTS.md, "Alignment". What changed nothing,
-or nothing for the better (equal values, equal users, equal last parts of paths), has no points.
+and opcode must be paired with itself. `benchmarks/blame/alignment.py` measures what happens without each,
+with half of it and with twice as much; the table is in benchmarks/results/blame.md, "Alignment". What changed
+nothing, or nothing for the better (equal values, equal users, equal last parts of paths), has no points.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ from hlotool.rewrite.scale.terms import Size
 
 #: A compiler hides a position in a number that is a little larger or smaller: what it adds to an index
 #: besides, such as the one of the last element, is no more than that. At 0 a limit in another form, one
-#: number away, would not be seen; from 4 to 64 nothing changes (RESULTS.md, "Thresholds of smaller sizes").
+#: number away, would not be seen; from 4 to 64 nothing changes
+#: (benchmarks/results/scaled.md, "Thresholds of smaller sizes").
 NEAR: Final = 8
 #: Where both programs state more positions than this of one dimension it is taken apart: they stay as they
 #: are in both. At 0 no place would follow that both have; from 4 to 64 nothing changes (likewise).

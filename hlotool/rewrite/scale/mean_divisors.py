@@ -34,7 +34,7 @@ from hlotool.rewrite.scale.sizes import Number, Relations, place
 from hlotool.rewrite.scale.terms import Size
 
 #: Fewer elements are numbers like any others: a half, an eighth. No value from 0 to 128 changes one of
-#: three models (RESULTS.md, "Thresholds of smaller sizes").
+#: three models (benchmarks/results/scaled.md, "Thresholds of smaller sizes").
 _LEAST: Final = 16
 #: Factors that come and go where a compiler simplifies, without being a constant of the program: `x + x`.
 _SMALL: Final = np.array([1, 2, 3, 4, 1 / 2, 1 / 3, 1 / 4], np.float64)

@@ -43,7 +43,7 @@ RUNS: Final = 20
 #: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
 #: and judging them takes more than this count says. The one model that needs them took 21 where an output
 #: was unstable, which takes most executions, and 15 where none was: seconds of the processor by the work of
-#: an execution (RESULTS.md, "Programs larger than the machine").
+#: an execution (benchmarks/results/scaled.md, "Programs larger than the machine").
 RUNS_AT_LAST: Final = 25
 #: How often one does that runs programs as they are with values on disk: both sides once, on one set of
 #: inputs. Where these differ, the judge ends with its share of the time.

@@ -16,7 +16,7 @@ from support.differential import leaves
 from support.gpu_kernels import kernels_of
 from support.kernels import differing, needs_compiler, on_kernels, on_numpy
 
-from benchmarks.kernels import cases
+from benchmarks.kernels.cases import cases
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda_emu.build import FLAGS, compiler
 from hlotool.backends.registry import get_backend

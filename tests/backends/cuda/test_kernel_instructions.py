@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.kernel_instructions import busiest_loop, loads_ahead, read
+from benchmarks.kernels.instructions import busiest_loop, loads_ahead, read
 
 #: As cuobjdump prints it: a loop that sums two vectors at a time, with a smaller one behind it.
 _LISTING = """
