@@ -175,7 +175,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     yield from _cancellations(agreeing)
     excused = sum(module.verdict in EXCUSED for module in run.modules)
     if excused:
-        yield f"{excused} of {len(run.modules)} differ without a fault of the compiler: each row says why"
+        yield f"{excused} of {len(run.modules)} differ, and no fault is shown: each row says why"
     compared = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
     skipped = sum(module.verdict not in compared for module in run.modules)
     if skipped:
