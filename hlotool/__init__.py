@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from hlotool.interface.api.compare import compare
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
-    from hlotool.interface.api.installation import cache, list_backends
+    from hlotool.interface.api.kept import cache, list_backends, update_baseline, verify
     from hlotool.interface.api.merge import merge
     from hlotool.interface.api.opt import list_passes, opt
     from hlotool.interface.api.programs import load, parse, run
     from hlotool.interface.api.prove import prove
-    from hlotool.interface.api.records import update_baseline, verify
     from hlotool.interface.api.reduce import extract, reduce
     from hlotool.interface.api.replay import replay
     from hlotool.interface.api.results import Result
@@ -81,13 +80,13 @@ if (_root / "backends" / "__init__.py").is_file() and (_root / "grammar" / "__in
 _ELSEWHERE = {
     "Module": "hlotool.ir.module",
     "Result": "hlotool.interface.api.results",
-    "cache": "hlotool.interface.api.installation",
+    "cache": "hlotool.interface.api.kept",
     "conformance": "hlotool.lab.commands.conformance",
     "explain": "hlotool.interface.api.inspect",
     "explain_fusion": "hlotool.interface.api.check",
     "extract": "hlotool.interface.api.reduce",
     "fuzz": "hlotool.lab.commands.fuzz",
-    "list_backends": "hlotool.interface.api.installation",
+    "list_backends": "hlotool.interface.api.kept",
     "list_messages": "hlotool.interface.api.inspect",
     "list_passes": "hlotool.interface.api.opt",
     "list_rules": "hlotool.interface.api.check",
@@ -97,8 +96,8 @@ _ELSEWHERE = {
     "parse": "hlotool.interface.api.programs",
     "run": "hlotool.interface.api.programs",
     "show_scale": "hlotool.interface.api.inspect",
-    "update_baseline": "hlotool.interface.api.records",
-    "verify": "hlotool.interface.api.records",
+    "update_baseline": "hlotool.interface.api.kept",
+    "verify": "hlotool.interface.api.kept",
 }
 #: Modules for programs of a framework, which is imported when they are used.
 _FRAMEWORKS = ("jax", "tf", "torch_xla")

@@ -19,9 +19,8 @@ class Build(build):
         """Build, and add the files to those that the wheel installs below its prefix."""
         super().run()
         sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-        from hlotool.interface.cli.completion import SHELLS
         from hlotool.interface.cli.main import build_parser
-        from hlotool.interface.cli.reference import manual_page
+        from hlotool.interface.cli.reference import SHELLS, manual_page
 
         parser = build_parser()
         texts = {

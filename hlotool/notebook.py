@@ -208,7 +208,7 @@ def _result(content: bytes, quiet: bool, verbose: bool) -> ExecResult:
     """The result that a record in JSON is; its notes go to stderr, as those of the command do."""
     import msgspec
 
-    from hlotool.interface.cli.output import tell
+    from hlotool.interface.cli.process import tell
     from hlotool.interface.report.command_records import ExecRecord
 
     result = ExecResult(msgspec.json.decode(content, type=ExecRecord), quiet, verbose)

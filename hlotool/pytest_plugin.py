@@ -44,7 +44,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Set XLA's flags before the first conftest can start it."""
     options = early_config.known_args_namespace
     if options.hlotool:
-        from hlotool.interface.pytest_dumping import prepare
+        from hlotool.interface.pytest_suite import prepare
 
         prepare(options.hlotool_keep, options.hlotool_snapshots)
 

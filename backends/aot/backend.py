@@ -16,6 +16,7 @@ from hlotool.backends.registry import RUNS_COMPILED, get_backend, get_devices_ba
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
 from hlotool.backends.xla.programs import (
+    flat_signature,
     in_shardy_alone,
     is_optimised,
     logical_module,
@@ -23,7 +24,6 @@ from hlotool.backends.xla.programs import (
     refuse_the_outside,
 )
 from hlotool.backends.xla.protocol import Flag
-from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.arrays import Array
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid

@@ -18,7 +18,7 @@ from hlotool.backends.cuda.codegen.partition import KernelProgram, of_instructio
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part, kind_of
 from hlotool.backends.cuda.cublas import Cublas, Product, product_of
 from hlotool.backends.cuda.device import MAX_BLOCKS, Allocation, Function
-from hlotool.backends.cuda.memory import (
+from hlotool.backends.cuda.machine import (
     Memory,
     Resident,
     Storage,

@@ -28,8 +28,7 @@ def create(options: Options = NO_OPTIONS) -> EmulatorBackend:
     """
     check_options("cuda-emu", options, OPTIONS)
     from hlotool.backends.cuda.codegen.expansion import precision_of
-    from hlotool.backends.cuda_emu.backend import EmulatorBackend
-    from hlotool.backends.cuda_emu.build import Builder
+    from hlotool.backends.cuda_emu.backend import Builder, EmulatorBackend
 
     march = (f"-march={options['march']}",) if "march" in options else ()
     return EmulatorBackend(

@@ -16,8 +16,16 @@ import numpy.typing as npt
 
 from hlotool.backends.field.pseudo_real import Known
 from hlotool.backends.field.relations import Relations
-from hlotool.backends.field.snapping import Precision, Reading, Rule, dyadic, precisions, reading_of
-from hlotool.backends.field.tables import SMALL, Tables
+from hlotool.backends.field.snapping import (
+    SMALL,
+    Precision,
+    Reading,
+    Rule,
+    Tables,
+    dyadic,
+    precisions,
+    reading_of,
+)
 from hlotool.backends.field.words import ZERO, Words, negate
 from hlotool.facts.compiler_made import float_values
 from hlotool.ir.arrays import Array

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hlotool.backends.field.constants import Constants
 from hlotool.backends.field.registry import MEANINGS, plain
-from hlotool.backends.field.tables import SMALL
+from hlotool.backends.field.snapping import SMALL
 from hlotool.backends.field.trial import Trial
 from hlotool.backends.field.unknown import BlackBox
 from hlotool.backends.field.values import (

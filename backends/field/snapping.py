@@ -1,19 +1,24 @@
-"""Float constants as the numbers that are meant: 0.100000001 is 1/10, 0.707106769 is √(1/2).
+"""Float constants as the numbers that are meant: 0.100000001 is 1/10; tables computed by a compiler, by
+place.
 
 A program and its optimised version hold the same number rounded differently: as bf16 and as f32, as x and
 1/x. Each is read as the simplest number that rounds to it, so that both read the same. A constant that no
 simple number rounds to is the dyadic fraction that it is.
+
+An element of a table is no constant of a formula: among hundreds of numbers any number is explained by
+accident. But a table of the tested program that is, element by element, what the reference computes from
+constants up to roundings (int8 weights times their scales) is that table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from math import isfinite, log2
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +36,9 @@ from hlotool.backends.field.words import (
 )
 from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon
-from hlotool.ir.arrays import DTYPES
-from hlotool.ir.types import ElementType
+from hlotool.ir.arrays import DTYPES, Array, Literal
+from hlotool.ir.module import Module
+from hlotool.ir.types import ArrayShape, ElementType
 
 
 def slack() -> Fraction:
@@ -167,3 +173,56 @@ def dyadic(values: npt.NDArray[np.float64]) -> Words:
     for special, word in ((np.inf, INF), (-np.inf, NEG_INF)):
         words = np.where(values == special, word, words)
     return np.where(np.isnan(values), NAN, words)
+
+
+#: Elements of smaller arrays are constants of a formula.
+SMALL: Final = 64
+#: Larger ones are not looked at.
+_LARGE: Final = 1 << 20
+
+
+class Tables:
+    """The tables that follow from constants in a reference, of the sizes that a tested program has.
+
+    Args:
+        reference: the program whose constants are as they were written.
+        tested: the other one, if there is one.
+
+    Attributes:
+        sizes: elements of the tables that only the tested program has.
+    """
+
+    def __init__(self, reference: Module, tested: Module | None) -> None:
+        own = [] if tested is None else list(_tables(tested))
+        written = {literal.key for literal in _tables(reference)} if own else set()
+        self.sizes = frozenset(one.array.size for one in own if one.key not in written)
+        self._known: list[tuple[Array, npt.NDArray[np.float64], Words]] = []
+
+    def note(self, values: Array, off: npt.NDArray[np.float64], words: Words) -> None:
+        """Note what the reference computes from constants alone.
+
+        Args:
+            values: in its own arithmetic.
+            off: by how much roundings may have moved each.
+            words: what they are without rounding.
+        """
+        self._known.append((values, off, words))
+
+    def find(self, values: npt.NDArray[np.float64]) -> Words | None:
+        """The words of a table of the tested program; None where nothing explains it."""
+        for known, off, words in self._known:
+            if known.size != values.size:
+                continue
+            wide = known.astype(np.float64).reshape(values.shape)
+            if (np.abs(wide - values) <= off.reshape(values.shape)).all():
+                return words.reshape(values.shape)
+        return None
+
+
+def _tables(module: Module) -> Iterator[Literal]:
+    for instruction in module.instructions():
+        shape, literal = instruction.shape, instruction.literal
+        if literal is None or not isinstance(shape, ArrayShape) or not shape.element_type.is_floating:
+            continue
+        if SMALL < shape.size <= _LARGE and not literal.has_elided:
+            yield literal

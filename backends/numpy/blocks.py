@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.ownership import each, owns_item
-from hlotool.backends.numpy.plan import Run, failure
+from hlotool.backends.numpy.plan import Run, each, failure, owns_item
 from hlotool.backends.numpy.registry import Calling, Executed
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array, dtype_of

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hlotool.backends.numpy.floats import foreign
-from hlotool.backends.numpy.ownership import each, is_blas_single, spans
+from hlotool.backends.numpy.plan import each, is_blas_single, spans
 from hlotool.backends.numpy.precision import finish, native, native_dtype
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType

@@ -18,9 +18,8 @@ from hlotool.backends.stablehlo.protocol import Converted, Evaluation
 from hlotool.backends.xla.executable import flat_arguments, value_of
 from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
-from hlotool.backends.xla.programs import logical_module, refuse_the_outside
+from hlotool.backends.xla.programs import arrays_of, flat_signature, logical_module, refuse_the_outside
 from hlotool.backends.xla.protocol import ArrayData, Results
-from hlotool.backends.xla.signature import arrays_of, flat_signature
 from hlotool.errors import BackendCrashed, BackendUnavailable, Location, Unsupported
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.edit import Editor, editing

@@ -23,6 +23,7 @@ from hlotool.backends.xla.process import (
     shared_process,
 )
 from hlotool.backends.xla.programs import (
+    flat_signature,
     host_module,
     in_shardy_alone,
     is_optimised,
@@ -34,7 +35,6 @@ from hlotool.backends.xla.programs import (
     without_field,
 )
 from hlotool.backends.xla.protocol import CompileRequest, Flag, Route, Setup
-from hlotool.backends.xla.signature import flat_signature
 from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Location, Unsupported
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module

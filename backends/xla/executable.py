@@ -10,9 +10,8 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN, Probe, Value
 from hlotool.backends.xla.process import XlaProcess
-from hlotool.backends.xla.programs import gather, parse_sharding, spread
+from hlotool.backends.xla.programs import dynamic_dimensions, gather, parse_sharding, spread
 from hlotool.backends.xla.protocol import ArrayData, Compiled, CompileRequest, Execution
-from hlotool.backends.xla.signature import dynamic_dimensions
 from hlotool.errors import InputDataError, Unsupported
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.attributes import Sharding

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import hlotool
 from hlotool.errors import HlotoolError
-from hlotool.facts.provenance import source_of
+from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Module
 from hlotool.ir.printed_annotations import is_installed, source_position
 

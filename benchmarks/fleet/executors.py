@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import ROOT
-from hlotool.runs.fleet.planning import executor_of
+from hlotool.runs.fleet.known import executor_of
 from hlotool.system.executor import Done, Limits
 
 #: Does next to nothing in a worker.
-_FUNCTION = "hlotool.system.surrogates:legible"
+_FUNCTION = "hlotool.system.records:legible"
 
 
 def main() -> None:

@@ -345,7 +345,7 @@ def _looked_into(
     folder: Path, index: int, text: str, judged: Any, options: Any, planted: str
 ) -> dict[str, Any]:
     """What the campaign would say of a failure."""
-    from hlotool.interface.report.fuzz_records import FailureRecord
+    from hlotool.interface.report.lab_records import FailureRecord
     from hlotool.lab.fuzz.triage import Settings, Triage
 
     folder.mkdir()

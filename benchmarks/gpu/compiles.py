@@ -25,7 +25,7 @@ from support.kernel_fuzz import KINDS, fuzz_program
 
 from benchmarks.gpu.cases import all_cases
 from benchmarks.kernels.cases import cases
-from hlotool.backends.cuda.build import Resources, compile_kernels
+from hlotool.backends.cuda.backend import Resources, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.toolchain import Compiler, installed_compilers
 from hlotool.errors import BackendFailed

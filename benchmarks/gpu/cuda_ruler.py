@@ -13,12 +13,11 @@ import numpy as np
 
 from benchmarks.gpu.rulers import COPY, Basic, Resources, Work, compiled, median
 from hlotool.backends.base import Value
-from hlotool.backends.cuda.backend import CudaBackend, CudaExecutable
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import CudaBackend, CudaExecutable, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import THREADS
 from hlotool.backends.cuda.device import Allocation, open_device
 from hlotool.backends.cuda.kernel_backend import KernelExecutable
-from hlotool.backends.cuda.memory import to_arrays
+from hlotool.backends.cuda.machine import to_arrays
 from hlotool.backends.cuda.toolchain import find_compiler
 from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.ir.arrays import Array

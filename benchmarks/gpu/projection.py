@@ -18,7 +18,7 @@ from benchmarks.gpu.arguments import arguments_of
 from benchmarks.gpu.cases import Case, sized_cases
 from benchmarks.gpu.lines import Reporter
 from benchmarks.gpu.work import PROCESSES
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.toolchain import Nvcc
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.parser.reader import parse_module

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.gpu.cases import all_cases
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.kernel_backend import fused
 from hlotool.backends.cuda.machine import KernelLowering

@@ -41,8 +41,7 @@ from hlotool.inputs.adversarial.sets import InputSet
 from hlotool.ir.module import Module
 from hlotool.lab.faults import FaultKind, family_of
 from hlotool.lab.mutation.equivalence import KINDS, Mutant, draw
-from hlotool.lab.mutation.fates import Examiner, Fate
-from hlotool.lab.mutation.task import fate_within, sets_of
+from hlotool.lab.mutation.task import Examiner, Fate, fate_within, sets_of
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import allowed_for_sets, in_budget

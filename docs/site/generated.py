@@ -11,8 +11,8 @@ from pathlib import Path
 
 import hlotool
 from hlotool.interface.cli.main import build_parser
-from hlotool.interface.cli.output import EXIT_CODES
 from hlotool.interface.cli.parser import Parser
+from hlotool.interface.cli.process import EXIT_CODES
 from hlotool.interface.cli.reference import Entry, sections_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from hlotool.blame.diff_records import (
+from hlotool.blame.diff_results import (
     ChangeRecord,
     ComputationRecord,
     LineRecord,
@@ -27,7 +27,7 @@ from hlotool.facts.alignment.difference import (
     count_by_opcode,
     difference,
 )
-from hlotool.facts.provenance import source_of
+from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Module
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.judge.failures import error_record

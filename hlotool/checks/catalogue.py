@@ -26,9 +26,8 @@ from hlotool.system.user_input import complaint_about, did_you_mean
 
 _MODULES = (
     "hlotool.checks.fusions",
-    "hlotool.checks.value_lints",
     "hlotool.checks.compile_lints",
-    "hlotool.checks.interface_lints",
+    "hlotool.checks.lints",
     "hlotool.checks.offload.rules",
     "hlotool.checks.validity",
 )

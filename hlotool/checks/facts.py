@@ -193,7 +193,7 @@ def _constants(instructions: list[Instruction]) -> Iterator[str]:
 
 def _source(module: Module) -> str:
     """The innermost position of the first instruction that has one."""
-    from hlotool.facts.provenance import source_of
+    from hlotool.facts.dataflow import source_of
 
     for instruction in module.entry.instructions:
         if instruction.opcode != "parameter" and instruction.metadata is not None:

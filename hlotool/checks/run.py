@@ -16,7 +16,7 @@ from hlotool.checks.records import FailedFile, Finding
 from hlotool.checks.rules import Applies, Problem, Rule, Subject
 from hlotool.checks.validity import VALIDITY
 from hlotool.errors import BackendFailed, HlotoolError
-from hlotool.facts.provenance import source_of
+from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind

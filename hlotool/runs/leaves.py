@@ -21,14 +21,14 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import UsageError
-from hlotool.facts.provenance import source_of_output
+from hlotool.facts.dataflow import source_of_output
 from hlotool.facts.result_facts import Facts
 from hlotool.inputs.given import npz_bytes
 from hlotool.ir.arrays import Array, flatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison
-from hlotool.judge.locate.words import element_record, scalar_text
+from hlotool.judge.locate.blame import element_record, scalar_text
 from hlotool.judge.metrics import Metrics
 from hlotool.judge.tolerance import Tolerance
 from hlotool.judge.verdicts import EXCUSED, Verdict

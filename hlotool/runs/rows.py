@@ -15,8 +15,7 @@ import msgspec
 
 from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
-from hlotool.facts.dataflow import Leaves, join_leaves
-from hlotool.facts.provenance import source_of_output
+from hlotool.facts.dataflow import Leaves, join_leaves, source_of_output
 from hlotool.facts.recognition import is_trivial
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import Shape

@@ -31,7 +31,6 @@ from hlotool.runs.leaves import save_values
 from hlotool.runs.observations import CHEAP, Aside, Ran, with_coverage_of_tested
 from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import ends_like, more_telling
-from hlotool.runs.partial_rows import EXPLAINING, FURTHER, Standing
 from hlotool.runs.program import Program, load_program, snapshot_program
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.runs.rows import (
@@ -45,7 +44,16 @@ from hlotool.runs.rows import (
 )
 from hlotool.runs.runners import Outcome, parameter_difference
 from hlotool.runs.scaling import Fitted, fitting
-from hlotool.runs.task import Selection, Task, failed_row, select_stages, unfinished_row
+from hlotool.runs.task import (
+    EXPLAINING,
+    FURTHER,
+    Selection,
+    Standing,
+    Task,
+    failed_row,
+    select_stages,
+    unfinished_row,
+)
 from hlotool.runs.trials import Trial, trials
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import Stage

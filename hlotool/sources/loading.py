@@ -53,7 +53,7 @@ def load_stage(
     if not may_be_elided and (missing := elided_constants(module)):
         if owner.generates_elided is None:
             raise ElidedConstant(missing[0].name, module.location(missing[0]))
-        from hlotool.sources.remade_constants import fill_generated
+        from hlotool.sources.elided import fill_generated
 
         fill_generated(module, owner, stage, partial(load_stage, owner, may_compile=may_compile))
     return module
@@ -99,7 +99,7 @@ def read_stage(stage: Stage, *, reads_literals: bool = True) -> Module:
 
 
 def _recompile(owner: DumpModule, stage: Stage) -> Module | None:
-    from hlotool.sources.remade_constants import recompile
+    from hlotool.sources.elided import recompile
 
     return recompile(owner, stage)
 

@@ -27,8 +27,8 @@ import msgspec
 
 from hlotool.errors import BackendFailed, BackendTimeout
 from hlotool.system.logs import LogTarget, follow_log
+from hlotool.system.records import encoded
 from hlotool.system.resources import limit_address_space, limit_growth
-from hlotool.system.surrogates import encoded
 
 #: Written once by a worker before its first message. Whatever an interpreter's start-up files print to
 #: stdout comes before it and is passed over.

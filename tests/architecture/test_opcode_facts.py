@@ -90,7 +90,7 @@ ALLOWED: dict[str, str] = {
         backends/numpy/executions/rounding_errors.py:_EXACT_WHEN_WIDE
         hlotool/lab/fuzz/oracle.py:_OF_ANY_ORDER
         hlotool/lab/fuzz/programs/steps_elementwise.py:_DOMAINS
-        hlotool/lab/conformance/generators/libraries.py:batch_norm
+        hlotool/lab/conformance/generators/arrays.py:batch_norm
     """,
     "choices of what to ask, to show, to plant or to draw": """
         hlotool/facts/decisions.py:_ASKING
@@ -105,7 +105,7 @@ ALLOWED: dict[str, str] = {
         hlotool/lab/faults/rounding.py:_adds_in_a_reducer
         hlotool/lab/faults/rounding.py:_readers
         hlotool/lab/fuzz/programs/drawn.py:_words
-        hlotool/lab/fuzz/programs/idioms/choices.py:_floor_of_convert
+        hlotool/lab/fuzz/programs/idioms/functions.py:_floor_of_convert
         hlotool/lab/fuzz/programs/idioms/control.py:_combine
         hlotool/lab/fuzz/programs/idioms/functions.py:_function_of_a_hidden_constant
         hlotool/lab/fuzz/programs/limits.py:LEFT_OUT

@@ -15,9 +15,15 @@ from rich.console import Console
 from rich.text import Text
 from support import run_records as samples
 
-from hlotool.interface.report.console import plain_text, render
+from hlotool.interface.report.console import (
+    facts,
+    path_text,
+    place_text,
+    plain_text,
+    render,
+    terminal_has_links,
+)
 from hlotool.interface.report.leaf import source_facts
-from hlotool.interface.report.tables import facts, path_text, place_text, terminal_has_links
 from hlotool.interface.report.terminal import RunReport
 from hlotool.system.records import SourceRecord
 

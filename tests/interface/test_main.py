@@ -15,7 +15,7 @@ from support.shell import seconds_of_children
 
 from hlotool._version import __version__
 from hlotool.errors import ExitCode, HloSyntaxError, Location
-from hlotool.interface.cli import output
+from hlotool.interface.cli import process
 from hlotool.interface.cli.main import build_parser, main
 from hlotool.interface.cli.parser import join_signed_values
 from hlotool.runs.options.parsers import byte_size
@@ -44,7 +44,7 @@ def test_help_lists_the_exit_codes(arguments: list[str], capsys: pytest.CaptureF
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     for code in ExitCode:
-        assert f"  {code.value:<4} {output.EXIT_CODES[code]}\n" in shown
+        assert f"  {code.value:<4} {process.EXIT_CODES[code]}\n" in shown
 
 
 def test_help_of_run_gives_examples_that_parse(
@@ -213,7 +213,7 @@ def test_backends_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_broken_backend_stays_listed_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     from hlotool.backends import registry
-    from hlotool.interface.api.installation import list_backends
+    from hlotool.interface.api.kept import list_backends
 
     monkeypatch.setattr(registry, "listed_backends", lambda: ["absent", "numpy"])
     absent, numpy = list_backends()

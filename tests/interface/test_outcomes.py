@@ -18,14 +18,21 @@ import pytest
 from support import run_records as samples
 
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord
-from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
+from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.interface.report.causes import causes_of_bisection, causes_of_check, causes_of_run
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ProveRecord
 from hlotool.interface.report.console import printable
-from hlotool.interface.report.exports import COLUMNS, csv_text, json_lines, junit, sarif_of
-from hlotool.interface.report.github import annotation_lines, step_summary
+from hlotool.interface.report.exports import (
+    COLUMNS,
+    annotation_lines,
+    csv_text,
+    json_lines,
+    junit,
+    sarif_of,
+    step_summary,
+)
 from hlotool.interface.report.outcome_rules import program_name, rules_for
 from hlotool.interface.report.outcomes import State, outcomes_of
 from hlotool.interface.report.records import CheckRecord, RunRecord

@@ -9,7 +9,7 @@ import pytest
 
 from hlotool.interface.report.progress import Heartbeat
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.fleet.planning import Remaining
+from hlotool.runs.fleet.known import Remaining
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task

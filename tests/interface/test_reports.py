@@ -103,7 +103,7 @@ def test_what_cannot_be_written_is_said_before_anything_runs(
     dump: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Permissions do not hold for everybody, so that the system's answer is a planted one."""
-    monkeypatch.setattr("hlotool.interface.cli.reports.os.access", lambda path, mode: path != ".")
+    monkeypatch.setattr("hlotool.interface.cli.calling.os.access", lambda path, mode: path != ".")
     assert main(["run", "d", "--record", "new.json", "--junit", "d/old.xml"]) == ExitCode.USAGE
     assert capsys.readouterr().err == "hlotool: error: --record new.json: cannot be written\n"
 

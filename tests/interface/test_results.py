@@ -262,7 +262,7 @@ def test_bisect_names_the_culprit_and_writes_nothing(dump: Path, monkeypatch: py
 
 
 def test_interrupts_are_raised(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hlotool.interface.api.course import Course
+    from hlotool.interface.api.calls import Course
 
     class Impatient(Course):
         def working(self) -> None:

@@ -12,7 +12,7 @@ from support.shell import Shell
 
 from hlotool.backends.registry import split_specs
 from hlotool.errors import BackendUnavailable, ExitCode, UsageError
-from hlotool.interface.api.options import chosen_backends
+from hlotool.interface.api.calls import chosen_backends
 from hlotool.interface.cli.main import build_parser, main
 from hlotool.runs.fleet.contents import command_key
 from hlotool.runs.fleet.identity import identity_of

@@ -12,7 +12,7 @@ from support import run_records as samples
 
 from hlotool.interface.report.console import console_for, plain_text, render
 from hlotool.interface.report.listings import BackendTable
-from hlotool.interface.report.modules import groups
+from hlotool.interface.report.module import groups
 from hlotool.interface.report.next_command import command_after_run as next_command
 from hlotool.interface.report.records import BackendRecord, BackendsRecord, RunRecord
 from hlotool.interface.report.terminal import RunReport

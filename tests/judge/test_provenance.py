@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hlotool
-from hlotool.facts.provenance import source_of, source_of_output
+from hlotool.facts.dataflow import source_of, source_of_output
 from hlotool.parser.proto.module import parse_module_proto, write_module_proto
 from hlotool.system.records import SourceRecord
 

@@ -10,7 +10,7 @@ import pytest
 
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape
-from hlotool.lab.conformance import freedoms
+from hlotool.lab.conformance import judging
 from hlotool.lab.conformance.agreement import DEPARTURES
 from hlotool.lab.conformance.generators.cases import Case
 from hlotool.lab.conformance.trials import Difference
@@ -25,7 +25,7 @@ def explained(name: str, text: str, arguments: list[Any], theirs: Any) -> list[b
     case = Case(0, module.entry.root.opcode, module, [np.asarray(a) for a in arguments])
     given = np.asarray(theirs)
     difference = Difference(case, 0, shape.element_type, np.zeros_like(given), given)
-    mask = np.zeros(given.shape, np.bool_) | freedoms.OPEN[name].explains(difference)
+    mask = np.zeros(given.shape, np.bool_) | judging.OPEN[name].explains(difference)
     return list(map(bool, mask))
 
 
@@ -86,20 +86,20 @@ def test_truncation_is_no_rounding() -> None:
 
 
 def test_freedoms_are_about_opcodes_that_there_are() -> None:
-    for freedom in freedoms.OPEN.values():
+    for freedom in judging.OPEN.values():
         assert freedom.opcodes <= set(OPCODES)
-    assert not set(freedoms.OPEN) & set(DEPARTURES)
+    assert not set(judging.OPEN) & set(DEPARTURES)
 
 
 def test_all_have_a_meaning() -> None:
     own = (
-        freedoms.ROUNDING,
-        freedoms.LEGAL_EXECUTION,
-        freedoms.NAN_PAYLOAD,
-        freedoms.RANGE,
-        freedoms.UNSTABLE,
+        judging.ROUNDING,
+        judging.LEGAL_EXECUTION,
+        judging.NAN_PAYLOAD,
+        judging.RANGE,
+        judging.UNSTABLE,
     )
-    for name in (*freedoms.OPEN, *DEPARTURES, *own):
-        assert freedoms.meaning(name)
+    for name in (*judging.OPEN, *DEPARTURES, *own):
+        assert judging.meaning(name)
     with pytest.raises(KeyError):
-        freedoms.meaning("laziness")
+        judging.meaning("laziness")

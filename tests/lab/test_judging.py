@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.base import TOKEN
-from hlotool.lab.conformance import freedoms
+from hlotool.lab.conformance import judging
 from hlotool.lab.conformance.generators.cases import Case
 from hlotool.lab.conformance.judging import Judged, judged, reference_leaves
 from hlotool.lab.conformance.trials import Trial, trials
@@ -43,7 +43,7 @@ def test_ulps_are_counted() -> None:
     x = np.float32([0.5, 1, 2])
     exponential = trial("r = f32[3] exponential(f32[3])", [x], "exponential")
     exact = np.exp(x)
-    assert said_of(exponential, np.nextafter(exact, np.float32(9))) == Judged({freedoms.ROUNDING}, 1)
+    assert said_of(exponential, np.nextafter(exact, np.float32(9))) == Judged({judging.ROUNDING}, 1)
     assert said_of(exponential, exact * np.float32(1.001)).wrong
 
 
@@ -78,14 +78,14 @@ def test_what_the_tables_leave_goes_to_the_judge() -> None:
     of = trial(text, [x, y], "subtract")
     assert (fused != reference_leaves(of)[0][0]).any()
     found = said_of(of, fused)
-    assert (found.freedoms, found.wrong) == ({freedoms.LEGAL_EXECUTION}, [])
+    assert (found.freedoms, found.wrong) == ({judging.LEGAL_EXECUTION}, [])
     assert said_of(of, fused + np.float32(0.01)).wrong
 
 
 def test_nan_of_other_bits() -> None:
     of = trial("r = f32[1] sqrt(f32[1])", [np.float32([-1])], "sqrt")
     other = np.uint32([0x7FC00001]).view(np.float32)
-    assert said_of(of, other) == Judged({freedoms.NAN_PAYLOAD})
+    assert said_of(of, other) == Judged({judging.NAN_PAYLOAD})
 
 
 def test_bits_that_are_asked_for_are_not_free() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hlotool.errors import UsageError
-from hlotool.interface.report.fuzz_records import FaultRecord
+from hlotool.interface.report.lab_records import FaultRecord
 from hlotool.lab.fuzz.known import KnownFault, known_faults
 from hlotool.lab.fuzz.oracle import Question, judge_program
 from hlotool.runs.options.kept import ReplayOptions

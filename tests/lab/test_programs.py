@@ -24,7 +24,7 @@ from hlotool.ir.verifier import verify
 from hlotool.lab.fuzz.programs import Drawn, Source
 from hlotool.lab.fuzz.programs.draft import Declined, Shared
 from hlotool.lab.fuzz.programs.drawn import finished
-from hlotool.lab.fuzz.programs.graph import Graph
+from hlotool.lab.fuzz.programs.graph import STEPS, Graph
 from hlotool.lab.fuzz.programs.idioms import IDIOMS
 from hlotool.lab.fuzz.programs.limits import (
     LEFT_OUT,
@@ -36,7 +36,6 @@ from hlotool.lab.fuzz.programs.limits import (
     partitions,
 )
 from hlotool.lab.fuzz.programs.mutation import batches_fit
-from hlotool.lab.fuzz.programs.steps import STEPS
 from hlotool.parser.reader import parse_module
 
 SEED = 7

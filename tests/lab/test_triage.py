@@ -13,7 +13,7 @@ from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion
 from hlotool.blame.repro.texts import issue_text
 from hlotool.errors import Unsupported
-from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind, Tally
+from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
 from hlotool.lab.fuzz import triage

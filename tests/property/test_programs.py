@@ -12,8 +12,8 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import TupleShape
 from hlotool.ir.verifier import verify
 from hlotool.lab.conformance.generators.cases import Draft, case
-from hlotool.lab.conformance.generators.control import arrays, graph, shape_of
-from hlotool.lab.conformance.generators.control import computation as random_computation
+from hlotool.lab.conformance.generators.structure import arrays, graph, shape_of
+from hlotool.lab.conformance.generators.structure import computation as random_computation
 from hlotool.parser.reader import parse_module
 
 

@@ -19,7 +19,7 @@ from support.renaming import renamed
 import hlotool
 from hlotool.errors import ExitCode, InputError, UsageError
 from hlotool.interface.cli.main import main
-from hlotool.runs.fleet.planning import sample_of, shard_of
+from hlotool.runs.fleet.known import sample_of, shard_of
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.task import Task, find_tasks
 

@@ -30,10 +30,10 @@ from hlotool.errors import (
     ExitCode,
     UsageError,
 )
-from hlotool.runs.fleet import batch, clusters, identity
+from hlotool.runs.fleet import batch, identity
 from hlotool.runs.fleet import cluster as cluster_module
-from hlotool.runs.fleet.cluster import Cluster
-from hlotool.runs.fleet.clusters import ClusterSpec, cluster_spec
+from hlotool.runs.fleet import cluster as clusters
+from hlotool.runs.fleet.cluster import Cluster, ClusterSpec, cluster_spec
 from hlotool.runs.fleet.on_worker import Seen, machine_here
 from hlotool.system.executor import Done, Limits, Started
 

@@ -14,9 +14,8 @@ from hlotool.interface.cli.main import main
 from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.runs.fleet import batch
 from hlotool.runs.options.kept import ReplayOptions
-from hlotool.runs.partial_rows import EXPLAINING, FURTHER, Handed, rows_so_far
 from hlotool.runs.records import ModuleRecord
-from hlotool.runs.task import Task
+from hlotool.runs.task import EXPLAINING, FURTHER, Handed, Task, rows_so_far
 from hlotool.sources.file_names import Kind
 from hlotool.sources.locations import Source
 from hlotool.sources.records import DumpModule, Stage

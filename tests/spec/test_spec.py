@@ -21,8 +21,8 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ArrayShape, Shape
 from hlotool.lab.conformance.agreement import DEPARTURES, EXACT, wrong
-from hlotool.lab.conformance.freedoms import OPEN
 from hlotool.lab.conformance.generators.cases import Case
+from hlotool.lab.conformance.judging import OPEN
 from hlotool.lab.conformance.running import bind, merge
 from hlotool.lab.conformance.spec_files import (
     SOURCES,

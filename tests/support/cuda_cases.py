@@ -18,7 +18,7 @@ import numpy as np
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.cuda.backend import CudaBackend, CudaExecutable
-from hlotool.backends.cuda.memory import to_arrays
+from hlotool.backends.cuda.machine import to_arrays
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, HlotoolError

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.cuda_emu.build import FLAGS
+from hlotool.backends.cuda_emu.backend import FLAGS
 
 _SOURCE = Path(__file__).with_name("fake_driver.c")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hlotool.backends.cuda.codegen.prelude import prelude
 from hlotool.backends.cuda.codegen.schedules import Kernel, kind_of, size_of
-from hlotool.backends.cuda_emu.build import Builder, Launcher, compiler
+from hlotool.backends.cuda_emu.backend import Builder, Launcher, compiler
 from hlotool.ir.arrays import dtype_of
 
 _HEADER = Path(__file__).with_suffix(".h")

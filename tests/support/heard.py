@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from hlotool.interface.api.course import Course
+from hlotool.interface.api.calls import Course
 from hlotool.runs.fleet.batch import Listener, Silent
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlotool.backends.cuda_emu.backend import EmulatorBackend
-from hlotool.backends.cuda_emu.build import Builder
+from hlotool.backends.cuda_emu.backend import Builder, EmulatorBackend
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.module import Module
 from support.differential import leaves

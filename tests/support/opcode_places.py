@@ -110,7 +110,7 @@ PLACES = (
         "a step, or a reason in `limits.LEFT_OUT`",
         lambda row: True,
         lambda: (
-            _registered("hlotool.lab.fuzz.programs.drawn", "hlotool.lab.fuzz.programs.steps", "STEPS")()
+            _registered("hlotool.lab.fuzz.programs.drawn", "hlotool.lab.fuzz.programs.graph", "STEPS")()
             | _in("hlotool.lab.fuzz.programs.limits", "LEFT_OUT")()
         ),
     ),

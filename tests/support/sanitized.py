@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hlotool.backends.cuda_emu.backend import EmulatorBackend
-from hlotool.backends.cuda_emu.build import Builder
+from hlotool.backends.cuda_emu.backend import Builder, EmulatorBackend
 from hlotool.errors import HlotoolError
 from hlotool.inputs.generate import generate_inputs
 from hlotool.sources.directory import open_dump

@@ -136,7 +136,7 @@ def integer_literal(value: int, kind: ElementType) -> str:
 def converted(value: str, source: ElementType, target: ElementType) -> str:
     """The expression of `value` in another type, by the rules of `convert`.
 
-    XLA: operation_semantics.md#convertelementtype; `backends/numpy/casting.py` says which rules these are.
+    XLA: operation_semantics.md#convertelementtype; `backends/numpy/precision.py` says which rules these are.
     """
     if source is target:
         return value

@@ -14,10 +14,9 @@ from hlotool.backends.cuda.codegen.contractions import (
 )
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape
 from hlotool.backends.cuda.codegen.expansion import Graph, Value, spells
-from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.product_tiles import product
 from hlotool.backends.cuda.codegen.scatters import scattered
-from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.codegen.schedules import Kernel, loop
 from hlotool.ir.module import Instruction
 from hlotool.rewrite.passes.fusion_facts import SERIAL
 

@@ -21,14 +21,13 @@ from hlotool.backends.cuda.codegen.expansion import (
     simplified,
     widened,
 )
-from hlotool.backends.cuda.codegen.loops import loop, update
 from hlotool.backends.cuda.codegen.own_kernels import MAKERS
 from hlotool.backends.cuda.codegen.own_kernels import is_long as is_own_kernel
 from hlotool.backends.cuda.codegen.product_tiles import transposition
 from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.backends.cuda.codegen.rows import Columns, Rows
 from hlotool.backends.cuda.codegen.rules import OPCODES
-from hlotool.backends.cuda.codegen.schedules import Kernel
+from hlotool.backends.cuda.codegen.schedules import Kernel, loop, update
 from hlotool.backends.numpy.lowering import literal_value
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction

@@ -21,7 +21,7 @@ from hlotool.backends.cuda.codegen.elementwise import binary
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, split
 from hlotool.backends.cuda.codegen.movement import in_window
-from hlotool.backends.numpy.monoids import Monoid, find_monoids
+from hlotool.backends.numpy.ordering import Monoid, find_monoids
 from hlotool.facts.scalar_form import ScalarForm, is_choice, scalar_form
 from hlotool.ir.arrays import integer_limits
 from hlotool.ir.module import Instruction

@@ -24,10 +24,9 @@ from hlotool.backends.cuda.codegen.elements import (
 )
 from hlotool.backends.cuda.codegen.emit import Emitter, writes
 from hlotool.backends.cuda.codegen.indices import Expr, Index, constant, linear, split, variable
-from hlotool.backends.cuda.codegen.loops import loop
 from hlotool.backends.cuda.codegen.movement import all_within, as_i64, index_component
 from hlotool.backends.cuda.codegen.reductions import combiner
-from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, assemble, pointers_of
+from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, assemble, loop, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
 

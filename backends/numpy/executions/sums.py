@@ -15,11 +15,9 @@ from hlotool.backends.numpy.contraction import operand_dtype
 from hlotool.backends.numpy.executions.changes import flushed
 from hlotool.backends.numpy.executions.noise import Noise, looks_exact
 from hlotool.backends.numpy.executions.rounding_errors import Error
-from hlotool.backends.numpy.kernels.batch_norm import in_terms_of_sums
-from hlotool.backends.numpy.kernels.convolution import convolver
+from hlotool.backends.numpy.kernels.convolution import convolver, in_terms_of_sums
 from hlotool.backends.numpy.kernels.dot import dot_dimensions
-from hlotool.backends.numpy.kernels.reduce import rows_of
-from hlotool.backends.numpy.kernels.reduce_window import running_axis
+from hlotool.backends.numpy.kernels.reduce import rows_of, running_axis
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.backends.numpy.windows import output_sizes, window_slices
 from hlotool.facts.float_order import flush_threshold

@@ -21,7 +21,7 @@ from hlotool.backends.numpy.lockstep import (
     this_device,
 )
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.monoids import Monoid
+from hlotool.backends.numpy.ordering import Monoid
 from hlotool.backends.numpy.plan import Run
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.ir.arrays import Array

@@ -10,12 +10,11 @@ import numpy as np
 
 from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.bit_patterns import reinterpret
-from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.elementwise import Function, elementwise, for_sizes
 from hlotool.backends.numpy.integers import choose
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.ordering import DIRECTIONS, SIGN_MAGNITUDE, total_order_keys
-from hlotool.backends.numpy.precision import widen
+from hlotool.backends.numpy.precision import converter, widen
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction

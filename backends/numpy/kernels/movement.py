@@ -14,10 +14,10 @@ import numpy as np
 
 from hlotool.backends.base import TOKEN, Token
 from hlotool.backends.numpy.bit_patterns import bitcaster
-from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.lockstep import this_device
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Run
+from hlotool.backends.numpy.precision import converter
 from hlotool.backends.numpy.registry import Calling, Kernel, lowers
 from hlotool.errors import Unsupported
 from hlotool.ir.arrays import Array, dtype_of

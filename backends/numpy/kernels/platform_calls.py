@@ -12,8 +12,8 @@ from hlotool.backends.numpy.backend_configs import read_config, result_shapes
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.executions.noise import Stability
 from hlotool.backends.numpy.kernels import lapack_calls
+from hlotool.backends.numpy.kernels.dot import cholesky_kernel, solve_triangular
 from hlotool.backends.numpy.kernels.lapack_calls import LapackCall, Results, batched, lapack_call
-from hlotool.backends.numpy.kernels.linear_algebra import cholesky_kernel, solve_triangular
 from hlotool.backends.numpy.kernels.random_numbers import threefry2x32
 from hlotool.backends.numpy.kernels.sort import order_by
 from hlotool.backends.numpy.lanes import lanes

@@ -1,4 +1,4 @@
-"""Reductions over whole dimensions."""
+"""Reductions over whole dimensions, and over sliding windows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 
 from hlotool.backends.numpy.lanes import Lanes, lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.monoids import Domain, Monoid
-from hlotool.backends.numpy.ownership import by_rows, each, spans
+from hlotool.backends.numpy.ordering import Domain, Monoid
+from hlotool.backends.numpy.plan import by_rows, each, spans
 from hlotool.backends.numpy.registry import Kernel, lowers
+from hlotool.backends.numpy.windows import output_sizes, window_slices
 from hlotool.ir.arrays import Array
+from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
 
@@ -126,3 +128,209 @@ def fold_pairs(combine: Lanes, rows: Sequence[Array], inits: Sequence[Array]) ->
         odd = [r[even:] for r in rows]
         rows = [np.concatenate(pair) for pair in zip(merged, odd)] if length % 2 else merged
     return fold_in_order(combine, rows, inits)
+
+
+#: Elements of a running sum that are added up one after the other.
+_BLOCK = 64
+
+#: Windows up to this size are reduced position by position, larger ones by blocks.
+_SMALL = 8
+
+
+@lowers("reduce-window")
+def reduce_window(instruction: Instruction, lowering: Lowering) -> Kernel:
+    """Combine the elements in each position of a sliding window with `to_apply(accumulators…, elements…)`.
+
+    The window is walked in row-major order from the initial values; padding and the holes of the base
+    dilation are skipped. Monoids are reduced dimension by dimension, large windows (cumulative sums) in time
+    independent of their size. Sums are more accurate than any backend's (see `accumulation`).
+
+    XLA: operation_semantics.md#reducewindow.
+    """
+    dims = instruction.window.dims
+    combine = lanes(instruction.computation("to_apply"), lowering)
+    strategy = _reduce_window_strategy(combine, dims)
+    count = len(instruction.operands) // 2
+    if not isinstance(instruction.shape, TupleShape):
+        return lambda x, init: strategy((x,), (init,))[0]
+    return lambda *values: tuple(strategy(values[:count], values[count:]))
+
+
+def _reduce_window_strategy(combine: Lanes, dims: Sequence[WindowDim]) -> _Reduce:
+    monoids = combine.monoids
+    if monoids is not None:
+        return lambda inputs, inits: [_slide(m, x, i, dims) for m, x, i in zip(monoids, inputs, inits)]
+    axis = _cumulative_axis(dims)
+    if axis is not None:
+        return lambda inputs, inits: _accumulate(combine, inputs, inits, axis, dims[axis])
+    return lambda inputs, inits: _walk(combine, inputs, inits, dims)
+
+
+def _walk(
+    combine: Lanes, inputs: Sequence[Array], inits: Sequence[Array], dims: Sequence[WindowDim]
+) -> Sequence[Array]:
+    """One application for each position in the window, to all outputs that see an element there."""
+    sizes = output_sizes(dims, inputs[0].shape)
+    results = [np.full(sizes, init, x.dtype) for x, init in zip(inputs, inits)]
+    for _, outputs, elements in window_slices(dims, inputs[0].shape, sizes):
+        values = combine(*(r[outputs] for r in results), *(x[elements] for x in inputs))
+        for result, value in zip(results, values):
+            result[outputs] = value
+    return results
+
+
+def _cumulative_axis(dims: Sequence[WindowDim]) -> int | None:
+    """The axis along which each window is the one before and a new element; None for other windows."""
+    wide = [axis for axis, dim in enumerate(dims) if dim != WindowDim(1)]
+    if len(wide) != 1:
+        return None
+    dim = dims[wide[0]]
+    grows = dim == WindowDim(dim.size, pad_low=dim.size - 1, pad_high=dim.pad_high) and dim.pad_high <= 0
+    return wide[0] if grows else None
+
+
+def _accumulate(
+    combine: Lanes, inputs: Sequence[Array], inits: Sequence[Array], axis: int, dim: WindowDim
+) -> Sequence[Array]:
+    """Windows that only grow: each result continues from the one before."""
+    length = inputs[0].shape[axis]
+    if dim.size < length:
+        dims = [dim if a == axis else WindowDim(1) for a in range(inputs[0].ndim)]
+        return _walk(combine, inputs, inits, dims)
+    rows = [np.moveaxis(x, axis, 0) for x in inputs]
+    results = [np.empty((max(0, length + dim.pad_high), *r.shape[1:]), r.dtype) for r in rows]
+    values: Sequence[Any] = [np.broadcast_to(i, r.shape[1:]) for i, r in zip(inits, rows)]
+    for position in range(len(results[0])):
+        values = combine(*values, *(r[position, ...] for r in rows))
+        for result, value in zip(results, values):
+            result[position] = value
+    return [np.moveaxis(r, 0, axis) for r in results]
+
+
+def _slide(monoid: Monoid, x: Array, init: Array, dims: Sequence[WindowDim]) -> Array:
+    """Reduce dimension after dimension; holes hold the neutral element."""
+    running = running_axis(dims, x.shape)
+    if running is not None:
+        return _run(monoid, x, init, running, backwards=dims[running].pad_low == 0)
+    sizes = output_sizes(dims, x.shape)
+    domain = monoid.domain(x, init)
+    values, start = domain.values
+    padded = _spread(values.astype(domain.dtype, copy=False), dims, domain.identity)
+    for axis, dim in enumerate(dims):
+        rows = np.moveaxis(padded, axis, -1)
+        padded = np.moveaxis(_slide_rows(monoid.ufunc, rows, dim, sizes[axis], domain), -1, axis)
+    return domain.restore(monoid.ufunc(start.astype(domain.dtype), padded))
+
+
+def running_axis(dims: Sequence[WindowDim], sizes: Sequence[int]) -> int | None:
+    """The axis of a cumulative sum and the like: every window is all that lies before (or behind) it."""
+    wide = [axis for axis, dim in enumerate(dims) if dim != WindowDim(1)]
+    if len(wide) != 1:
+        return None
+    size = sizes[wide[0]]
+    whole = (WindowDim(size, pad_low=size - 1), WindowDim(size, pad_high=size - 1))
+    return wide[0] if size and dims[wide[0]] in whole else None
+
+
+def _run(monoid: Monoid, x: Array, init: Array, axis: int, backwards: bool) -> Array:
+    """All results from one pass over each row."""
+    step = -1 if backwards else 1
+
+    def run(rows: Sequence[Array]) -> list[Array]:
+        domain = monoid.domain(rows[0][..., ::step], init)
+        values, start = domain.values
+        totals = _accumulated(monoid.ufunc, values.astype(domain.dtype, copy=False))
+        return [domain.restore(monoid.ufunc(start.astype(domain.dtype), totals))[..., ::step]]
+
+    (result,) = by_rows(run, [np.moveaxis(x, axis, -1)])
+    return np.moveaxis(result, -1, axis)
+
+
+def _accumulated(ufunc: np.ufunc, rows: Array) -> Array:
+    """Running sums along the last dimension, long ones of floats in blocks: fewer roundings in a row."""
+    length = rows.shape[-1]
+    if rows.dtype.kind not in "fc" or ufunc is not np.add or length < 2 * _BLOCK:
+        whole: Array = ufunc.accumulate(rows, axis=-1)
+        return whole
+    blocks = length // _BLOCK
+    inside = rows[..., : blocks * _BLOCK].reshape((*rows.shape[:-1], blocks, _BLOCK))
+    sums = np.add.accumulate(inside, axis=-1)
+    # What lies before a block is added to all of its sums, and to those of what is left behind the last one.
+    before = _accumulated(ufunc, sums[..., -1])
+    sums[..., 1:, :] += before[..., :-1, None]
+    rest = np.add.accumulate(rows[..., blocks * _BLOCK :], axis=-1) + before[..., -1:]
+    return np.concatenate([sums.reshape((*rows.shape[:-1], -1)), rest], axis=-1)
+
+
+def _spread(x: Array, dims: Sequence[WindowDim], fill: Any) -> Array:
+    """`x` with padding and base dilation written out; negative padding cuts."""
+    if all(d.pad_low == d.pad_high == 0 and d.base_dilation == 1 for d in dims):
+        return x
+    extents = []
+    targets, sources = [], []
+    for dim, size in zip(dims, x.shape):
+        step, low = dim.base_dilation, dim.pad_low
+        dilated = (size - 1) * step + 1 if size else 0
+        extent = max(0, dilated + low + dim.pad_high)
+        first = max(0, -(low // step))
+        stop = max(first, min(size, -((low - extent) // step)))
+        extents.append(extent)
+        sources.append(slice(first, stop))
+        targets.append(slice(low + first * step, max(0, low + (stop - 1) * step + 1), step))
+    spread = np.full(extents, fill, x.dtype)
+    spread[tuple(targets)] = x[tuple(sources)]
+    return spread
+
+
+def _slide_rows(ufunc: np.ufunc, rows: Array, dim: WindowDim, count: int, domain: Domain) -> Array:
+    """Reduce windows along the last axis, already padded: `count` of them."""
+    span = (count - 1) * dim.stride + 1 if count else 0
+    if dim.size <= _SMALL:
+        return _small_windows(ufunc, rows, dim, span)
+    if dim.window_dilation == 1 and count * dim.size <= 2 * rows.shape[-1]:
+        return _few_windows(ufunc, rows, dim, count, domain)
+    return _block_windows(ufunc, rows, dim, domain)[..., : span : dim.stride]
+
+
+def _small_windows(ufunc: np.ufunc, rows: Array, dim: WindowDim, span: int) -> Array:
+    """One application per position in the window."""
+    offsets = range(0, dim.dilated_size, dim.window_dilation)
+    parts = [rows[..., offset : offset + span : dim.stride] for offset in offsets]
+    result = parts[0]
+    for part in parts[1:]:
+        result = ufunc(result, part)
+    return result
+
+
+def _few_windows(ufunc: np.ufunc, rows: Array, dim: WindowDim, count: int, domain: Domain) -> Array:
+    """One reduction per window."""
+    result = np.empty((*rows.shape[:-1], count), rows.dtype)
+    for i in range(count):
+        window = rows[..., i * dim.stride : i * dim.stride + dim.size]
+        ufunc.reduce(window, axis=-1, dtype=domain.dtype, out=result[..., i])
+    return result
+
+
+def _block_windows(ufunc: np.ufunc, rows: Array, dim: WindowDim, domain: Domain) -> Array:
+    """Windows from every start, in time independent of their size (van Herk, Gil and Werman).
+
+    The row is cut into blocks as long as the window. A window is the tail of one block and the head of the
+    next; both come from running reductions inside the blocks. Dilated windows become dense ones in each of
+    the interleaved sub-rows.
+    """
+    dilation, size = dim.window_dilation, dim.size
+    length = rows.shape[-1]
+    columns = -(-length // dilation)
+    blocks = -(-columns // size)
+    padded = np.full((*rows.shape[:-1], blocks * size * dilation), domain.identity, rows.dtype)
+    padded[..., :length] = rows
+    cells = np.moveaxis(padded.reshape((*rows.shape[:-1], blocks * size, dilation)), -1, -2)
+    cells = cells.reshape((*rows.shape[:-1], dilation, blocks, size))
+    heads = ufunc.accumulate(cells, axis=-1)
+    # A window that is exactly one block is its own tail.
+    heads[..., -1] = domain.identity
+    tails = ufunc.accumulate(cells[..., ::-1], axis=-1)[..., ::-1]
+    heads, tails = (a.reshape((*rows.shape[:-1], dilation, blocks * size)) for a in (heads, tails))
+    starts = max(0, blocks * size - size + 1)
+    windows: Array = ufunc(tails[..., :starts], heads[..., size - 1 : size - 1 + starts])
+    return np.moveaxis(windows, -2, -1).reshape((*rows.shape[:-1], starts * dilation))

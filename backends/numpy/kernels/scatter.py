@@ -15,7 +15,7 @@ import numpy as np
 
 from hlotool.backends.numpy.lanes import Combine, Lanes, combiner, lanes
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.ownership import owned
+from hlotool.backends.numpy.plan import owned
 from hlotool.backends.numpy.registry import Kernel, lowers
 from hlotool.backends.numpy.windows import IndexWindows, Rows, rows, window_slices
 from hlotool.ir.arrays import Array

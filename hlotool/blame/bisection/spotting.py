@@ -30,7 +30,7 @@ from hlotool.blame.reduction.case import (
 from hlotool.blame.reduction.case_worker import compare_programs
 from hlotool.blame.reduction.subgraph import cut_out as cut_out_of
 from hlotool.errors import HlotoolError, Unsupported
-from hlotool.facts.provenance import producers, source_of_output
+from hlotool.facts.dataflow import producers, source_of_output
 from hlotool.inputs.given import arrays_in, as_values, npz_bytes
 from hlotool.inputs.recorded_values import Budget
 from hlotool.ir.attributes import Sharding

@@ -34,7 +34,7 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.parser.reader import parse_module
 from hlotool.system.files import write_over
 from hlotool.system.paths import read_toml, read_whole, writing
-from hlotool.system.surrogates import legible
+from hlotool.system.records import legible
 
 SCHEMA = "hlotool.repro/1"
 

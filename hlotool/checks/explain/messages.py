@@ -19,7 +19,7 @@ from importlib.resources import files
 import msgspec
 
 from hlotool.errors import HlotoolError
-from hlotool.facts.provenance import source_of
+from hlotool.facts.dataflow import source_of
 from hlotool.parser.reader import parse_module
 from hlotool.sources.records import Dump, Stage
 from hlotool.system.records import Record, SourceRecord

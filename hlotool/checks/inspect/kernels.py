@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.base import Value
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.codegen.expansion import Precision
 from hlotool.backends.cuda.codegen.partition import KernelProgram
 from hlotool.backends.cuda.codegen.schedules import THREADS, Buffer, Kernel, Part
@@ -26,8 +26,8 @@ from hlotool.backends.numpy.registry import Kernel as Step
 from hlotool.checks.records import FallbackInfo, KernelInfo, KernelsInfo, LaunchInfo, ResourceInfo
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError
 from hlotool.facts.buffers import table_bytes, total_bytes
+from hlotool.facts.dataflow import source_of
 from hlotool.facts.flow import CallGraph
-from hlotool.facts.provenance import source_of
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape

@@ -32,8 +32,8 @@ from hlotool.checks.records import (
 )
 from hlotool.errors import BackendFailed, HlotoolError, Location, Unsupported, UsageError
 from hlotool.facts.buffers import Sizes, total_bytes
+from hlotool.facts.dataflow import source_of, source_of_output
 from hlotool.facts.memory import memory_of, parameter_aliases
-from hlotool.facts.provenance import source_of, source_of_output
 from hlotool.facts.trip_counts import trip_count
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
@@ -52,8 +52,8 @@ from hlotool.sources.records import (
     stages_matching,
 )
 from hlotool.system.executor import Executor
+from hlotool.system.records import encoded
 from hlotool.system.resources import collector_off
-from hlotool.system.surrogates import encoded
 from hlotool.system.user_input import did_you_mean
 
 #: Instructions with the most work that are named.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from hlotool.checks.interface_lints import leaves_device
+from hlotool.checks.lints import leaves_device
 from hlotool.checks.offload.positions import on_host
 from hlotool.checks.records import TrafficInfo
 from hlotool.facts.buffers import array_bytes, table_bytes

@@ -16,10 +16,10 @@ from hlotool.backends.base import Executable, OperandReader, ReadingProbe, Resul
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.errors import Unsupported
+from hlotool.facts.dataflow import source_of
 from hlotool.facts.decisions import Decision, Kind, decisions
 from hlotool.facts.flow import CallGraph, Dependence
 from hlotool.facts.machine_ranges import unreachable_outcomes
-from hlotool.facts.provenance import source_of
 from hlotool.facts.work import of_lowering
 from hlotool.inputs.coverage.records import CoverageRecord, DecisionRecord
 from hlotool.inputs.coverage.watches import (

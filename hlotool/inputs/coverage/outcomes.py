@@ -186,7 +186,7 @@ def _leaves(value: Any, low: int, high: int) -> bool:
 
 def _rounding(instruction: Instruction) -> Tests:
     """From a float to a narrower one: which finite numbers become infinite."""
-    from hlotool.backends.numpy.casting import converter
+    from hlotool.backends.numpy.precision import converter
 
     convert = converter(instruction.operands[0].element_type, instruction.element_type.real_part)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
-from hlotool.interface.api.course import Accompanied, Ending, ending
-from hlotool.interface.api.options import options_of
-from hlotool.interface.api.records import known_before
+from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
+from hlotool.interface.api.kept import known_before
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Program
 from hlotool.runs.options.replaying import ClusterExecution
 from hlotool.runs.options.shared import (
     Baseline,
@@ -27,7 +27,6 @@ from hlotool.runs.options.shared import (
     Tolerances,
     Unknown,
 )
-from hlotool.runs.options.spool import Program
 
 if TYPE_CHECKING:
     from hlotool.blame.bisection.directory import Findings
@@ -169,7 +168,7 @@ class _Search:
         from hlotool.blame.bisection.stages import StageOracle
         from hlotool.blame.steps import Steps
         from hlotool.checks.in_place import unsafe_updates
-        from hlotool.runs.fleet.planning import executor_of
+        from hlotool.runs.fleet.known import executor_of
         from hlotool.runs.options.kept import PRELOAD
         from hlotool.runs.task import find_tasks, unusable_row
         from hlotool.system.executor import Limits

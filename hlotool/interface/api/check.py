@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from hlotool.checks.gpus import GPUS
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.api.records import known_before
+from hlotool.interface.api.kept import known_before
 from hlotool.interface.api.results import FindingsResult, Result
 from hlotool.runs.options import declared
 from hlotool.runs.options.declared import Arguments, As, Words, option, takes
+from hlotool.runs.options.parsers import Program, paths_of
 from hlotool.runs.options.shared import Baseline, Cluster, Paths, Stages, Workers
-from hlotool.runs.options.spool import Program, paths_of
 
 if TYPE_CHECKING:
     from hlotool.checks.catalogue import Ignore
@@ -146,7 +146,7 @@ def check(asked: CheckArguments) -> CheckResult:
     from hlotool.checks.records import unreadable
     from hlotool.checks.run import PRELOAD
     from hlotool.checks.run import check as check_dumps
-    from hlotool.runs.fleet.planning import executor_of
+    from hlotool.runs.fleet.known import executor_of
     from hlotool.sources.directory import open_usable
     from hlotool.system.executor import Limits
     from hlotool.system.resources import worker_count

@@ -10,12 +10,12 @@ from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Program, path_of
 from hlotool.runs.options.shared import Stages, Tolerance
-from hlotool.runs.options.spool import Program, path_of
 from hlotool.system.urls import is_url
 
 if TYPE_CHECKING:
-    from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
+    from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
     from hlotool.interface.report.command_records import DiffRecord
 
 

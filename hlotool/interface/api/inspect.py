@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import DumpError, ExitCode
-from hlotool.interface.api.options import options_of
+from hlotool.interface.api.calls import options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Program, path_of
 from hlotool.runs.options.replaying import Backends, Execution, PairOfStages
 from hlotool.runs.options.shared import Only, Paths, Scale, Stages, Unknown, Workers
-from hlotool.runs.options.spool import Program, path_of
 from hlotool.system.paths import here
 from hlotool.system.urls import is_url, taken_in
 

@@ -42,7 +42,7 @@ def merge(asked: MergeArguments) -> ReplayResult:
     """
     import msgspec
 
-    from hlotool.interface.api.course import Ending
+    from hlotool.interface.api.calls import Ending
     from hlotool.interface.report.records import remembered_by_all
 
     names = asked.records

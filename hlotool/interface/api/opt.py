@@ -14,11 +14,10 @@ from hlotool.errors import DumpError, ExitCode, UsageError
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import declared
 from hlotool.runs.options.declared import Arguments, As, File, Folder, Words, option, takes
-from hlotool.runs.options.parsers import distance
-from hlotool.runs.options.spool import Program
+from hlotool.runs.options.parsers import Program, distance
 
 if TYPE_CHECKING:
-    from hlotool.interface.report.opt import OptRecord, PassesRecord
+    from hlotool.interface.report.listings import OptRecord, PassesRecord
     from hlotool.ir.module import Module
     from hlotool.rewrite.passes.base import Fuel
     from hlotool.rewrite.passes.manager import PassManager, PassRecord
@@ -194,7 +193,7 @@ def opt(asked: OptArguments) -> OptResult:
 
 def list_passes() -> Passes:
     """The passes that `opt` knows, as `hlotool opt --list-passes` prints them."""
-    from hlotool.interface.report.opt import PassesRecord
+    from hlotool.interface.report.listings import PassesRecord
     from hlotool.rewrite.passes.pipeline import PIPELINES, PassDescription, describe_passes
 
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
@@ -298,7 +297,7 @@ def _pieces(module: Module, emit: str, passes: str, before: str) -> Iterable[byt
 
 
 def _record(path: str, passes: str, runs: list[PassRecord], output: str) -> OptRecord:
-    from hlotool.interface.report.opt import OptRecord
+    from hlotool.interface.report.listings import OptRecord
     from hlotool.interface.report.records import versions
 
     return OptRecord(

@@ -15,8 +15,7 @@ import numpy as np
 from hlotool.backends.registry import get_backend, get_devices_backend
 from hlotool.errors import InputDataError, Unsupported, UsageError
 from hlotool.inputs.given import fit_value
-from hlotool.interface.api.course import Ending
-from hlotool.interface.api.options import options_from
+from hlotool.interface.api.calls import Ending, options_from
 from hlotool.interface.api.replay import Replayed, ReplayResult, record_of, replay_on
 from hlotool.ir.arrays import Array, flatten
 from hlotool.ir.devices import DeviceGrid
@@ -27,7 +26,7 @@ from hlotool.ir.verifier import verify_or_raise
 from hlotool.parser.jax_stages import is_stage, stage_proto
 from hlotool.parser.proto.module import parse_module_proto
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options.spool import values_path
+from hlotool.runs.options.parsers import values_path
 from hlotool.runs.records import REALITY
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage

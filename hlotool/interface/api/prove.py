@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
+from hlotool.interface.api.calls import options_of
 from hlotool.interface.api.diff import must_exist
-from hlotool.interface.api.options import options_of
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Program, Values, path_of
 from hlotool.runs.options.shared import (
     Devices,
     Elided,
@@ -21,7 +22,6 @@ from hlotool.runs.options.shared import (
     Scale,
     Workers,
 )
-from hlotool.runs.options.spool import Program, Values, path_of
 
 if TYPE_CHECKING:
     from hlotool.blame.diff_programs import Pairing

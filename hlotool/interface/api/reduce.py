@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.api.course import Accompanied, Ending, ending
-from hlotool.interface.api.options import options_of
+from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
 from hlotool.interface.api.results import CutResult
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, File, Folder, option, takes

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hlotool.interface.api.course import QUIET, Accompanied, Course, Ending, ending
-from hlotool.interface.api.options import check_backends, options_of
-from hlotool.interface.api.records import known_before
+from hlotool.interface.api.calls import QUIET, Accompanied, Course, Ending, check_backends, ending, options_of
+from hlotool.interface.api.kept import known_before
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options.declared import Folder, option, takes
 from hlotool.runs.options.replaying import ClusterExecution, Compared, Found, TolerancesByOutput
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from hlotool.judge.verdicts import Verdict
     from hlotool.runs.fleet.batch import Batch
     from hlotool.runs.fleet.contents import Contents
-    from hlotool.runs.fleet.known import Known
-    from hlotool.runs.fleet.planning import Choice
+    from hlotool.runs.fleet.known import Choice, Known
     from hlotool.runs.options.kept import RunOptions
     from hlotool.runs.records import LeafRecord, ModuleRecord
     from hlotool.runs.task import Task
@@ -124,7 +122,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     """
     start = time.perf_counter()
     from hlotool.interface.report.records import remembered_of
-    from hlotool.runs.fleet.planning import executor_of
+    from hlotool.runs.fleet.known import executor_of
     from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
 
@@ -240,7 +238,7 @@ def replay_on(
 def _chosen(tasks: Sequence[Task], options: RunOptions, contents: Contents) -> Choice:
     """The tasks that are run here."""
     from hlotool.errors import UsageError
-    from hlotool.runs.fleet.planning import Choice, sample_of, shard_of
+    from hlotool.runs.fleet.known import Choice, sample_of, shard_of
 
     if options.shard is not None and options.sample:
         raise UsageError("--sample is of all modules, --shard of a part: give one of the two")

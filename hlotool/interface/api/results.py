@@ -193,6 +193,6 @@ def plain_data(record: Record) -> Any:
 
     import msgspec
 
-    from hlotool.system.surrogates import encoded
+    from hlotool.system.records import encoded
 
     return json.loads(encoded(record, msgspec.json.encode))

@@ -161,7 +161,7 @@ examples:
     Command(
         "repro verify [options] DIR ...",
         "run a repro bundle again: does it still fail, and in the same way?",
-        "hlotool.interface.api.records:verify",
+        "hlotool.interface.api.kept:verify",
         description="""\
 Run repro bundles again. The exit code is 1 when a bundle still fails in the same way, 0 when none fails any
 more, 5 when one fails in another way. The same way: the same kind of failure of the same outputs.
@@ -230,7 +230,7 @@ examples:
     Command(
         "baseline update [options] FILE RECORD ...",
         "write what is known from now on: with --baseline FILE only what is new fails",
-        "hlotool.interface.api.records:update_baseline",
+        "hlotool.interface.api.kept:update_baseline",
         description="""\
 Write the findings of records, as commands print them with --json, into a baseline. What it knows of modules
 that the records did not look at stays known; what they looked at and no longer find is forgotten.
@@ -355,13 +355,13 @@ examples:
     Command(
         "backends [options]",
         "list the backends: available or why not",
-        "hlotool.interface.api.installation:list_backends",
+        "hlotool.interface.api.kept:list_backends",
         description="List the backends that `run` can use, each loaded in a process of its own.",
     ),
     Command(
         "cache [options] info|prune|clear",
         "the verdicts kept for later runs: look, or remove some",
-        "hlotool.interface.api.installation:cache",
+        "hlotool.interface.api.kept:cache",
         description="""\
 `run` keeps its verdicts, so that it does not replay a program again that it knows, whatever the
 file and its names are. Nothing is lost with them but time.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import UsageError
 from hlotool.interface.cli.configuration import Configuration, find_configuration, settings_of, values_of
-from hlotool.interface.cli.output import tell
 from hlotool.interface.cli.parser import Parser
+from hlotool.interface.cli.process import tell
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.api.course import Ending, ending
-from hlotool.interface.api.options import check_backends, chosen_backends, options_from
+from hlotool.interface.api.calls import Ending, check_backends, chosen_backends, ending, options_from
 from hlotool.interface.cli.calling import TerminalCourse
 from hlotool.interface.cli.commands import Command
-from hlotool.interface.cli.output import tell
+from hlotool.interface.cli.process import tell
 from hlotool.judge.verdicts import EXCUSED, Verdict
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, Folder, option

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 
 from hlotool._version import __version__
 from hlotool.errors import ExitCode, HlotoolError
+from hlotool.interface.cli.calling import refuse_impossible_reports
 from hlotool.interface.cli.commands import COMMANDS
-from hlotool.interface.cli.completion import SHELLS, PrintCompletion
 from hlotool.interface.cli.configured import tell_configuration, with_configuration
-from hlotool.interface.cli.output import emit_error, exit_code_text, tell
 from hlotool.interface.cli.parser import (
     Configured,
     Output,
@@ -25,8 +24,14 @@ from hlotool.interface.cli.parser import (
     add_opposites,
     join_signed_values,
 )
-from hlotool.interface.cli.process import tolerate_narrow_encodings, was_interrupted
-from hlotool.interface.cli.reports import refuse_impossible_reports
+from hlotool.interface.cli.process import (
+    emit_error,
+    exit_code_text,
+    tell,
+    tolerate_narrow_encodings,
+    was_interrupted,
+)
+from hlotool.interface.cli.reference import SHELLS, PrintCompletion
 
 _DESCRIPTION = """\
 Interpret, replay and check XLA HLO dumps: find the program that computes something wrong.

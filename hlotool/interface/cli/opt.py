@@ -8,7 +8,7 @@ import sys
 from hlotool.errors import UsageError
 from hlotool.interface.cli.calling import called, finish, with_configuration
 from hlotool.interface.cli.commands import Command
-from hlotool.interface.cli.output import emit_bytes, emit_json
+from hlotool.interface.cli.process import emit_bytes, emit_json
 
 
 def execute(command: Command, arguments: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
         emit_bytes(found.pieces)
     if arguments.verbose and not arguments.json:
         from hlotool.interface.report.console import console_for, render
-        from hlotool.interface.report.opt import pass_table
+        from hlotool.interface.report.listings import pass_table
 
         sys.stderr.write(render(console_for(sys.stderr), pass_table(found.rows)))
     return int(found.exit_code)

@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hlotool.interface.cli import calling
+from hlotool.interface.cli.calling import is_for_others
 from hlotool.interface.cli.commands import Command
-from hlotool.interface.cli.output import emit_error
-from hlotool.interface.cli.reports import is_for_others
+from hlotool.interface.cli.process import emit_error
 
 if TYPE_CHECKING:
     from hlotool.interface.report.records import RunRecord

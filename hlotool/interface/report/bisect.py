@@ -23,6 +23,7 @@ from hlotool.interface.report.command_records import (
     ReduceRecord,
     VerifyRecord,
 )
+from hlotool.interface.report.console import Report, cut, facts, next_line, path_text, plain_table
 from hlotool.interface.report.evidence import scale_facts
 from hlotool.interface.report.leaf import device_facts, leaf_diff, source_facts
 from hlotool.interface.report.next_command import (
@@ -30,7 +31,6 @@ from hlotool.interface.report.next_command import (
     command_after_death,
     command_after_reduce,
 )
-from hlotool.interface.report.tables import Report, cut, facts, next_line, path_text, plain_table
 from hlotool.interface.report.terminal import RunReport
 from hlotool.interface.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
 from hlotool.judge.verdicts import DIFFERING, Verdict

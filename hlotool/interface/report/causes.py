@@ -23,8 +23,7 @@ from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import AGREEING, Answer, Verdict
 from hlotool.runs.records import LeafRecord, ModuleRecord
 from hlotool.system.files import digest
-from hlotool.system.records import SourceRecord
-from hlotool.system.surrogates import encoded
+from hlotool.system.records import SourceRecord, encoded
 
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Hashable)

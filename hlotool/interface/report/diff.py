@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.blame.diff_records import (
+from hlotool.blame.diff_results import (
     ChangeRecord,
     ComputationRecord,
     LineRecord,
@@ -20,8 +20,8 @@ from hlotool.blame.diff_records import (
     ResultDiffRecord,
 )
 from hlotool.interface.report.command_records import DiffRecord
+from hlotool.interface.report.console import Report, place_text, plain_table
 from hlotool.interface.report.leaf import leaf_diff
-from hlotool.interface.report.tables import Report, place_text, plain_table
 from hlotool.interface.report.words import number, plural, style_of, ulps, verdict_text
 from hlotool.judge.verdicts import AGREEING
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from hlotool.errors import InputError
 from hlotool.inputs.coverage.records import CoverageRecord, DecisionRecord
 from hlotool.interface.report.command_records import ScalePlansRecord
-from hlotool.interface.report.tables import Report, facts, path_text
+from hlotool.interface.report.console import Report, facts, path_text
 from hlotool.interface.report.words import plural
 from hlotool.rewrite.scale.records import UNSEEN, PlanRecord, ScaleRecord
 from hlotool.runs.records import ModuleRecord

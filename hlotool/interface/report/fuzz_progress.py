@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from hlotool.interface.report.console import console_for, printable
-from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Tally
+from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Tally
 from hlotool.interface.report.words import plural, seconds
 
 
@@ -151,7 +151,7 @@ class CampaignTable:
     def _show(self) -> None:
         from rich.text import Text
 
-        from hlotool.interface.report.tables import plain_table
+        from hlotool.interface.report.console import plain_table
 
         table = plain_table(show_header=False)
         for part in [*self._parts, *([self._doing] if self._doing else [])]:

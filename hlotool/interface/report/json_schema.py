@@ -26,9 +26,8 @@ from hlotool.interface.report.command_records import (
     ScalePlansRecord,
     VerifyRecord,
 )
-from hlotool.interface.report.fuzz_records import FuzzRecord
-from hlotool.interface.report.lab_records import ConformanceRecord, MutateRecord
-from hlotool.interface.report.opt import OptRecord, PassesRecord
+from hlotool.interface.report.lab_records import ConformanceRecord, FuzzRecord, MutateRecord
+from hlotool.interface.report.listings import OptRecord, PassesRecord
 from hlotool.interface.report.records import (
     BackendsRecord,
     BaselineRecord,

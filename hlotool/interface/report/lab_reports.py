@@ -11,11 +11,20 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.interface.report.fuzz_records import FaultRecord, FuzzRecord
+from hlotool.interface.report.console import (
+    Report,
+    facts,
+    next_line,
+    path_text,
+    place_text,
+    plain_table,
+)
 from hlotool.interface.report.lab_records import (
     STATUSES,
     CellRecord,
     ConformanceRecord,
+    FaultRecord,
+    FuzzRecord,
     MutantRecord,
     MutatedRecord,
     MutateRecord,
@@ -24,14 +33,6 @@ from hlotool.interface.report.lab_records import (
     arguments_file,
 )
 from hlotool.interface.report.next_command import command_after_fuzz
-from hlotool.interface.report.tables import (
-    Report,
-    facts,
-    next_line,
-    path_text,
-    place_text,
-    plain_table,
-)
 from hlotool.interface.report.words import plural, seconds
 from hlotool.ir.types import ElementType
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.interface.report.tables import facts, plain_table, user_line_text
+from hlotool.interface.report.console import facts, plain_table, user_line_text
 from hlotool.interface.report.words import (
     accepted,
     at,

@@ -1,4 +1,4 @@
-"""The reports of commands that list: `check`, `explain`, `backends`, `cache`, `baseline update`.
+"""The reports of commands that list: `check`, `explain`, `backends`, `cache`, `baseline update`, `opt`.
 
 Findings of `check` are listed by file, the gravest last.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -16,6 +17,7 @@ from rich.text import Text
 from hlotool.checks.explain.messages import MatchRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.interface.report.command_records import CacheRecord
+from hlotool.interface.report.console import Report, facts, next_line, path_text, plain_table
 from hlotool.interface.report.leaf import source_facts
 from hlotool.interface.report.records import (
     BackendsRecord,
@@ -24,9 +26,11 @@ from hlotool.interface.report.records import (
     ExplainRecord,
     RulesRecord,
 )
-from hlotool.interface.report.tables import Report, facts, next_line, path_text, plain_table
 from hlotool.interface.report.words import plural
-from hlotool.system.records import SourceRecord
+from hlotool.rewrite.passes.base import OptionRecord
+from hlotool.rewrite.passes.manager import PassRecord
+from hlotool.rewrite.passes.pipeline import PassDescription
+from hlotool.system.records import CommandRecord, SourceRecord
 from hlotool.system.user_input import size_text
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -217,3 +221,99 @@ class BaselineReport(Report[BaselineRecord]):
         yield from (Text(f"- {name}") for name in record.removed)
         amount = sum(known.count for known in record.known)
         yield path_text(record.file).append(f": {plural(amount, 'known finding')}")
+
+
+class OptRecord(CommandRecord, frozen=True, kw_only=True):
+    """What `hlotool opt --json` prints.
+
+    Attributes:
+        path: as given.
+        passes: as given.
+        runs: of passes, in order.
+        changed: some pass changed the program.
+        text: of the program as it became; empty when it was written to a file.
+        output: the file.
+    """
+
+    schema: Literal["hlotool.opt/1"] = "hlotool.opt/1"
+    versions: dict[str, str]
+    path: str
+    passes: str
+    runs: list[PassRecord]
+    changed: bool
+    text: str = ""
+    output: str = ""
+    exit_code: int = 0
+
+
+class PassesRecord(CommandRecord, frozen=True, kw_only=True):
+    """What `hlotool opt --list-passes --json` prints.
+
+    Attributes:
+        passes: by name.
+        pipelines: names that stand for several passes.
+    """
+
+    schema: Literal["hlotool.passes/1"] = "hlotool.passes/1"
+    passes: list[PassDescription]
+    pipelines: list[PassDescription]
+    exit_code: int = 0
+
+
+class PassList(Report[PassesRecord]):
+    """All passes with their options."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for description in self.record.passes:
+            yield from _described(description)
+        for description in self.record.pipelines:
+            yield Text.assemble((description.name, "bold"), f" = {description.about}", _xla(description))
+
+
+class OptReport(Report[OptRecord]):
+    """The program as it became; where it is in a file, or when verbose, what the passes did."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.record.text:
+            yield Text(self.record.text)
+        if self.verbose or not self.record.text:
+            yield pass_table(self.record.runs)
+
+
+def _described(description: PassDescription) -> RenderResult:
+    if description.error:
+        yield Text.assemble((description.name, "bold"), (f"  cannot be loaded: {description.error}", "red"))
+        return
+    yield Text.assemble((description.name, "bold"), f"  {description.about}", _xla(description))
+    if description.options:
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for option in description.options:
+            grid.add_row(_usage(option), Text(option.about))
+        yield Padding(grid, (0, 0, 0, 4))
+
+
+def _xla(description: PassDescription) -> str:
+    return f"  (XLA: {description.xla})" if description.xla else ""
+
+
+def _usage(option: OptionRecord) -> Text:
+    default = "" if option.default in (None, "") else f" [{option.default}]"
+    return Text.assemble((option.name, "cyan"), f"={option.values}{default}")
+
+
+def pass_table(runs: Sequence[PassRecord]) -> Table:
+    """What each run of a pass did."""
+    table = plain_table()
+    table.add_column("pipeline", no_wrap=True)
+    table.add_column("pass", no_wrap=True)
+    table.add_column("instructions", no_wrap=True, justify="right")
+    table.add_column("ms", no_wrap=True, justify="right")
+    table.add_column("changes", overflow="fold")
+    for run in runs:
+        sizes = f"{run.instructions_before} → {run.instructions_after}"
+        changes = ", ".join(f"{count} {what}" for what, count in sorted(run.changes.items()))
+        milliseconds = f"{1000 * run.seconds:.1f}"
+        table.add_row(run.pipeline, run.name, sizes, milliseconds, Text(changes or "–"))
+    return table

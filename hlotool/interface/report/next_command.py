@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hlotool.backends.registry import portable
 from hlotool.checks.records import Finding
 from hlotool.errors import EndlessLoop
-from hlotool.interface.report.modules import worst_last
+from hlotool.interface.report.module import worst_last
 from hlotool.interface.report.records import RunRecord
 from hlotool.judge.verdicts import DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.runs.options.kept import RunOptions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # Every `hlotool run` would pay for importing the searches.
     from hlotool.blame.bisection.records import CulpritRecord
     from hlotool.interface.report.command_records import BisectRecord, ReduceRecord
-    from hlotool.interface.report.fuzz_records import FuzzRecord
+    from hlotool.interface.report.lab_records import FuzzRecord
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
 _SAVE_FOLDER = "hlotool-outputs"

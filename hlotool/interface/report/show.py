@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
-    from hlotool.interface.report.tables import Report
+    from hlotool.interface.report.console import Report
 
 
 #: By the name in the schema of a record: the module of its report, and that.
@@ -32,8 +32,8 @@ _REPORTS = {
     "conformance": "hlotool.interface.report.lab_reports:ConformanceReport",
     "baseline": "hlotool.interface.report.listings:BaselineReport",
     "inspect": "hlotool.interface.report.inspect:InspectReport",
-    "opt": "hlotool.interface.report.opt:OptReport",
-    "passes": "hlotool.interface.report.opt:PassList",
+    "opt": "hlotool.interface.report.listings:OptReport",
+    "passes": "hlotool.interface.report.listings:PassList",
     "explain": "hlotool.interface.report.listings:Explanation",
     "backends": "hlotool.interface.report.listings:BackendTable",
     "scale": "hlotool.interface.report.evidence:ScalePlansReport",

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.interface.report.baseline import baseline_lines
+from hlotool.interface.report.console import Report, facts, next_line, place_text
 from hlotool.interface.report.evidence import (
     AnnotatedSource,
     coverages_of,
@@ -18,11 +19,9 @@ from hlotool.interface.report.evidence import (
     never_texts,
 )
 from hlotool.interface.report.leaf import births_of
-from hlotool.interface.report.module import module_details
-from hlotool.interface.report.modules import groups, module_table, without_twins, worst_last
+from hlotool.interface.report.module import groups, module_details, module_table, without_twins, worst_last
 from hlotool.interface.report.next_command import command_after_run
 from hlotool.interface.report.records import CauseRecord, FolderRecord, RunRecord, is_unproved
-from hlotool.interface.report.tables import Report, facts, next_line, place_text
 from hlotool.interface.report.words import (
     NOT_IN_A_DUMP,
     is_silent,

@@ -30,10 +30,17 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
 from hlotool.judge.comparison import compare_values
+from hlotool.judge.locate.blame import (
+    around,
+    deviation_record,
+    difference,
+    neighbourhood,
+    source_in,
+    text_in,
+)
 from hlotool.judge.locate.locator import NotFound
 from hlotool.judge.locate.recording import Execution, execute, on_one_device
 from hlotool.judge.locate.report import first_divergence
-from hlotool.judge.locate.words import around, deviation_record, difference, neighbourhood, source_in, text_in
 from hlotool.judge.metrics import Metrics, measure
 from hlotool.judge.records import DivergenceRecord, OperandRecord
 from hlotool.judge.tolerance import derive, leaf_scale

@@ -16,11 +16,7 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.printed_literals import literal_text
 from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex, strip_layouts, subshape
-from hlotool.judge.locate.likeness import embedded_difference
-from hlotool.judge.locate.locator import Found, Search
-from hlotool.judge.locate.pairing import Pairing
-from hlotool.judge.locate.recording import Execution, Subject
-from hlotool.judge.locate.words import (
+from hlotool.judge.locate.blame import (
     around,
     deviation_record,
     difference,
@@ -28,6 +24,10 @@ from hlotool.judge.locate.words import (
     source_in,
     text_in,
 )
+from hlotool.judge.locate.likeness import embedded_difference
+from hlotool.judge.locate.locator import Found, Search
+from hlotool.judge.locate.pairing import Pairing
+from hlotool.judge.locate.recording import Execution, Subject
 from hlotool.judge.metrics import Metrics
 from hlotool.judge.records import DivergenceRecord, NonFiniteRecord, OperandRecord
 

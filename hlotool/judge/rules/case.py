@@ -10,9 +10,9 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from hlotool.facts import thresholds
+from hlotool.facts.dataflow import source_of
 from hlotool.facts.exchangeability import Score, score
 from hlotool.facts.float_order import epsilon
-from hlotool.facts.provenance import source_of
 from hlotool.facts.result_facts import origin_of
 from hlotool.ir.module import Instruction
 from hlotool.judge.comparison import LeafComparison

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.errors import BackendFailed, BackendUnavailable, ExitCode, UsageError
-from hlotool.interface.api.course import Accompanied, Ending, ending
+from hlotool.interface.api.calls import Accompanied, Ending, ending
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, Folder, Words, option, takes
@@ -207,7 +207,7 @@ def _record(
 
     from hlotool.interface.report.lab_records import ConformanceRecord
     from hlotool.interface.report.records import versions
-    from hlotool.lab.conformance import freedoms
+    from hlotool.lab.conformance import judging
     from hlotool.lab.conformance.suite import cells_of, smallest_failures
 
     counts: dict[str, int] = dict(Counter(trial.status for trial in found))
@@ -226,7 +226,7 @@ def _record(
         failures=[trial for trial in found if trial.status in ("failed", "crashed")],
         smallest=[trial.name for trial in smallest_failures(found)],
         refusals=[trial for trial in found if trial.status == "refused"],
-        freedoms={name: freedoms.meaning(name) for name in taken},
+        freedoms={name: judging.meaning(name) for name in taken},
         files=files,
         error=end.error,
         notes=notes,

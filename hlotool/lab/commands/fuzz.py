@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.api.course import Accompanied, Ending, ending
-from hlotool.interface.api.options import options_of
+from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Program, paths_of
 from hlotool.runs.options.replaying import ClusterExecution
 from hlotool.runs.options.shared import Resume
-from hlotool.runs.options.spool import Program, paths_of
 
 if TYPE_CHECKING:
     from hlotool.interface.report.fuzz_progress import Listener
-    from hlotool.interface.report.fuzz_records import CampaignOptions, FaultRecord, FuzzRecord
+    from hlotool.interface.report.lab_records import CampaignOptions, FaultRecord, FuzzRecord
     from hlotool.ir.module import Module
     from hlotool.lab.fuzz.campaign import Campaign, Plan
     from hlotool.lab.fuzz.triage import Triage
@@ -117,8 +116,8 @@ def fuzz(asked: FuzzArguments) -> FuzzResult:
         BackendUnavailable: the backend needs something that is missing.
     """
     start = time.perf_counter()
-    from hlotool.interface.api.options import check_backends
-    from hlotool.interface.report.fuzz_records import CampaignOptions
+    from hlotool.interface.api.calls import check_backends
+    from hlotool.interface.report.lab_records import CampaignOptions
     from hlotool.lab.fuzz.campaign import Plan
     from hlotool.system.store_access import refuse_url
 
@@ -222,7 +221,7 @@ def _run(
     """Run the campaign; `begun` gets it at once, so that what it found outlives an error."""
     from hlotool.lab.fuzz.campaign import Campaign
     from hlotool.lab.fuzz.programs import Source
-    from hlotool.runs.fleet.planning import executor_of
+    from hlotool.runs.fleet.known import executor_of
     from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
 
@@ -246,7 +245,7 @@ def _record(
     versions: dict[str, str],
     seconds: float,
 ) -> FuzzRecord:
-    from hlotool.interface.report.fuzz_records import FuzzRecord, Tally
+    from hlotool.interface.report.lab_records import FuzzRecord, Tally
 
     campaign = begun[0] if begun else None
     tally = campaign.tally if campaign is not None else Tally()

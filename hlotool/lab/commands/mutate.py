@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.api.course import Accompanied, Ending, ending
-from hlotool.interface.api.options import options_of
+from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.parsers import Values
 from hlotool.runs.options.replaying import Execution
 from hlotool.runs.options.shared import (
     FurtherSets,
@@ -21,7 +21,6 @@ from hlotool.runs.options.shared import (
     Thorough,
     Unknown,
 )
-from hlotool.runs.options.spool import Values
 
 if TYPE_CHECKING:
     from hlotool.interface.report.lab_records import MutantRecord, MutatedRecord, MutateRecord

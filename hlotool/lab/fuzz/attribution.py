@@ -23,7 +23,7 @@ from hlotool.blame.repro.bundle import Bundle
 from hlotool.blame.repro.making import bundle_of, bundle_of_case, trigger_on
 from hlotool.blame.steps import Steps
 from hlotool.errors import HlotoolError
-from hlotool.interface.report.fuzz_records import FaultRecord
+from hlotool.interface.report.lab_records import FaultRecord
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.options.kept import PRELOAD, RunOptions

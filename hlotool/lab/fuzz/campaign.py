@@ -14,7 +14,7 @@ import msgspec
 
 from hlotool.errors import BackendFailed, BackendTimeout, UsageError
 from hlotool.interface.report.fuzz_progress import Listener
-from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind, Tally
+from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.lab.fuzz.guidance import Guidance
 from hlotool.lab.fuzz.oracle import FAILURES, FUNCTION, Judged, Question
 from hlotool.lab.fuzz.programs import Drawn, Source

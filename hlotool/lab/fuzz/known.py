@@ -11,7 +11,7 @@ import msgspec
 
 from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.errors import UsageError
-from hlotool.interface.report.fuzz_records import FaultRecord, Kind
+from hlotool.interface.report.lab_records import FaultRecord, Kind
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes

@@ -39,7 +39,7 @@ from hlotool.facts.dataflow import is_exact
 from hlotool.facts.scalar_form import monoid_opcodes, scalar_form
 from hlotool.inputs.adversarial.sets import OUT_OF_RANGE
 from hlotool.inputs.given import arrays_in, npz_bytes
-from hlotool.interface.report.fuzz_records import Kind
+from hlotool.interface.report.lab_records import Kind
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes

@@ -27,7 +27,7 @@ from hlotool.blame.repro.verify import verify
 from hlotool.blame.steps import Steps
 from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
 from hlotool.facts.dataflow import is_exact, leaf_facts
-from hlotool.interface.report.fuzz_records import FailureRecord, FaultRecord, Kind
+from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind
 from hlotool.ir.module import Module
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer

@@ -24,7 +24,16 @@ from hlotool.ir.types import (
     SplitConfig,
     TupleShape,
 )
-from hlotool.parser.text.attribute_actions import AttributeActions
+from hlotool.parser.text.attribute_actions import (
+    Action,
+    AttributeActions,
+    integer,
+    integers,
+    of_all,
+    of_first,
+    real,
+    string,
+)
 from hlotool.parser.text.diagnostics import check_nesting, syntax_error
 from hlotool.parser.text.sharding_actions import ShardingActions
 from hlotool.parser.text.syntax import (
@@ -43,15 +52,6 @@ from hlotool.parser.text.syntax import (
     Source,
     TablesSyntax,
     TextError,
-)
-from hlotool.parser.text.token_actions import (
-    Action,
-    integer,
-    integers,
-    of_all,
-    of_first,
-    real,
-    string,
 )
 
 # Grammar actions for shapes and layouts.

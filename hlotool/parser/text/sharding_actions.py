@@ -20,8 +20,8 @@ from hlotool.ir.attributes import (
     Sharding,
     ShardingKind,
 )
+from hlotool.parser.text.attribute_actions import Action, integer, integers, of_all, string
 from hlotool.parser.text.syntax import TextError
-from hlotool.parser.text.token_actions import Action, integer, integers, of_all, string
 
 #: Which kind counts where several are written, strongest first.
 _KINDS: tuple[ShardingKind, ...] = ("replicated", "maximal", "manual", "unknown", "unreduced")

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from hlotool.backends.base import ReadingProbe, ResultReader, Value
 from hlotool.backends.field.trial import Trial
+from hlotool.facts.dataflow import source_of
 from hlotool.facts.decisions import Decision, Kind
 from hlotool.facts.flow import CallGraph, Dependence, computed_by
 from hlotool.facts.machine_ranges import unreachable_outcomes
-from hlotool.facts.provenance import source_of
 from hlotool.facts.signs import Order, Signs
 from hlotool.inputs.coverage.records import DecisionRecord
 from hlotool.inputs.coverage.watches import OperandWatch

@@ -14,9 +14,9 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.runs.exact.compare import compare
-from hlotool.runs.exact.distance import with_distance
 from hlotool.runs.exact.points import Options, Side
 from hlotool.runs.exact.result import ExactResult
+from hlotool.runs.exact.sampled import with_distance
 
 #: They compute nothing of their own.
 _FREE = opcodes_with(Trait.STRUCTURE, Trait.CONTROL_FLOW, Trait.INLINED) | {"bitcast"}

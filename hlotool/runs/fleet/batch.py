@@ -12,9 +12,8 @@ from msgspec import structs
 from hlotool.errors import BackendFailed
 from hlotool.runs.fleet.identity import Identity, identity_of
 from hlotool.runs.fleet.known import Known
-from hlotool.runs.partial_rows import rows_so_far
 from hlotool.runs.records import ModuleRecord
-from hlotool.runs.task import Task
+from hlotool.runs.task import Task, rows_so_far
 from hlotool.system.executor import Done, Executor, Started
 from hlotool.system.resources import collector_off
 

@@ -25,8 +25,8 @@ from hlotool.sources.open_files import Stamp, stamp
 from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.cache import INDEX_LIMIT, Store
 from hlotool.system.files import digest, path_fingerprint
+from hlotool.system.records import encoded
 from hlotool.system.store_objects import Stored
-from hlotool.system.surrogates import encoded
 from hlotool.system.urls import is_url
 
 

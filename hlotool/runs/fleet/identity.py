@@ -26,7 +26,7 @@ from hlotool.runs.task import Task, select_stages
 from hlotool.sources.locations import Source, decode
 from hlotool.sources.records import Stage
 from hlotool.system.files import digest, processor_features
-from hlotool.system.surrogates import encoded
+from hlotool.system.records import encoded
 
 #: Variables of the environment that numeric libraries and backends read, by how they begin.
 _VARIABLES = ("XLA_", "JAX_", "TF_", "CUDA_", "OMP_", "MKL_", "OPENBLAS_", "NPY_", "NPROC", "HLOTOOL_THREADS")

@@ -1,4 +1,8 @@
-"""What the values of options may be: numbers, sizes, names, paths; a reason where one may not."""
+"""What the values of options may be: numbers, sizes, names, paths, clusters; values in memory as files.
+
+The files live as long as this process, so that what a report says to do next finds them. What only they need
+is imported with the first of them: every command line imports this.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,129 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.errors import HlotoolError, UsageError
+from hlotool.parser.jax_stages import is_stage, stage_proto
 from hlotool.runs.options.declared import as_text, parser, path_text, several, words
-from hlotool.runs.options.spool import values_path
+from hlotool.system.files import passing_folder
 from hlotool.system.urls import is_url, taken_in
 from hlotool.system.user_input import complaint_about, size_of
+
+if TYPE_CHECKING:
+    from hlotool.ir.module import Module
+
+
+#: Kinds of clusters that a package starts: its module, the class, what installs it, the option with the size.
+STARTED = {
+    "slurm": ("dask_jobqueue", "SLURMCluster", "dask-jobqueue", "jobs"),
+    "k8s": ("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes", "n_workers"),
+}
+_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss|inproc)://\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """A cluster as the command line names it.
+
+    Attributes:
+        kind: `address`, `local`, `slurm`, `k8s`.
+        address: of a scheduler.
+        workers: how many are started; 0 for what the cluster's own configuration says.
+        options: for the software that starts it.
+    """
+
+    kind: str
+    address: str = ""
+    workers: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def cluster_spec(text: str) -> ClusterSpec:
+    """What `tcp://HOST:PORT`, `local:N`, `slurm:jobs=N,…` or `k8s:n_workers=N,…` means; raises ValueError."""
+    if _ADDRESS.fullmatch(text):
+        return ClusterSpec("address", text)
+    kind, _, rest = text.partition(":")
+    if kind == "local" and rest.isdigit() and int(rest):
+        return ClusterSpec("local", workers=int(rest))
+    if kind in STARTED:
+        options = dict(_option(word) for word in rest.split(",") if word)
+        return ClusterSpec(kind, "", int(options.pop(STARTED[kind][3], 0)), options)
+    forms = "tcp://HOST:8786, local:N, slurm:jobs=N,… or k8s:n_workers=N,…"
+    raise ValueError(f"{text!r} is no cluster; write {forms}")
+
+
+def _option(word: str) -> tuple[str, Any]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"{word!r} is no option of a cluster; write NAME=VALUE")
+    return name, int(value) if value.isdigit() else value
+
+
+#: Where programs are: a dump directory, a file of HLO, an archive, a log; or a program itself, also one that
+#: JAX has traced, lowered or compiled.
+Program: TypeAlias = "str | os.PathLike[str] | Module | Any"
+#: Arguments or results: a file, a folder, or `SCRIPT.py:FUNCTION`; or the arrays themselves, tuples nested.
+Values: TypeAlias = "str | os.PathLike[str] | Sequence[Any]"
+
+
+def path_of(program: Program) -> str:
+    """The path of a program; one that is in memory is written to a file."""
+    if isinstance(program, str | os.PathLike):
+        return taken_in(os.fspath(program))
+    if is_stage(program):
+        from hlotool.parser.proto.module import parse_module_proto
+
+        content = stage_proto(program)
+        return _written(f"{_file_name(parse_module_proto(content).name)}.hlo.pb", content)
+    # `m.path`, of a program that was read, is the text before whatever has been done to it since.
+    return _written(f"{_file_name(program.name)}.hlo", program.to_text().encode("utf-8", "surrogateescape"))
+
+
+def _file_name(name: str) -> str:
+    """The name of a module as that of a file."""
+    return re.sub(r"[^\w.+=-]|^\.+", "_", name)[:100] or "module"
+
+
+def paths_of(programs: Program | Sequence[Program]) -> list[str]:
+    """The paths of one program or of several."""
+    if isinstance(programs, list | tuple):
+        return [path_of(program) for program in programs]
+    return [path_of(programs)]
+
+
+def values_path(values: Values | None) -> str | None:
+    """The file of arguments or results; those in memory are written to one."""
+    if values is None or isinstance(values, str | os.PathLike):
+        return None if values is None else taken_in(os.fspath(values))
+    import numpy as np
+
+    from hlotool.inputs.given import npz_bytes
+
+    return _written("values.npz", npz_bytes([_arrays(value, np) for value in values]))
+
+
+def _arrays(value: Any, np: Any) -> Any:
+    return tuple(_arrays(part, np) for part in value) if isinstance(value, tuple) else np.asarray(value)
+
+
+def _written(name: str, content: bytes) -> str:
+    """A file of that name and content; the same content is the same file."""
+    import hashlib
+
+    folder = _folder() / hashlib.blake2b(content, digest_size=8).hexdigest()
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(content)
+    return str(path)
+
+
+#: Of this process, made when it is needed.
+_folder = cache(passing_folder)
+
 
 #: Python takes `1_0`, `٣`, `nan` and blanks around for numbers, too.
 _NUMBER = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
@@ -206,7 +326,6 @@ def value_range(text: str) -> tuple[float, float]:
 @parser("ADDRESS|local:N", grave=True)
 def cluster(text: str) -> str:
     """A cluster of Dask: `tcp://HOST:8786`, `local:N`, `slurm:…`, `k8s:…`."""
-    from hlotool.runs.options.clusters import cluster_spec
 
     try:
         cluster_spec(text)

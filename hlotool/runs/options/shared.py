@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, File, Folder, Words, option
-from hlotool.runs.options.spool import Program, Values, path_of, paths_of
+from hlotool.runs.options.parsers import Program, Values, path_of, paths_of
 
 #: What holds for the inputs that are not given.
 _ELSE = "captured in the dump, else generated, unless"

@@ -16,7 +16,7 @@ from support.elementwise import corner_pairs
 from support.gpu_kernels import kernels_of
 from support.kernels import needs_compiler, on_kernels
 
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.ir.arrays import Array
 from hlotool.parser.reader import parse_module

@@ -14,7 +14,7 @@ import pytest
 
 from hlotool.backends.cuda import OPTIONS as BACKEND_OPTIONS
 from hlotool.backends.cuda import toolchain
-from hlotool.backends.cuda.build import Resources, compile_kernels, parse_resources
+from hlotool.backends.cuda.backend import Resources, compile_kernels, parse_resources
 from hlotool.backends.cuda.codegen.elements import NotGenerated
 from hlotool.backends.cuda.codegen.expansion import Precision
 from hlotool.backends.cuda.codegen.partition import of_fusion, of_instruction

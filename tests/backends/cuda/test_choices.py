@@ -12,7 +12,7 @@ import pytest
 from support.gpu_kernels import kernels_of
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
 
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.ir.arrays import DTYPES, Array
 from hlotool.ir.types import ELEMENT_TYPES

@@ -14,7 +14,7 @@ from support.kernel_fuzz import KINDS, fuzz_program
 from support.kernels import needs_compiler
 
 from benchmarks.gpu.cases import all_cases
-from hlotool.backends.cuda.build import Compiled, compile_kernels
+from hlotool.backends.cuda.backend import Compiled, compile_kernels
 from hlotool.backends.cuda.codegen.schedules import Kernel
 from hlotool.backends.cuda.toolchain import Compiler, installed_compilers
 from hlotool.errors import HlotoolError

@@ -13,9 +13,8 @@ from support.cuda_programs import PROGRAMS
 from support.kernels import emulator, needs_compiler, on_kernels, on_numpy
 
 from hlotool.backends.base import Probe
-from hlotool.backends.cuda_emu import build
-from hlotool.backends.cuda_emu.backend import EmulatorBackend
-from hlotool.backends.cuda_emu.build import Builder
+from hlotool.backends.cuda_emu import backend
+from hlotool.backends.cuda_emu.backend import Builder, EmulatorBackend
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendCrashed, BackendUnavailable, UsageError
@@ -153,11 +152,11 @@ def test_a_refused_kernel_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    build.compiler.cache_clear()
+    backend.compiler.cache_clear()
     monkeypatch.setenv("PATH", "")
     with pytest.raises(BackendUnavailable, match="there is none on the PATH"):
         get_backend("cuda-emu")
-    build.compiler.cache_clear()
+    backend.compiler.cache_clear()
 
 
 @needs_compiler

@@ -18,7 +18,7 @@ from support.kernels import differing, needs_compiler, on_kernels, on_numpy
 
 from benchmarks.kernels.cases import cases
 from hlotool.backends.cuda.codegen.prelude import prelude
-from hlotool.backends.cuda_emu.build import FLAGS, compiler
+from hlotool.backends.cuda_emu.backend import FLAGS, compiler
 from hlotool.backends.registry import get_backend
 from hlotool.parser.reader import parse_module
 

@@ -13,7 +13,7 @@ from support.fibers import FiberBuilder
 from support.gpu_kernels import kernels_of
 from support.kernels import differing, emulator, needs_compiler, on_kernels, on_numpy
 
-from hlotool.backends.cuda.build import compile_kernels
+from hlotool.backends.cuda.backend import compile_kernels
 from hlotool.backends.cuda.codegen import scatters
 from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.backends.cuda_emu.backend import EmulatorBackend

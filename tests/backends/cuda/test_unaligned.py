@@ -12,8 +12,9 @@ from support.fibers import FiberBuilder
 from support.gpu_kernels import kernels_of
 from support.kernels import differing, needs_compiler, on_kernels, on_numpy
 
-from hlotool.backends.cuda.build import compile_kernels
-from hlotool.backends.cuda.codegen import loops, schedules
+from hlotool.backends.cuda.backend import compile_kernels
+from hlotool.backends.cuda.codegen import schedules
+from hlotool.backends.cuda.codegen import schedules as loops
 from hlotool.backends.cuda.toolchain import find_nvcc
 from hlotool.backends.cuda_emu.backend import EmulatorBackend
 from hlotool.ir.arrays import DTYPES

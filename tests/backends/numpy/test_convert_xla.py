@@ -10,8 +10,8 @@ from support.elementwise import COMPLEX, FLOATS, PRED, SIGNED, UNSIGNED, Operati
 from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.lab.conformance.agreement import differing, flushed, is_float
-from hlotool.lab.conformance.freedoms import OPEN
 from hlotool.lab.conformance.generators.cases import Case, corner_values
+from hlotool.lab.conformance.judging import OPEN
 from hlotool.lab.conformance.trials import Difference
 from hlotool.parser.reader import parse_module
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.xla.programs import host_module
-from hlotool.backends.xla.signature import flat_signature
+from hlotool.backends.xla.programs import flat_signature, host_module
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise

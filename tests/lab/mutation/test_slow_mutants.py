@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 
 from hlotool.lab.mutation.equivalence import Mutant
-from hlotool.lab.mutation.fates import Examiner, Fate, Found, Running
-from hlotool.lab.mutation.task import fate_within
+from hlotool.lab.mutation.task import Examiner, Fate, Found, Running, fate_within
 from hlotool.system.resources import TooSlow
 
 

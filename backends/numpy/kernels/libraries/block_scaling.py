@@ -11,11 +11,10 @@ from math import floor, log2
 import numpy as np
 
 from hlotool.backends.numpy.backend_configs import assembler, read_config, result_shapes, result_types
-from hlotool.backends.numpy.casting import converter
 from hlotool.backends.numpy.contraction import multiply_matrices, rounded
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.precision import compute_dtype, largest_finite, narrow, widen
+from hlotool.backends.numpy.precision import compute_dtype, converter, largest_finite, narrow, widen
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.facts.retyping import declared_types
 from hlotool.ir.arrays import Array

@@ -8,7 +8,7 @@ import numpy as np
 
 from hlotool.backends.numpy.backend_configs import assembler, read_config, result_types
 from hlotool.backends.numpy.custom_calls import custom_call
-from hlotool.backends.numpy.kernels.batch_norm import Features
+from hlotool.backends.numpy.kernels.convolution import Features
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import finish, native, sum_dtype
 from hlotool.backends.numpy.registry import Kernel

@@ -13,6 +13,7 @@ import numpy as np
 from hlotool.backends.numpy.backend_configs import Config, assembler, read_config
 from hlotool.backends.numpy.custom_calls import custom_call
 from hlotool.backends.numpy.kernels import lapack_calls
+from hlotool.backends.numpy.kernels.dot import solve_triangular
 from hlotool.backends.numpy.kernels.lapack_calls import (
     LapackCall,
     Results,
@@ -20,7 +21,6 @@ from hlotool.backends.numpy.kernels.lapack_calls import (
     batched,
     lapack_call,
 )
-from hlotool.backends.numpy.kernels.linear_algebra import solve_triangular
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.precision import finish, native
 from hlotool.backends.numpy.registry import Kernel

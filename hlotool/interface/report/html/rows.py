@@ -29,8 +29,7 @@ from hlotool.interface.report.leaf import (
     magnitudes,
     output_facts,
 )
-from hlotool.interface.report.module import module_facts
-from hlotool.interface.report.modules import same_programs
+from hlotool.interface.report.module import module_facts, same_programs
 from hlotool.interface.report.next_command import command_after_row, command_line
 from hlotool.interface.report.outcomes import Outcome, outcomes_of
 from hlotool.interface.report.records import RunRecord
@@ -38,8 +37,7 @@ from hlotool.interface.report.words import number, position, ulps
 from hlotool.judge.records import DivergenceRecord, NeighbourRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.runs.records import LeafRecord, ModuleRecord
-from hlotool.system.records import ErrorRecord
-from hlotool.system.surrogates import encoded
+from hlotool.system.records import ErrorRecord, encoded
 
 Section: TypeAlias = dict[str, Any]
 

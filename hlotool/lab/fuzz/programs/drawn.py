@@ -27,10 +27,9 @@ from hlotool.lab.fuzz.programs import (  # noqa: F401 - importing a file registe
     steps_reduction,
 )
 from hlotool.lab.fuzz.programs.draft import GIVEN, Shared
-from hlotool.lab.fuzz.programs.graph import Graph
+from hlotool.lab.fuzz.programs.graph import STEPS, Graph, draw_opcode
 from hlotool.lab.fuzz.programs.idioms import emit_one
 from hlotool.lab.fuzz.programs.limits import Taste, long_dims
-from hlotool.lab.fuzz.programs.steps import STEPS, draw_opcode
 
 #: Attributes whose value is a word, or a number of a handful.
 _WORDS = ("direction", "type", "fft_type", "algorithm", "distribution", "transpose_a", "kind", "mode")

@@ -17,10 +17,9 @@ from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.ir.verifier import verify
 from hlotool.lab.fuzz.programs.draft import GIVEN, Declined, Shared, typed
 from hlotool.lab.fuzz.programs.drawn import finished
-from hlotool.lab.fuzz.programs.graph import Graph, castable
+from hlotool.lab.fuzz.programs.graph import STEPS, Graph, castable, draw_opcode
 from hlotool.lab.fuzz.programs.idioms import IDIOMS
 from hlotool.lab.fuzz.programs.limits import MOST_ELEMENTS, Taste
-from hlotool.lab.fuzz.programs.steps import STEPS, draw_opcode
 from hlotool.lab.fuzz.programs.transplant import Transplant
 
 #: A loop that runs longer, or for an unknown time, is not run: a changed constant may have made it endless.

@@ -9,9 +9,8 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, TupleShape
 from hlotool.lab.fuzz.programs.draft import Declined, Dims, limit_of, typed
-from hlotool.lab.fuzz.programs.graph import Graph
+from hlotool.lab.fuzz.programs.graph import Graph, step
 from hlotool.lab.fuzz.programs.limits import compiles
-from hlotool.lab.fuzz.programs.steps import step
 from hlotool.lab.fuzz.programs.steps_elementwise import at_least, of_types
 from hlotool.lab.fuzz.programs.steps_reduction import positions, random_window
 

@@ -8,8 +8,7 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.lab.fuzz.programs.draft import Declined, limit_of
-from hlotool.lab.fuzz.programs.graph import Graph
-from hlotool.lab.fuzz.programs.steps import STEPS, draw_opcode, step
+from hlotool.lab.fuzz.programs.graph import STEPS, Graph, draw_opcode, step
 from hlotool.lab.fuzz.programs.steps_elementwise import BINARY, UNARY
 from hlotool.lab.fuzz.programs.steps_reduction import reducers_of, summands
 

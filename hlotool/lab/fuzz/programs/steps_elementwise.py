@@ -10,9 +10,8 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, OpcodeRow, Trait
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 from hlotool.lab.fuzz.programs.draft import Declined, limit_of, typed
-from hlotool.lab.fuzz.programs.graph import Graph, castable
+from hlotool.lab.fuzz.programs.graph import Graph, castable, step
 from hlotool.lab.fuzz.programs.limits import compiles
-from hlotool.lab.fuzz.programs.steps import step
 
 _INTEGERS = frozenset({TypeClass.SIGNED, TypeClass.UNSIGNED})
 _FLOATS = frozenset({TypeClass.FLOATING})

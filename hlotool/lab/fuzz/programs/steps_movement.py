@@ -11,8 +11,7 @@ from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Layout, TypeClass
 from hlotool.lab.fuzz.programs.draft import Declined, Dims, limit_of, typed
-from hlotool.lab.fuzz.programs.graph import Graph
-from hlotool.lab.fuzz.programs.steps import step
+from hlotool.lab.fuzz.programs.graph import Graph, step
 from hlotool.lab.fuzz.programs.steps_reduction import reducers_of, summands
 
 

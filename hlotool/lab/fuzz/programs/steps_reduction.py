@@ -12,9 +12,8 @@ from hlotool.ir.shapes.base import Op
 from hlotool.ir.shapes.reduction import windowed_size
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
 from hlotool.lab.fuzz.programs.draft import Declined, Dims, limit_of
-from hlotool.lab.fuzz.programs.graph import Graph
+from hlotool.lab.fuzz.programs.graph import Graph, step
 from hlotool.lab.fuzz.programs.limits import compiles
-from hlotool.lab.fuzz.programs.steps import step
 
 
 def reducers_of(kind: ElementType) -> list[str]:

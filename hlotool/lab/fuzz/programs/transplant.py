@@ -20,9 +20,8 @@ from hlotool.ir.opcodes import OPCODES, Class, opcodes_with
 from hlotool.ir.shape_inference import can_infer, check_shape, infer_shape
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes, strip_layouts
 from hlotool.lab.fuzz.programs.draft import Declined, Dims
-from hlotool.lab.fuzz.programs.graph import Graph, castable
+from hlotool.lab.fuzz.programs.graph import STEPS, Graph, castable
 from hlotool.lab.fuzz.programs.limits import objection
-from hlotool.lab.fuzz.programs.steps import STEPS
 
 #: What speaks of the place where an instruction stood, not of what it computes.
 _OF_THE_PLACE = frozenset(

@@ -2,14 +2,12 @@
 
 from hlotool.lab.fuzz.programs.idioms import (  # noqa: F401 - importing a file registers its idioms
     arithmetic,
-    choices,
     contractions,
     control,
     functions,
     indices,
     movement,
     reductions,
-    updates,
 )
 from hlotool.lab.fuzz.programs.idioms.table import IDIOMS, Idiom, emit_one
 
