@@ -39,8 +39,8 @@ from hlotool.runs.rows import (
     doubt_of,
     failed_comparison,
     inherited_row,
-    lonely_row,
     structural_row,
+    uncompared_row,
 )
 from hlotool.runs.runners import Outcome, parameter_difference
 from hlotool.runs.scaling import Fitted, fitting
@@ -205,7 +205,7 @@ class _Replay:
             row = compare_row(task, self._reference, trial, ran.value, real)
             yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
         elif not self._stages:
-            yield lonely_row(task, self._reference, trial, ran.value)
+            yield uncompared_row(task, self._reference, trial, ran.value)
 
     def _reference_on(self, trial: Trial, whole: Value | None) -> Ran:
         """The run of the reference: on other inputs where it returns nothing but NaN on these."""
