@@ -137,7 +137,8 @@ def dot(draft: Draft, opcode: str) -> None:
     """dot with any number of batch, contracting and free dimensions in any order."""
     rng, kind = draft.rng, draft.choice(("f32", "s32", "bf16", "c64"))
     pairs = {name: sizes(rng, draft.size(0, 2), 4) for name in ("batch", "contracting")}
-    operands, attributes = [], {}
+    operands: list[Instruction] = []
+    attributes: dict[str, Any] = {}
     for side in ("lhs", "rhs"):
         named = [(name, i, n) for name, values in pairs.items() for i, n in enumerate(values)]
         named += [("free", 0, n) for n in sizes(rng, draft.size(0, 2), 4)]
