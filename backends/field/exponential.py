@@ -108,9 +108,11 @@ def _by_steps(residues: Words) -> Words:
     small = powers(2)
     order = np.argsort(small)
     quotients = MODULO_P.product(residues[:, None], powers(pow(2, -(1 << DIGIT_BITS), P)))
+    # A table of bits rules out nearly all quotients; what is left is few enough for a binary search.
     may_be_small = np.zeros(1 << _HASH_BITS, np.bool_)
     may_be_small[small & _HASH] = True
     row, high = np.nonzero(may_be_small[quotients & _HASH])
+    # A quotient beyond all small powers is looked up as the largest of them, which it does not equal.
     low = order[np.minimum(np.searchsorted(small, quotients[row, high], sorter=order), small.size - 1)]
     is_found = small[low] == quotients[row, high]
     logarithms_found = np.zeros(residues.shape, np.uint64)

@@ -114,6 +114,7 @@ class _Steps:
         """Go on by one step."""
         remainder, cofactor = self._before
         np.divide(remainder, self.remainder, out=self._quotient)
+        # The nearest quotient, not the one below: remainders halve with each step, whatever their signs.
         np.rint(self._quotient, out=self._quotient)
         remainder -= np.multiply(self._quotient, self.remainder, out=self._product)
         cofactor -= np.multiply(self._quotient, self.cofactor, out=self._product)

@@ -58,6 +58,7 @@ class Residues:
         if exponent == 0:
             return np.ones_like(x)
         result = x.copy()
+        # Reduced after each product: those of two residues below 2^31 fit into a u64, those of three do not.
         for bit in bin(exponent)[3:]:
             result *= result
             self.reduce(result)

@@ -325,7 +325,7 @@ def structural_row(task: Task, reference: Program, program: Program, reason: str
     )
 
 
-def lonely_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:
+def uncompared_row(task: Task, program: Program, trial: Trial, value: Value) -> ModuleRecord:
     """The row of a program whose result there is nothing to compare with."""
     shape = program.runner.result
     outputs = output_records(shape, value)

@@ -39,8 +39,8 @@ from hlotool.runs.rows import (
     doubt_of,
     failed_comparison,
     inherited_row,
-    lonely_row,
     structural_row,
+    uncompared_row,
 )
 from hlotool.runs.runners import Outcome, parameter_difference
 from hlotool.runs.scaling import Fitted, fitting
@@ -205,7 +205,7 @@ class _Replay:
             row = compare_row(task, self._reference, trial, ran.value, real)
             yield row if row.verdict in AGREEING or last is None else _explained(task, row, trial, *last)
         elif not self._stages:
-            yield lonely_row(task, self._reference, trial, ran.value)
+            yield uncompared_row(task, self._reference, trial, ran.value)
 
     def _reference_on(self, trial: Trial, whole: Value | None) -> Ran:
         """The run of the reference: on other inputs where it returns nothing but NaN on these."""
@@ -229,6 +229,7 @@ class _Replay:
             with ends_like(reference, program, ran.work):
                 outcome = program.runner.run(trial.arguments, ran.value)
         except HlotoolError as error:
+            # The process itself is broken: what it said of other programs would be worth nothing.
             if isinstance(error, BackendFailed) and error.here:
                 raise
             return self._failed(program.label, program.path, error)
@@ -241,6 +242,7 @@ class _Replay:
         if program.backend == reference.backend:
             self._last = program, outcome.value, row
         doubt = partial(doubt_of, reference=reference.module, tested=program.module)
+        # What might be taken back below is not handed to the first process.
         if not doubt(row.verdict):
             self._standing.stands(aside.briefly_noted(row), FURTHER, is_last)
         elapsed, spent = time.perf_counter() - began, ran.work + work_done() - before
@@ -284,6 +286,7 @@ class _Replay:
         except HlotoolError:
             return row
         beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
+        # The backend does with this text what the reference does: what differs was wrong before, in the text.
         if beside.verdict not in AGREEING:
             return row
         judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)

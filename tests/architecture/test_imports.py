@@ -42,7 +42,7 @@ ENTRANCES = ("jax", "tf", "torch_xla", "pytest_plugin", "notebook", "__main__", 
 ORDER = {name: place for place, name in enumerate((*FOUNDATION, *ROOMS, *ENTRANCES))}
 
 #: The arrows of CONTRIBUTING.md: a line for each room, with what it imports.
-PICTURE = re.compile(r"(?<=```text\nroom       imports\n)[^`]*")
+PICTURE = re.compile(r"(?<=```text\nroom       imports\n)[^`]*(?=```\n)")
 
 
 def source_files() -> Iterator[tuple[str, Path]]:

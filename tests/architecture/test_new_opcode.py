@@ -88,7 +88,7 @@ from hlotool.lab.fuzz.programs.draft import Shared
 from hlotool.lab.fuzz.programs.drawn import finished
 from hlotool.lab.fuzz.programs.graph import Graph
 from hlotool.lab.fuzz.programs.drawn import grow
-from hlotool.lab.fuzz.programs.limits import Taste
+from hlotool.lab.fuzz.programs.limits import Preferences
 from hlotool.checks.inspect.costs import CostAnalysis
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.printer import print_module
@@ -111,7 +111,7 @@ assert np.allclose(NumpyBackend().compile(module).run([x]), 2.0**x, rtol=1e-6)
 assert len(np.asarray(evaluated(module, [[x]], DeviceGrid(1, 1), 0)[0][0])) == 4
 if shutil.which("g++"):
     assert np.allclose(on_kernels(module, [x])[0], 2.0**x, rtol=1e-6)
-graph = Graph("main", Shared(random.Random(0), Taste(), 40))
+graph = Graph("main", Shared(random.Random(0), Preferences(), 40))
 graph.fresh(ElementType.F32, (3,))
 grow(graph, 6, {"toy-exp2": 1.0})
 assert any(i.opcode == "toy-exp2" for i in finished(graph).instructions())

@@ -11,7 +11,7 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.inputs.adversarial import integer_extents, odd_values
 from hlotool.inputs.adversarial.plan import directed_sets
-from hlotool.inputs.adversarial.sets import OUT_OF_RANGE, InputSet, leaves_of, left_open
+from hlotool.inputs.adversarial.sets import OUT_OF_RANGE, InputSet, leaves_of, unspecified
 from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
@@ -93,9 +93,9 @@ ENTRY e {{
 )
 def test_what_libraries_make_of_nan(text: str, is_open: bool) -> None:
     module = parse_module(text)
-    assert ("NaN" in left_open(module)) is is_open
-    assert "NaN" in left_open(module, is_bounded=True)
-    assert ("infinity" in left_open(module)) is ("negate" not in text)
+    assert ("NaN" in unspecified(module)) is is_open
+    assert "NaN" in unspecified(module, is_bounded=True)
+    assert ("infinity" in unspecified(module)) is ("negate" not in text)
 
 
 @pytest.mark.xla

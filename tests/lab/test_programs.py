@@ -30,7 +30,7 @@ from hlotool.lab.fuzz.programs.limits import (
     LEFT_OUT,
     MOST_ELEMENTS,
     MOST_OF_LARGE,
-    Taste,
+    Preferences,
     compiles,
     objection,
     partitions,
@@ -137,7 +137,7 @@ def test_arrays_that_are_not_empty_are_no_larger_than_others() -> None:
     """A dimension that must not be empty is drawn anew: the others may be too large to make it one."""
     rng = random.Random(1)
     for _ in range(3000):
-        dims = Taste().dims(rng, 1, may_be_empty=False)
+        dims = Preferences().dims(rng, 1, may_be_empty=False)
         assert 0 < prod(dims) <= MOST_ELEMENTS // 4
 
 
@@ -245,9 +245,11 @@ def test_every_idiom_makes_a_valid_program(name: str) -> None:
     idiom = IDIOMS[name]
     for number in range(60):
         rng = random.Random(f"{name} {number}")
-        shared = Shared(rng, Taste(devices=4 if idiom.several else 1), 60)
+        shared = Shared(rng, Preferences(devices=4 if idiom.several else 1), 60)
         graph = Graph("main", shared)
-        shape = ArrayShape(shared.taste.kind(rng, idiom.families), shared.taste.dims(rng, idiom.low_rank))
+        shape = ArrayShape(
+            shared.preferences.kind(rng, idiom.families), shared.preferences.dims(rng, idiom.low_rank)
+        )
         if not idiom.fits(shape):
             continue
         x = graph.parameter(shape)

@@ -20,7 +20,7 @@ from hlotool.lab.fuzz import triage
 from hlotool.lab.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTime, fault_bundle
 from hlotool.lab.fuzz.campaign import counted
 from hlotool.lab.fuzz.known import families_of, is_same, key_of
-from hlotool.lab.fuzz.oracle import FICKLE, Question, judge_meant, judge_program, patient
+from hlotool.lab.fuzz.oracle import FLAKY, Question, judge_meant, judge_program, patient
 from hlotool.lab.fuzz.triage import Settings, Triage, kind_of
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
@@ -132,7 +132,7 @@ def test_deaths_are_one_whatever_the_rank_of_the_shapes_that_they_name() -> None
         (Answer.BAD, Signature(kind="structural"), "wrong"),
         (Answer.BAD, Signature(kind="BackendCrashed", words="died"), "crashed"),
         (Answer.BAD, Signature(kind="BackendTimeout"), "hang"),
-        (Answer.BAD, FICKLE, "nondeterministic"),
+        (Answer.BAD, FLAKY, "nondeterministic"),
     ],
 )
 def test_kinds(answer: Answer, failure: Signature | None, kind: Kind) -> None:
@@ -190,7 +190,7 @@ def test_runs_that_differed_may_be_wrong_alike_afterwards(
     outcomes = {
         "wrong": CaseOutcome(answer=Answer.BAD, failure=Signature(kind="wrong")),
         "agree": CaseOutcome(answer=Answer.GOOD, reason="GOOD"),
-        "nondeterministic": CaseOutcome(answer=Answer.BAD, failure=FICKLE),
+        "nondeterministic": CaseOutcome(answer=Answer.BAD, failure=FLAKY),
     }
     left = [outcomes[word] for word in answers.split()]
     kinds: list[Kind] = []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.replaying import replayed
 
-import hlotool
 from hlotool.blame.reduction.case_worker import optimised
 from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
@@ -109,7 +109,7 @@ def test_shards_and_their_places_follow_the_whole(way: str) -> None:
 
 
 def test_both_sides_agree(tmp_path: Path) -> None:
-    [row] = hlotool.replay(str(dump_of(tmp_path / "d", BEFORE, PRODUCT)), scale="1M", cache=False).rows
+    [row] = replayed(dump_of(tmp_path / "d", BEFORE, PRODUCT), scale="1M")
     assert row.scaled is not None
     assert row.verdict in (Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING)
 
@@ -126,10 +126,7 @@ def test_a_wrong_exchange_shows_and_is_named(right: str, wrong: str, named: str,
     most = "most { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n"
     after = PRODUCT.replace(SUM, SUM + most).replace(right, wrong)
     assert after != PRODUCT
-    found = hlotool.replay(
-        str(dump_of(tmp_path / "d", BEFORE, after)), scale="4M", cache=False, first_divergence=True
-    )
-    [row] = found.rows
+    [row] = replayed(dump_of(tmp_path / "d", BEFORE, after), scale="4M", first_divergence=True)
     assert row.verdict is Verdict.WRONG
     assert row.divergence is not None
     assert named in row.divergence.instructions
@@ -215,9 +212,7 @@ def test_a_table_in_parts(tmp_path: Path) -> None:
     after = found.programs["1"]
     assert dims_of(after, "table") == (7, 5)
     assert [value_of(after, name) for name in ("step", "least", "last")] == [[7], [6], [13]]
-    [row] = hlotool.replay(
-        str(dump_of(tmp_path / "d", LOOKUP_BEFORE, LOOKUP_AFTER)), scale="300=7,384=5", cache=False
-    ).rows
+    [row] = replayed(dump_of(tmp_path / "d", LOOKUP_BEFORE, LOOKUP_AFTER), scale="300=7,384=5")
     assert row.verdict is Verdict.IDENTICAL
 
 
@@ -292,9 +287,7 @@ def test_what_a_compiler_makes_of_it(tmp_path: Path) -> None:
     module = parse_module(text)
     after = optimised(module, "xla")
     assert any(i.opcode == "partition-id" for i in after.instructions())
-    [row] = hlotool.replay(
-        str(dump_of(tmp_path / "d", text, after.to_text())), scale="256K", cache=False
-    ).rows
+    [row] = replayed(dump_of(tmp_path / "d", text, after.to_text()), scale="256K")
     assert row.scaled is not None
     assert {size.old for size in row.scaled.sizes} >= {640 // devices, 288, 896 // devices}
     assert row.verdict in (Verdict.IDENTICAL, Verdict.AGREE, Verdict.ROUNDING), row.reason
@@ -329,7 +322,7 @@ def test_lookups_by_several_columns(stated: str, tmp_path: Path) -> None:
     ids = np.array([[n * 7 - 60, n * 3 - 20] for n in range(30)], np.int32)
     np.savez(inputs, table=np.arange(96 * 40, dtype=np.float32).reshape(96, 40), ids=ids)
     folder = dump_of(tmp_path / "d", before, after)
-    [row] = hlotool.replay(str(folder), scale="24=5", inputs=str(inputs), cache=False).rows
+    [row] = replayed(folder, scale="24=5", inputs=str(inputs))
     assert row.verdict is Verdict.IDENTICAL, row.reason
 
 

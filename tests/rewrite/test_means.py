@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.replaying import replayed_pair
 
-import hlotool
 from hlotool.ir.module import Module
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
@@ -87,12 +87,9 @@ def numbers(module: Module) -> dict[str, float]:
     return {i.name: float(i.literal.array.flat[0]) for i in module.instructions() if i.literal is not None}
 
 
-def replayed(folder: Path, before: str, after: str, scale: str) -> Verdict:
+def replayed_scaled(folder: Path, before: str, after: str, scale: str) -> Verdict:
     """The verdict on two programs with smaller sizes."""
-    folder.mkdir()
-    (folder / "module_0001.m.before_optimizations.txt").write_text(before)
-    (folder / "module_0001.m.cpu_after_optimizations.txt").write_text(after)
-    [row] = hlotool.replay(str(folder), scale=scale, cache=False).rows
+    row = replayed_pair(folder, before, after, scale=scale)
     assert row.scaled is not None
     return row.verdict
 
@@ -104,15 +101,15 @@ def test_divisors_in_gradients_follow(tmp_path: Path) -> None:
     assert before["k"] == 2
     assert after["n"] == np.float32(1 / 7)
     assert after["k"] == np.float32(2 / 7)
-    assert replayed(tmp_path / "dump", BEFORE, AFTER, "768=7,60=5") in _SAME
+    assert replayed_scaled(tmp_path / "dump", BEFORE, AFTER, "768=7,60=5") in _SAME
 
 
 def test_a_lost_factor_still_shows(tmp_path: Path) -> None:
     """A constant that is not 2 / 768 is no reason to let it be 2 / 7."""
     odd = AFTER.replace("0.00260416674", "0.00265")
-    assert replayed(tmp_path / "dump", BEFORE, odd, "768=7,60=5") is Verdict.WRONG
+    assert replayed_scaled(tmp_path / "dump", BEFORE, odd, "768=7,60=5") is Verdict.WRONG
     lost = AFTER.replace("constant(0.00260416674)", "constant(0.00130208337)")
-    assert replayed(tmp_path / "lost", BEFORE, lost, "768=7,60=5") is Verdict.WRONG
+    assert replayed_scaled(tmp_path / "lost", BEFORE, lost, "768=7,60=5") is Verdict.WRONG
 
 
 @pytest.mark.parametrize("factor", [0.3, -0.3, 5, 7.68])
@@ -123,7 +120,7 @@ def test_any_factor_of_the_other_program_is_told(factor: float, tmp_path: Path) 
     first, second = constants(before, after)
     assert first["n"] == 7
     assert second["k"] == np.float32(factor / 7)
-    assert replayed(tmp_path / "dump", before, after, "768=7,60=5") in _SAME
+    assert replayed_scaled(tmp_path / "dump", before, after, "768=7,60=5") in _SAME
 
 
 def test_a_factor_that_nobody_has_leaves_all_as_they_are() -> None:
@@ -246,4 +243,4 @@ def test_a_training_step(tmp_path: Path) -> None:
     first, second = constants(before, after, "448=7,320=5,24=3,50=4")
     assert {320.0, 448.0}.isdisjoint(first.values())
     assert not {float(np.float32(k / n)) for k in (1, 2) for n in (320, 448)} & {*second.values()}
-    assert replayed(tmp_path / "dump", before, after, "448=7,320=5,24=3,50=4") in _SAME
+    assert replayed_scaled(tmp_path / "dump", before, after, "448=7,320=5,24=3,50=4") in _SAME

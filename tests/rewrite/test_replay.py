@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.heard import Heard
+from support.replaying import replayed
 
 import hlotool
 from hlotool.judge.verdicts import Verdict
@@ -57,13 +58,13 @@ def with_fault(dump: Path) -> None:
 
 
 def test_what_fits_keeps_its_sizes(dump: Path) -> None:
-    [row] = hlotool.replay(str(dump), cache=False).rows
+    [row] = replayed(dump)
     assert row.scaled is None
     assert row.verdict in (Verdict.AGREE, Verdict.ROUNDING, Verdict.IDENTICAL)
 
 
 def test_what_does_not_fit_gets_smaller_sizes_and_says_so(dump: Path) -> None:
-    [row] = hlotool.replay(str(dump), scale="64K", cache=False).rows
+    [row] = replayed(dump, scale="64K")
     assert row.verdict in (Verdict.AGREE, Verdict.ROUNDING, Verdict.IDENTICAL)
     assert row.scaled is not None
     assert {size.old for size in row.scaled.sizes} >= {4096}
@@ -73,7 +74,7 @@ def test_what_does_not_fit_gets_smaller_sizes_and_says_so(dump: Path) -> None:
 
 def test_a_fault_shows_in_the_smaller_program(dump: Path) -> None:
     with_fault(dump)
-    [row] = hlotool.replay(str(dump), scale="64K", cache=False).rows
+    [row] = replayed(dump, scale="64K")
     assert row.verdict is Verdict.WRONG
     assert row.scaled is not None
     assert row.divergence is not None

@@ -7,16 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
-from support.programs import write_module
+from support.replaying import replayed_pair
 
 from hlotool.inputs.captured import load_inputs
 from hlotool.interface.report.module import module_details
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
-from hlotool.runs.run import replay_module
-from hlotool.runs.task import find_tasks
 
 RIGHT = """HloModule jit_f
 ENTRY main {
@@ -42,17 +39,12 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def replayed(folder: Path, tested: str, **options: object) -> ModuleRecord:
-    folder.mkdir(exist_ok=True)
-    write_module(folder, 0, RIGHT, tested)
-    chosen = ReplayOptions(**{"budget": "60", **options})  # type: ignore[arg-type]
-    [task] = find_tasks([str(folder)], chosen, [])
-    [row] = replay_module(task)
-    return row
+def against_right(folder: Path, tested: str, **options: object) -> ModuleRecord:
+    return replayed_pair(folder, RIGHT, tested, **{"budget": "60", **options})
 
 
 def test_a_fault_that_only_a_further_set_shows(tmp_path: Path) -> None:
-    row = replayed(tmp_path / "dump", WRAPS)
+    row = against_right(tmp_path / "dump", WRAPS)
     assert row.verdict is Verdict.WRONG
     assert row.inputs is not None
     assert "indices out of range" in row.inputs.description
@@ -60,19 +52,19 @@ def test_a_fault_that_only_a_further_set_shows(tmp_path: Path) -> None:
     assert all(one.verdict is Verdict.IDENTICAL for one in row.inputs.sets[:-1])
     values = load_inputs(row.inputs.file, parse_module(RIGHT))
     assert not 0 <= int(values[1]) <= 5
-    again = replayed(tmp_path / "dump", WRAPS, inputs=row.inputs.file)
+    again = against_right(tmp_path / "dump", WRAPS, inputs=row.inputs.file)
     assert again.verdict is Verdict.WRONG
 
 
 def test_without_further_sets_it_agrees(tmp_path: Path) -> None:
-    row = replayed(tmp_path / "dump", WRAPS, further_sets=False)
+    row = against_right(tmp_path / "dump", WRAPS, further_sets=False)
     assert row.verdict is Verdict.IDENTICAL
     assert row.inputs is not None
     assert row.inputs.sets == []
 
 
 def test_what_is_right_is_right_on_all_sets(tmp_path: Path) -> None:
-    row = replayed(tmp_path / "dump", RIGHT, thorough=True, budget=None)
+    row = against_right(tmp_path / "dump", RIGHT, thorough=True, budget=None)
     assert row.verdict is Verdict.IDENTICAL
     assert row.inputs is not None
     assert row.inputs.description == "generated with seed 0"
@@ -80,24 +72,16 @@ def test_what_is_right_is_right_on_all_sets(tmp_path: Path) -> None:
 
 
 def test_no_time_no_sets(tmp_path: Path) -> None:
-    row = replayed(tmp_path / "dump", RIGHT, budget="0")
+    row = against_right(tmp_path / "dump", RIGHT, budget="0")
     assert row.verdict is Verdict.IDENTICAL
     assert row.inputs is not None
     assert row.inputs.sets == []
 
 
 def test_tolerances_of_the_user_suit_the_plain_values(tmp_path: Path) -> None:
-    row = replayed(tmp_path / "dump", WRAPS, rtol=1e-3)
+    row = against_right(tmp_path / "dump", WRAPS, rtol=1e-3)
     assert row.inputs is not None
     assert row.inputs.sets == []
-
-
-def pair(folder: Path, right: str, tested: str, **options: object) -> ModuleRecord:
-    folder.mkdir(exist_ok=True)
-    write_module(folder, 0, right, tested)
-    [task] = find_tasks([str(folder)], ReplayOptions(**options), [])  # type: ignore[arg-type]
-    [row] = replay_module(task)
-    return row
 
 
 EPSILON = """HloModule jit_f
@@ -127,8 +111,8 @@ def test_another_function_gets_further_sets_as_well(tmp_path: Path) -> None:
     """No value shows the lost epsilon but zeros, of which it makes NaN; f64 does not, either."""
     tiny, lost = (EPSILON.replace("3e-06", value) for value in ("1e-20", "0"))
     lost = lost.replace("ROOT y = f32[6] multiply(x, b)", IN_THREE_STEPS)
-    assert pair(tmp_path / "plain", tiny, lost, further_sets=False).verdict is Verdict.DIFFERS
-    row = pair(tmp_path / "dump", tiny, lost)
+    assert replayed_pair(tmp_path / "plain", tiny, lost, further_sets=False).verdict is Verdict.DIFFERS
+    row = replayed_pair(tmp_path / "dump", tiny, lost)
     assert row.verdict is Verdict.WRONG
     assert row.inputs is not None
     assert row.inputs.sets
@@ -162,7 +146,7 @@ ENTRY main {
 
 
 def test_the_other_outputs_go_on(tmp_path: Path) -> None:
-    row = pair(tmp_path / "dump", TWO, TWO_FAULTS)
+    row = replayed_pair(tmp_path / "dump", TWO, TWO_FAULTS)
     assert row.verdict is Verdict.WRONG
     assert [leaf.verdict for leaf in row.leaves] == [Verdict.IDENTICAL, Verdict.WRONG, Verdict.IDENTICAL]
     assert row.inputs is not None
@@ -170,7 +154,7 @@ def test_the_other_outputs_go_on(tmp_path: Path) -> None:
     assert (first.wrong, second.wrong) == ([[1]], [[0]])
     [note] = [note for note in row.notes if note.startswith("another cause")]
     assert "out[0] is wrong" in note
-    again = pair(tmp_path / "dump", TWO, TWO_FAULTS, inputs=note.rpartition(" ")[2])
+    again = replayed_pair(tmp_path / "dump", TWO, TWO_FAULTS, inputs=note.rpartition(" ")[2])
     assert again.leaves[0].verdict is Verdict.WRONG
     text = reported(row)
     assert "1 other output agrees bit for bit, and so on" in text
@@ -212,7 +196,7 @@ ENTRY main {
 
 def test_a_loop_that_ends_on_one_side_only(tmp_path: Path) -> None:
     """It looks for its limit, which is negative in one of the sets."""
-    row = pair(tmp_path / "dump", LOOP, LOOP.replace("LT", "NE"))
+    row = replayed_pair(tmp_path / "dump", LOOP, LOOP.replace("LT", "NE"))
     assert row.verdict is Verdict.WRONG
     assert row.error is not None
     assert "cpu_after_optimizations does not end where before_optimizations does" in row.error.message
@@ -233,7 +217,7 @@ ENTRY main {
 
 def test_a_promise_that_only_a_further_set_breaks(tmp_path: Path) -> None:
     """The plain keys are all different, and two sorts that need not agree on ties do."""
-    row = pair(tmp_path / "dump", SORT, SORT.replace(" is_stable=true,", ""))
+    row = replayed_pair(tmp_path / "dump", SORT, SORT.replace(" is_stable=true,", ""))
     assert row.verdict is Verdict.WRONG
     assert "sort %s was stable and is not" in row.reason
     assert row.inputs is not None
@@ -252,7 +236,7 @@ def test_a_run_that_takes_too_long_is_one_set_of_many(tmp_path: Path) -> None:
   b = pred[] compare(h, l), direction=LT
   ROOT p = pred[] or(a, b)""",
     ).replace("negate(x)", "add(x, x)")
-    row = pair(tmp_path / "dump", endless, endless)
+    row = replayed_pair(tmp_path / "dump", endless, endless)
     assert row.verdict is Verdict.IDENTICAL
     assert row.inputs is not None
     verdicts = [one.verdict for one in row.inputs.sets]
@@ -261,10 +245,12 @@ def test_a_run_that_takes_too_long_is_one_set_of_many(tmp_path: Path) -> None:
 
 
 def test_what_only_the_tested_program_decides_is_counted(tmp_path: Path) -> None:
-    row = pair(tmp_path / "dump", TWO, TWO.replace("maximum(x, y)", "minimum(x, y)"), further_sets=False)
+    row = replayed_pair(
+        tmp_path / "dump", TWO, TWO.replace("maximum(x, y)", "minimum(x, y)"), further_sets=False
+    )
     assert row.coverage_tested is not None
     assert (row.coverage_tested.decisions, row.coverage_tested.covered) == (1, 1)
-    same = pair(tmp_path / "same", TWO, TWO)
+    same = replayed_pair(tmp_path / "same", TWO, TWO)
     assert same.coverage_tested is None
 
 
@@ -279,7 +265,7 @@ def test_what_amplifies_rounding_is_asked_what_it_means(tmp_path: Path) -> None:
     narrow = right.replace("convert(i)", "convert(k)").replace(
         "c = f32[]", "k = s8[] convert(i)\n  c = f32[]"
     )
-    row = pair(tmp_path / "dump", right, narrow)
+    row = replayed_pair(tmp_path / "dump", right, narrow)
     assert row.verdict is Verdict.DIFFERS
     assert row.inputs is not None
     assert "130 in %n" in row.inputs.description

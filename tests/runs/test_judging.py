@@ -10,13 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.programs import DOUBLE, SQUARE, write_module
+from support.replaying import replayed
 
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.options.kept import ReplayOptions, budget_limits
-from hlotool.runs.records import ModuleRecord
-from hlotool.runs.run import replay_module
-from hlotool.runs.task import Task
-from hlotool.sources.directory import open_dump
+from hlotool.runs.options.kept import budget_limits
 
 DOT = """HloModule jit_f
 
@@ -26,11 +23,6 @@ ENTRY e {
   ROOT d = f32[8,6] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """
-
-
-def _replay(path: Path, **options: Any) -> list[ModuleRecord]:
-    [module] = open_dump(str(path)).modules
-    return replay_module(Task(module, ReplayOptions(**options)))
 
 
 def _arguments() -> tuple[Any, Any]:
@@ -52,7 +44,7 @@ def test_what_hardware_may_multiply_in(platform: str, verdict: Verdict, tmp_path
     rounded = [a.astype(ml_dtypes.bfloat16).astype(np.float32) for a in (x, w)]
     np.savez(tmp_path / "in.npz", x=x, w=w)
     np.savez(tmp_path / "out.npz", out=rounded[0] @ rounded[1])
-    rows = _replay(dump, inputs=str(tmp_path / "in.npz"), outputs=str(tmp_path / "out.npz"))
+    rows = replayed(dump, inputs=str(tmp_path / "in.npz"), outputs=str(tmp_path / "out.npz"))
     assert [row.verdict for row in rows] == [Verdict.IDENTICAL, verdict]
 
 
@@ -62,7 +54,7 @@ def test_a_record_holds_what_the_verdict_rests_on(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=x, w=w)
     np.savez(tmp_path / "out.npz", out=(x @ w) * np.float32(1.001))
     inputs, outputs = (str(tmp_path / name) for name in ("in.npz", "out.npz"))
-    [row] = _replay(tmp_path / "f.hlo", inputs=inputs, outputs=outputs, seed=4)
+    [row] = replayed(tmp_path / "f.hlo", inputs=inputs, outputs=outputs, seed=4)
     [leaf] = row.leaves
     assert leaf.verdict is Verdict.WRONG
     evidence = leaf.evidence
@@ -72,13 +64,13 @@ def test_a_record_holds_what_the_verdict_rests_on(tmp_path: Path) -> None:
     assert evidence.ratio is not None
     assert evidence.ratio > 10
     assert "1.001 times" in row.reason
-    [again] = _replay(tmp_path / "f.hlo", inputs=inputs, outputs=outputs, seed=4)
+    [again] = replayed(tmp_path / "f.hlo", inputs=inputs, outputs=outputs, seed=4)
     assert again.leaves == row.leaves
 
 
 def test_two_programs_are_compared_in_f64(tmp_path: Path) -> None:
     write_module(tmp_path, 0, DOUBLE, SQUARE)
-    [row] = _replay(tmp_path)
+    [row] = replayed(tmp_path)
     assert row.leaves[0].evidence is not None
     assert row.leaves[0].evidence.wide == "outside"
 

@@ -97,6 +97,7 @@ class Grower:
         found = self.points(one, other)
         if found >= points.ENOUGH:
             waits = not is_read and self._is_one_of_many(one, other)
+            # The ticket is unlike any other, so that the heap never compares instructions.
             entry = (waits, -found, self._distance(one, other), next(self._ticket), one, other)
             heapq.heappush(self._queue, entry)
 
@@ -104,6 +105,7 @@ class Grower:
         """Accept pairs until the queue is empty."""
         while self._queue:
             *_, one, other = heapq.heappop(self._queue)
+            # Since it was proposed, its neighbours may have found partners that speak against it.
             if self._matching.is_free(one, other) and self.points(one, other) >= points.ENOUGH:
                 self._matching.add(one, other)
                 self.spread(one, other)
@@ -115,6 +117,7 @@ class Grower:
                 for one, other in product(ones, others):
                     self.propose(one, other)
             else:
+                # All pairs of so many would take quadratic time; the order of the texts is likely the same.
                 for one, other in zip(ones, others):
                     self.propose(one, other)
         self.grow()

@@ -30,8 +30,8 @@ from hlotool.inputs.adversarial.sets import (
     Leaf,
     Range,
     leaves_of,
-    left_open,
     scalar_constants,
+    unspecified,
     with_chosen,
 )
 from hlotool.inputs.demand_rules import DOMAINS
@@ -97,7 +97,7 @@ def _sets(
     module: Module, plain: Sequence[Value], seed: int, families: Sequence[_Family], within: Range
 ) -> Iterator[InputSet]:
     leaves = leaves_of(module, plain, within)
-    banned = left_open(module, within is not None)
+    banned = unspecified(module, within is not None)
     for family in families:
         if not banned.isdisjoint(family.odd):
             continue
@@ -294,7 +294,7 @@ def mixed_sets(
         within: bounds of floats that no use bounds.
         numbers: of the sets, each of which depends on its number alone.
     """
-    banned = left_open(module, within is not None)
+    banned = unspecified(module, within is not None)
     constants = scalar_constants(module)
     for number in numbers:
         rng = np.random.default_rng([seed, 5 + odd, number])

@@ -84,7 +84,7 @@ _LAPACK: Final = ("lapack_", "blas_")
 _BALANCED: Final = ("geev",)
 
 
-def left_open(module: Module, is_bounded: bool = False) -> frozenset[str]:
+def unspecified(module: Module, is_bounded: bool = False) -> frozenset[str]:
     """Kinds of unusual values for which HLO leaves this program's result unspecified.
 
     Bounds of the user (`is_bounded`) leave none of it. Linear algebra is a library's affair: of NaN LAPACK

@@ -27,7 +27,7 @@ from hlotool.facts.ranges import Interval
 from hlotool.facts.work import of_lowering
 from hlotool.inputs.adversarial import corners
 from hlotool.inputs.adversarial.backwards import Assignment, Backwards
-from hlotool.inputs.adversarial.sets import InputSet, Leaf, Range, leaves_of, left_open, with_chosen
+from hlotool.inputs.adversarial.sets import InputSet, Leaf, Range, leaves_of, unspecified, with_chosen
 from hlotool.inputs.adversarial.wanted import Wish, is_wished, wishes
 from hlotool.inputs.coverage.outcomes import outcome_tests
 from hlotool.ir.arrays import Array, integer_limits
@@ -149,7 +149,7 @@ def solved_sets(
     leaves = leaves_of(module, plain, within)
     by_place = {(leaf.parameter.parameter_number or 0, leaf.index): leaf for leaf in leaves}
     rng = np.random.default_rng([seed, 2])
-    may_be_nan = "NaN" not in left_open(module, within is not None)
+    may_be_nan = "NaN" not in unspecified(module, within is not None)
     name = ("tested " if of_tested else "") + (ties or "solved")
     numbers = count(1)
     last = NO_COUNTERPART if of_tested else LATER

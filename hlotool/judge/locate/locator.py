@@ -144,6 +144,7 @@ def find_all(
     errors = _errors(reference, tested, outputs)
     known: set[Node] = set()
     for output in outputs[:_MOST_OUTPUTS]:
+        # However late it is, one output is explained.
         if known and time.monotonic() > end:
             return
         blame = find_blame(pairing, output, max(0.0, end - time.monotonic()))
@@ -227,6 +228,7 @@ class Search:
         found = list(find_all(self.reference, self.tested, outputs, self._budget, self.pairing))
         if not found:
             raise NotFound("; ".join(["no instruction is known to differ", *self.notes()]))
+        # Of operations whose repair mends as much, the first: the others read what it spoils.
         best = max(found, key=lambda each: (each.repaired, -each.place.order))
         return replace(best, numbers=self._on_numbers())
 

@@ -128,6 +128,7 @@ def _urgency(leaf: Leaf, executions: Executions) -> float:
         return 0.0
     try:
         found = _against_ensemble(leaf, executions, int(thresholds.FIRST_MEMBERS.value))
+    # It comes last, and its verdict says why the program cannot be executed in other ways.
     except (HlotoolError, MemoryError):
         return 0.0
     return found.ratio
@@ -146,8 +147,10 @@ def _verdict(leaf: Leaf, executions: Executions, in_company: bool) -> LeafCompar
     is_close = leaf.compared.verdict is Verdict.AGREE
     if (not is_close or executions.rounds_coarser) and (because := executions.widths.lost(leaf)):
         return Case(leaf, executions, relation, wide.found if wide is not None else None, because)
+    # What is close by value is accused by f64 or a lost width alone: no ensemble is finer than an ulp.
     if is_close:
         return leaf.compared
+    # The program is wrong already: what f64 finds within rounding is worth no further executions.
     if in_company and wide is not None and wide.found is not None and relation is WideRelation.WITHIN:
         return Case(leaf, executions, relation, wide.found).rounding()
     try:
@@ -233,6 +236,7 @@ def _grown(leaf: Leaf, executions: Executions, found: Finding) -> Finding:
         members = executions.members(leaf, size)
         if isinstance(found, Score):
             found = score(leaf.actual, members, leaf.shape.element_type, executions.truth(leaf))
+            # So far off that no further execution would acquit it.
             if thresholds.CERTAIN.value < found.ratio < math.inf:
                 break
         else:

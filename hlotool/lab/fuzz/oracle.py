@@ -1,4 +1,4 @@
-"""Is a program wrong, dead, stuck or fickle on a backend? Runs in worker processes.
+"""Is a program wrong, dead, stuck or flaky on a backend? Runs in worker processes.
 
 One worker judges many programs: whatever a backend does to its process costs one answer.
 """
@@ -72,7 +72,7 @@ _REFERENCE_SECONDS = 10.0
 #: Sets of inputs besides the plain one; the first ones of `directed` are those that show most.
 _FURTHER_SETS = 6
 #: They draw from a state that each run moves on.
-_FICKLE_BY_DESIGN = opcodes_with(Trait.UNDETERMINED) & opcodes_with(Trait.SIDE_EFFECT)
+_FLAKY_BY_DESIGN = opcodes_with(Trait.UNDETERMINED) & opcodes_with(Trait.SIDE_EFFECT)
 
 #: What is a failure of the backend.
 FAILURES: frozenset[Kind] = frozenset({"wrong", "crashed", "hang", "nondeterministic"})
@@ -187,15 +187,15 @@ def judge_again(question: CaseQuestion) -> CaseOutcome:
     try:
         module = parse_module(question.text)
         tested = compile_program("tested", "", module, question.options.backend)
-        if _is_fickle(tested, question.arguments):
-            return CaseOutcome(answer=Answer.BAD, failure=FICKLE, reason=_TWO_RESULTS)
+        if _is_flaky(tested, question.arguments):
+            return CaseOutcome(answer=Answer.BAD, failure=FLAKY, reason=_TWO_RESULTS)
     except BackendFailed as error:
         return failure_of(error)
     return outcome
 
 
 #: How a program fails whose runs differ.
-FICKLE = Signature(kind="nondeterministic")
+FLAKY = Signature(kind="nondeterministic")
 _TWO_RESULTS = "two runs on the same arguments return different bits"
 
 
@@ -288,10 +288,10 @@ def _on(
                 return Judged(
                     kind="wrong", failure=failure, reason=row.reason, backend=spec, set=name, inputs=shown
                 )
-            if name == "plain" and _is_fickle(tested, values):
+            if name == "plain" and _is_flaky(tested, values):
                 return Judged(
                     kind="nondeterministic",
-                    failure=FICKLE,
+                    failure=FLAKY,
                     reason=_TWO_RESULTS,
                     backend=spec,
                     set=name,
@@ -349,9 +349,9 @@ def _ended(error: HlotoolError, spec: str, name: str, inputs: bytes) -> Judged:
     return Judged(kind="refused", reason=str(error), backend=spec)
 
 
-def _is_fickle(tested: Program, arguments: tuple[Any, ...]) -> bool:
+def _is_flaky(tested: Program, arguments: tuple[Any, ...]) -> bool:
     """Whether two runs on the same arguments differ, of a program whose runs must not."""
-    if any(i.opcode in _FICKLE_BY_DESIGN for i in tested.module.instructions()):
+    if any(i.opcode in _FLAKY_BY_DESIGN for i in tested.module.instructions()):
         return False
     one, other = (tested.runner.run(arguments).value for _ in range(2))
     return not same_bits(tested.runner.result, one, other)

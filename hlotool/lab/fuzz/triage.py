@@ -44,7 +44,7 @@ from hlotool.lab.fuzz.known import (
     title_of,
     work_of,
 )
-from hlotool.lab.fuzz.oracle import AGAIN, FICKLE, MEANT
+from hlotool.lab.fuzz.oracle import AGAIN, FLAKY, MEANT
 from hlotool.runs.exact.result import Relation
 from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.system.executor import Limits
@@ -324,7 +324,7 @@ def kind_of(outcome: CaseOutcome) -> Kind:
     kinds: dict[str, Kind] = {
         BackendCrashed.__name__: "crashed",
         BackendTimeout.__name__: "hang",
-        FICKLE.kind: "nondeterministic",
+        FLAKY.kind: "nondeterministic",
     }
     return kinds.get(outcome.failure.kind, "wrong")
 

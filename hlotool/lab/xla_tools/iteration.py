@@ -24,7 +24,7 @@ from hlotool.parser.proto.executions import (
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.program import Program, load_program, snapshot_program
 from hlotool.runs.records import InputsRecord, ModuleRecord
-from hlotool.runs.rows import Actual, compare_row, lonely_row
+from hlotool.runs.rows import Actual, compare_row, uncompared_row
 from hlotool.runs.task import Task, failed_row
 from hlotool.runs.trials import Trial, trials
 from hlotool.sources.records import DumpModule
@@ -120,7 +120,7 @@ def _run(task: Run) -> Ran:
         seconds.append(time.monotonic() - began)
         row = compare_row(replay, reference, trial, expected, Actual.computed(tested, outcome))
     else:
-        row = lonely_row(replay, tested, trial, outcome.value)
+        row = uncompared_row(replay, tested, trial, outcome.value)
     literals = _literals(tested, trial, outcome.value, expected)
     return Ran(
         row=row,

@@ -47,7 +47,6 @@ NAME = r"%?(?!__)[A-Za-z_][A-Za-z0-9_.\-]*"
 _MODULE_LINE = re.compile(rf"HloModule ({NAME})(, .*)?$")
 _LINE_COMMENTS = re.compile(r"(?:[ \t]*(?://[^\r\n\0]*)?\n)*")
 _TITLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_TITLE = re.compile(rf"^(?:{'|'.join(_TITLES)})$", re.MULTILINE)
 
 
 def large_header(text: str, builder: Builder, pieces: Pieces) -> Header:

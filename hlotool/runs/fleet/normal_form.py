@@ -42,7 +42,6 @@ _DEFINITION = re.compile(r"^[ \t]*(?:ROOT )?(%[A-Za-z_][\w.-]*) = ", re.MULTILIN
 _FIELD = re.compile(rf"\b(op_name|source_file|source_line|stack_frame_id)=({_STRING}|\d+)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _TABLE_ROW = re.compile(rf"^(\d+) (?:({_STRING})|\{{(.*)\}})$", re.MULTILINE)
-_TABLE_NAME = re.compile(r"^(?:FunctionNames|FileLocations|StackFrames)\n", re.MULTILINE)
 _NUMBER = re.compile(r"(\w+)=(\d+)")
 
 #: White space besides spaces and ends of lines, which XLA does not write.

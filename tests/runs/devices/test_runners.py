@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from support.programs import write_module
+from support.replaying import replayed, replayed_pair
 
 from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
 from hlotool.runs.device_arguments import device_arguments, global_arguments
-from hlotool.runs.options.kept import ReplayOptions
-from hlotool.runs.records import ModuleRecord
-from hlotool.runs.run import replay_module
-from hlotool.runs.task import Task
-from hlotool.sources.directory import open_dump
-
-
-def replay(path: Path, **options: Any) -> list[ModuleRecord]:
-    [module] = open_dump(str(path)).modules
-    return replay_module(Task(module, ReplayOptions(**options)))
-
-
-def replay_pair(folder: Path, before: str, after: str, **options: Any) -> ModuleRecord:
-    write_module(folder, 0, before, after)
-    [row] = replay(folder, **options)
-    return row
-
 
 REDUCER = """
 sum {
@@ -67,7 +50,7 @@ ENTRY main_spmd {{
 
 
 def test_a_partitioned_program_agrees_with_the_global_one(tmp_path: Path) -> None:
-    row = replay_pair(tmp_path, LOGICAL, PARTITIONED)
+    row = replayed_pair(tmp_path, LOGICAL, PARTITIONED)
     assert row.verdict in (Verdict.AGREE, Verdict.IDENTICAL)
     assert [leaf.shape for leaf in row.leaves] == ["f32[4,2]", "f32[4,2]"]
     assert row.notes == ["out[0], out[1]: {mesh['x'=2,'y'=2], [{'x'}, {}]}, found from the values"]
@@ -86,7 +69,7 @@ def test_a_partitioned_program_agrees_with_the_global_one(tmp_path: Path) -> Non
 )
 def test_a_wrong_partition_is_found(tmp_path: Path, old: str, new: str) -> None:
     assert old in PARTITIONED
-    row = replay_pair(tmp_path, LOGICAL, PARTITIONED.replace(old, new))
+    row = replayed_pair(tmp_path, LOGICAL, PARTITIONED.replace(old, new))
     assert row.verdict is Verdict.WRONG
     assert all(leaf.verdict is Verdict.WRONG for leaf in row.leaves)
 
@@ -104,7 +87,7 @@ def test_copies_that_contradict_each_other(tmp_path: Path) -> None:
   ROOT t = (f32[2,2], f32[2,2]) tuple(y, u), sharding={{devices=[2,1,2]<=[4] last_tile_dim_replicate},"""
         " {devices=[2,1,2]<=[4] last_tile_dim_replicate}}",
     )
-    row = replay_pair(tmp_path, LOGICAL, spread, rtol=1.0, atol=1.0)
+    row = replayed_pair(tmp_path, LOGICAL, spread, rtol=1.0, atol=1.0)
     assert row.verdict is Verdict.WRONG
     assert [leaf.verdict for leaf in row.leaves] == [Verdict.AGREE, Verdict.WRONG]
     assert "devices 0 and 1 should hold copies" in row.leaves[1].reason
@@ -114,7 +97,7 @@ def test_copies_that_contradict_each_other(tmp_path: Path) -> None:
 
 
 def test_parts_that_do_not_fit_are_structural(tmp_path: Path) -> None:
-    row = replay_pair(tmp_path, LOGICAL.replace("[4,6]", "[8,6]").replace("[4,2]", "[8,2]"), PARTITIONED)
+    row = replayed_pair(tmp_path, LOGICAL.replace("[4,6]", "[8,6]").replace("[4,2]", "[8,2]"), PARTITIONED)
     assert row.verdict is Verdict.STRUCTURAL
     assert row.reason == "parameter 0: expected f32[8,6], got f32[2,3]"
 
@@ -126,7 +109,7 @@ ENTRY main {
   ROOT y = f32[4] add(x, x)
 }
 """
-    row = replay_pair(tmp_path, before, before.replace("[4]", "[2]"))
+    row = replayed_pair(tmp_path, before, before.replace("[4]", "[2]"))
     assert row.verdict is Verdict.IDENTICAL
     assert row.leaves[0].total == 4
 
@@ -142,14 +125,14 @@ ENTRY main {{
 
 
 def test_replicas_have_inputs_of_their_own(tmp_path: Path) -> None:
-    row = replay_pair(tmp_path, REPLICAS, REPLICAS.replace("replica_groups={}", "replica_groups={{1,0}}"))
+    row = replayed_pair(tmp_path, REPLICAS, REPLICAS.replace("replica_groups={}", "replica_groups={{1,0}}"))
     assert row.verdict is Verdict.IDENTICAL
     assert [leaf.index for leaf in row.leaves] == [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 
 def test_a_forgotten_exchange_between_replicas(tmp_path: Path) -> None:
     after = REPLICAS.replace("replica_groups={}", "replica_groups={{0},{1}}")
-    row = replay_pair(tmp_path, REPLICAS, after)
+    row = replayed_pair(tmp_path, REPLICAS, after)
     assert row.verdict is Verdict.WRONG
     verdicts = [leaf.verdict for leaf in row.leaves]
     assert verdicts == [Verdict.WRONG, Verdict.IDENTICAL, Verdict.WRONG, Verdict.IDENTICAL]
@@ -158,7 +141,7 @@ def test_a_forgotten_exchange_between_replicas(tmp_path: Path) -> None:
 
 
 def test_two_partitioned_stages_are_compared_device_by_device(tmp_path: Path) -> None:
-    row = replay_pair(tmp_path, PARTITIONED, PARTITIONED.replace("{{0,1},{2,3}}", "{{1,0},{3,2}}"))
+    row = replayed_pair(tmp_path, PARTITIONED, PARTITIONED.replace("{{0,1},{2,3}}", "{{1,0},{3,2}}"))
     assert row.verdict in (Verdict.AGREE, Verdict.IDENTICAL)
     assert len(row.leaves) == 8
 
@@ -172,7 +155,7 @@ def test_inputs_and_outputs_of_each_device(tmp_path: Path) -> None:
     folder = tmp_path / "dump"
     folder.mkdir()
     write_module(folder, 0, REPLICAS, REPLICAS)
-    pair, real = replay(folder, inputs=str(inputs), outputs=str(outputs))
+    pair, real = replayed(folder, inputs=str(inputs), outputs=str(outputs))
     assert pair.verdict is Verdict.IDENTICAL
     assert real.stage_tested == "result"
     verdicts = {tuple(leaf.index): leaf.verdict for leaf in real.leaves}
@@ -185,7 +168,7 @@ def test_inputs_of_one_device_are_not_enough(tmp_path: Path) -> None:
     np.savez(given, x=np.zeros(3, np.float32))
     folder = tmp_path / "dump"
     folder.mkdir()
-    row = replay_pair(folder, REPLICAS, REPLICAS, inputs=str(given))
+    row = replayed_pair(folder, REPLICAS, REPLICAS, inputs=str(given))
     assert row.verdict is Verdict.BAD_INPUT
     assert "x has dimensions [3]: the program is for 2 devices; give each its own as x@0, x@1" in row.reason
 
@@ -209,7 +192,7 @@ ENTRY main {{
   ROOT t = (f32[3], f32[3]) tuple(s, x)
 }}
 """
-    row = replay_pair(tmp_path, REPLICAS, after)
+    row = replayed_pair(tmp_path, REPLICAS, after)
     assert row.verdict is Verdict.CRASHED
     assert "0 waits at all-reduce %s (line 11) for 1 (which has ended)" in row.reason
 
@@ -259,6 +242,6 @@ def test_the_corpus(corpus: Path, name: str) -> None:
     """Both stages, and what the eight devices of the recorded run returned."""
     folder = corpus / "jax" / name
     given = {"inputs": str(folder / "inputs.npz"), "outputs": str(folder / "outputs.npz")}
-    rows = [*replay(folder), *replay(folder, **given)]
+    rows = [*replayed(folder), *replayed(folder, **given)]
     assert [row.stage_tested for row in rows] == ["cpu_after_optimizations"] * 2 + ["result"]
     assert {row.verdict for row in rows} <= {Verdict.AGREE, Verdict.IDENTICAL}

@@ -1,4 +1,4 @@
-"""Windows, indices, contractions, reductions, sorts, transforms, linear algebra, batch normalisation."""
+"""Slices at computed places, reductions, sorts, transforms, linear algebra, batch normalisation."""
 
 from __future__ import annotations
 
@@ -22,20 +22,9 @@ from hlotool.lab.conformance.generators.cases import (
     scalar_computation,
     values,
 )
-from hlotool.lab.conformance.generators.windows import GENERATORS
-from hlotool.parser.reader import parse_module
 
 #: Element types of dynamic-slice indices.
 INDEX_TYPES = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
-
-
-@generates(*GENERATORS)
-def random_module(draft: Draft, opcode: str) -> None:
-    """A module of `windows`, taken over as it is."""
-    text, arguments, _ = GENERATORS[opcode](draft.rng)
-    module = parse_module(text)
-    draft.arguments = [np.asarray(a) for a in arguments]
-    draft.builder.instructions = module.entry.instructions
 
 
 def index_operands(draft: Draft, dims: tuple[int, ...]) -> list[Instruction]:

@@ -221,7 +221,7 @@ def generates(*opcodes: str) -> Callable[[Generator], Generator]:
 @cache
 def generators() -> dict[str, Generator]:
     """All generators by opcode, in alphabetical order."""
-    for room in ("elementwise", "structure", "arrays"):
+    for room in ("elementwise", "structure", "arrays", "windows"):
         import_module(f"hlotool.lab.conformance.generators.{room}")
     return dict(sorted(_GENERATORS.items()))
 

@@ -1,28 +1,24 @@
-"""Seeded modules of one instruction with random attributes, for the comparison with real XLA."""
+"""Instructions with many attributes, drawn at random: windows, contractions, gathers and scatters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from hlotool.backends.numpy.windows import output_sizes
-from hlotool.ir.attributes import WindowDim
-from hlotool.lab.conformance.generators.cases import random_array
-
-Rng: TypeAlias = np.random.Generator
-#: Text, arguments, roundings that floats may differ by.
-Case: TypeAlias = tuple[str, list[Any], float]
-
-#: How many roundings a sum of many terms may differ by, relative to its largest partial result.
-STEPS = 128.0
-
-
-def ints(values: Any) -> str:
-    """`1,2,3`."""
-    return ",".join(str(int(v)) for v in values)
+from hlotool.ir.attributes import ConvolutionDimensions, Window, WindowDim
+from hlotool.ir.module import Instruction
+from hlotool.lab.conformance.generators.cases import (
+    Draft,
+    Rng,
+    binary,
+    generates,
+    random_array,
+    scalar_computation,
+)
 
 
 def sizes(rng: Rng, rank: int, high: int = 6) -> tuple[int, ...]:
@@ -30,13 +26,9 @@ def sizes(rng: Rng, rank: int, high: int = 6) -> tuple[int, ...]:
     return tuple(int(n) for n in rng.integers(1, high + 1, rank))
 
 
-def reducer(kind: str, opcode: str) -> str:
-    """The computation `f` of a monoid."""
-    return f"""f {{
-  a = {kind}[] parameter(0)
-  b = {kind}[] parameter(1)
-  ROOT r = {kind}[] {opcode}(a, b)
-}}"""
+def plain(draft: Draft, kind: str, dims: Iterable[int]) -> Instruction:
+    """A parameter with integers of any size, or floats near 1, of which no sum overflows or is NaN."""
+    return draft.argument(kind, random_array(draft.rng, kind, tuple(dims)))
 
 
 def random_window(rng: Rng, count: int, reversal: bool = False) -> tuple[WindowDim, ...]:
@@ -59,19 +51,6 @@ def random_window(rng: Rng, count: int, reversal: bool = False) -> tuple[WindowD
     )
 
 
-def window_text(dims: tuple[WindowDim, ...]) -> str:
-    """As an attribute."""
-    fields: dict[str, list[int] | list[str]] = {
-        "size": [d.size for d in dims],
-        "stride": [d.stride for d in dims],
-        "pad": [f"{d.pad_low}_{d.pad_high}" for d in dims],
-        "lhs_dilate": [d.base_dilation for d in dims],
-        "rhs_dilate": [d.window_dilation for d in dims],
-        "rhs_reversal": [int(d.reversal) for d in dims],
-    }
-    return "window={" + " ".join(f"{k}={'x'.join(f'{n}' for n in v)}" for k, v in fields.items()) + "}"
-
-
 def fitting(rng: Rng, operand: tuple[int, ...], reversal: bool) -> tuple[WindowDim, ...]:
     """A window that has a position in an operand of these sizes, and never cuts all of it away."""
     while True:
@@ -84,116 +63,91 @@ def fitting(rng: Rng, operand: tuple[int, ...], reversal: bool) -> tuple[WindowD
             return dims
 
 
-def reduce_window(rng: Rng) -> Case:
-    """reduce-window by a monoid."""
-    kind, opcode = str(rng.choice(["f32", "s32", "bf16"])), str(rng.choice(["add", "maximum", "minimum"]))
-    operand = sizes(rng, int(rng.integers(1, 4)), 9)
-    dims = fitting(rng, operand, reversal=False)
-    text = f"""HloModule random
-{reducer(kind, opcode)}
-ENTRY e {{
-  x = {kind}[{ints(operand)}] parameter(0)
-  init = {kind}[] parameter(1)
-  ROOT r = {kind}[{ints(output_sizes(dims, operand))}] reduce-window(x, init), {window_text(dims)}, to_apply=f
-}}"""
-    return (
-        text,
-        [random_array(rng, kind, operand), random_array(rng, kind, ())],
-        STEPS if opcode == "add" else 0,
-    )
+@generates("reduce-window")
+def reduce_window(draft: Draft, opcode: str) -> None:
+    """By a monoid."""
+    kind, combine = draft.choice(("f32", "s32", "bf16")), draft.choice(("add", "maximum", "minimum"))
+    operand = sizes(draft.rng, draft.size(1, 3), 9)
+    window = Window(fitting(draft.rng, operand, reversal=False))
+    x, init = plain(draft, kind, operand), plain(draft, kind, ())
+    draft.op(opcode, x, init, window=window, to_apply=binary(combine, kind))
 
 
-def select_and_scatter(rng: Rng) -> Case:
-    """The gradient of a pooling; XLA's CPU backend takes no dilations here."""
-    operand = sizes(rng, int(rng.integers(1, 4)), 9)
-    dims = [
-        WindowDim(d.size, d.stride, max(0, d.pad_low), max(0, d.pad_high))
-        for d in fitting(rng, operand, False)
-    ]
-    source = output_sizes(dims, operand)
-    text = f"""HloModule random
-select {{
+SELECT = """select {{
   a = f32[] parameter(0)
   b = f32[] parameter(1)
-  ROOT r = pred[] compare(a, b), direction={rng.choice(["GE", "GT", "LE"])}
-}}
-{reducer("f32", "add")}
-ENTRY e {{
-  x = f32[{ints(operand)}] parameter(0)
-  s = f32[{ints(source)}] parameter(1)
-  init = f32[] parameter(2)
-  ROOT r = f32[{ints(operand)}] select-and-scatter(x, s, init), {window_text(tuple(dims))},
-    select=select, scatter=f
+  ROOT r = pred[] compare(a, b), direction={direction}
 }}"""
-    values = rng.integers(0, 6, operand).astype(np.float32)
-    return text, [values, rng.integers(-9, 9, source).astype(np.float32), np.float32(1)], 0
 
 
-def convolution(rng: Rng) -> Case:
+@generates("select-and-scatter")
+def select_and_scatter(draft: Draft, opcode: str) -> None:
+    """The gradient of a pooling; XLA's CPU backend takes no dilations here."""
+    operand = sizes(draft.rng, draft.size(1, 3), 9)
+    dims = tuple(
+        WindowDim(d.size, d.stride, max(0, d.pad_low), max(0, d.pad_high))
+        for d in fitting(draft.rng, operand, False)
+    )
+    select = scalar_computation(SELECT.format(direction=draft.choice(("GE", "GT", "LE"))))
+    x = draft.argument("f32", draft.rng.integers(0, 6, operand).astype(np.float32))
+    source = draft.rng.integers(-9, 9, output_sizes(dims, operand)).astype(np.float32)
+    s, init = draft.argument("f32", source), draft.argument("f32", np.ones((), np.float32))
+    draft.op(opcode, x, s, init, window=Window(dims), select=select, scatter=binary("add", "f32"))
+
+
+@generates("convolution")
+def convolution(draft: Draft, opcode: str) -> None:
     """Convolution of any rank, labels and groups."""
-    kind = str(rng.choice(["f32", "s32", "bf16"]))
-    count = int(rng.integers(0, 4))
-    spatial = sizes(rng, count, 7)
+    rng, kind = draft.rng, draft.choice(("f32", "s32", "bf16"))
+    spatial = sizes(rng, draft.size(0, 3), 7)
     dims = fitting(rng, spatial, reversal=True)
-    groups, mode = int(rng.integers(1, 4)), str(rng.choice(["feature", "batch"]))
-    batch, features, outputs = (int(n) for n in rng.integers(1, 4, 3))
-    outputs *= groups
-    lhs_sizes = {
-        "b": batch * (groups if mode == "batch" else 1),
-        "f": features * (groups if mode == "feature" else 1),
-    }
-    rhs_sizes = {"i": features, "o": outputs}
-    result_sizes = {"b": batch, "f": outputs}
-    shapes, labels = [], []
-    results = output_sizes(dims, spatial)
-    for named, extents in (
-        (lhs_sizes, spatial),
-        (rhs_sizes, [d.size for d in dims]),
-        (result_sizes, results),
-    ):
-        named |= {str(i): int(n) for i, n in enumerate(extents)}
-        order = rng.permutation(list(named))
-        shapes.append(tuple(named[name] for name in order))
-        labels.append("".join(order))
-    window = f"{window_text(dims)}, " if count else ""
-    text = f"""HloModule random
-ENTRY e {{
-  x = {kind}[{ints(shapes[0])}] parameter(0)
-  w = {kind}[{ints(shapes[1])}] parameter(1)
-  ROOT r = {kind}[{ints(shapes[2])}] convolution(x, w), {window}
-    dim_labels={labels[0]}_{labels[1]}->{labels[2]}, {mode}_group_count={groups}
-}}"""
-    return text, [random_array(rng, kind, shapes[0]), random_array(rng, kind, shapes[1])], STEPS
+    groups, mode = draft.size(1, 3), draft.choice(("feature", "batch"))
+    batch, features, outputs = (draft.size(1, 3) for _ in range(3))
+    image, place = _labelled(
+        rng,
+        spatial,
+        b=batch * (groups if mode == "batch" else 1),
+        f=features * (groups if mode == "feature" else 1),
+    )
+    kernel, inside = _labelled(rng, [d.size for d in dims], i=features, o=outputs * groups)
+    _, result = _labelled(rng, output_sizes(dims, spatial), b=batch, f=outputs * groups)
+    labels = ConvolutionDimensions(
+        *(place["b"], place["f"], _spatial(place)),
+        *(inside["i"], inside["o"], _spatial(inside)),
+        *(result["b"], result["f"], _spatial(result)),
+    )
+    attributes: dict[str, Any] = {"window": Window(dims)} if dims else {}
+    attributes |= {"dim_labels": labels, f"{mode}_group_count": groups}
+    draft.op(opcode, plain(draft, kind, image), plain(draft, kind, kernel), **attributes)
 
 
-def dot(rng: Rng) -> Case:
+def _labelled(rng: Rng, spatial: Iterable[int], **named: int) -> tuple[list[int], dict[str, int]]:
+    """Dimensions in a random order, and the place of each by its label."""
+    named |= {str(i): int(n) for i, n in enumerate(spatial)}
+    order = [str(name) for name in rng.permutation(list(named))]
+    return [named[name] for name in order], {name: position for position, name in enumerate(order)}
+
+
+def _spatial(places: dict[str, int]) -> tuple[int, ...]:
+    return tuple(places[name] for name in sorted(places) if name.isdigit())
+
+
+@generates("dot")
+def dot(draft: Draft, opcode: str) -> None:
     """dot with any number of batch, contracting and free dimensions in any order."""
-    kind = str(rng.choice(["f32", "s32", "bf16", "c64"]))
-    pairs = {name: sizes(rng, int(rng.integers(0, 3)), 4) for name in ("batch", "contracting")}
-    free = [sizes(rng, int(rng.integers(0, 3)), 4) for _ in range(2)]
-    shapes, places = [], []
-    for side in range(2):
+    rng, kind = draft.rng, draft.choice(("f32", "s32", "bf16", "c64"))
+    pairs = {name: sizes(rng, draft.size(0, 2), 4) for name in ("batch", "contracting")}
+    operands: list[Instruction] = []
+    attributes: dict[str, Any] = {}
+    for side in ("lhs", "rhs"):
         named = [(name, i, n) for name, values in pairs.items() for i, n in enumerate(values)]
-        named += [("free", i, n) for i, n in enumerate(free[side])]
-        order = rng.permutation(len(named))
-        shapes.append([named[i][2] for i in order])
-        places.append({named[i][:2]: position for position, i in enumerate(order)})
-    kept = [
-        [s[place[k]] for k in sorted(place, key=place.__getitem__) if k[0] == "free"]
-        for s, place in zip(shapes, places)
-    ]
-    attributes = [
-        f"{side}_{name}_dims={{{ints(place[name, i] for i in range(len(pairs[name])))}}}"
-        for name in pairs
-        for side, place in zip(("lhs", "rhs"), places)
-    ]
-    text = f"""HloModule random
-ENTRY e {{
-  x = {kind}[{ints(shapes[0])}] parameter(0)
-  y = {kind}[{ints(shapes[1])}] parameter(1)
-  ROOT r = {kind}[{ints([*pairs["batch"], *kept[0], *kept[1]])}] dot(x, y), {", ".join(attributes)}
-}}"""
-    return text, [random_array(rng, kind, tuple(s)) for s in shapes], STEPS
+        named += [("free", 0, n) for n in sizes(rng, draft.size(0, 2), 4)]
+        order = [named[i] for i in rng.permutation(len(named))]
+        operands.append(plain(draft, kind, [n for *_, n in order]))
+        places = {label[:2]: position for position, label in enumerate(order)}
+        for name, values in pairs.items():
+            attributes[f"{side}_{name}_dims"] = tuple(places[name, i] for i in range(len(values)))
+    draft.op(opcode, *operands, **attributes)
 
 
 def _windows(rng: Rng) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...], list[int]]:
@@ -211,11 +165,11 @@ def _windows(rng: Rng) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]
     window_rank = rank - len(collapsed)
     places = sorted(int(d) for d in rng.permutation(len(batch) + window_rank)[:window_rank])
     attributes = {
-        "mapped": mapped,
-        "collapsed": collapsed,
+        "mapped": tuple(mapped),
+        "collapsed": tuple(collapsed),
         "vector_dim": len(batch) if implicit else vector_dim,
         "slices": slices,
-        "places": places,
+        "places": tuple(places),
     }
     window = iter([n for d, n in enumerate(slices) if d not in collapsed])
     outer = iter(batch)
@@ -223,44 +177,35 @@ def _windows(rng: Rng) -> tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]
     return attributes, operand, tuple(indices), result
 
 
-def gather(rng: Rng) -> Case:
+@generates("gather")
+def gather(draft: Draft, opcode: str) -> None:
     """gather with indices in and out of bounds."""
-    a, operand, indices, result = _windows(rng)
-    text = f"""HloModule random
-ENTRY e {{
-  x = s32[{ints(operand)}] parameter(0)
-  i = s32[{ints(indices)}] parameter(1)
-  ROOT r = s32[{ints(result)}] gather(x, i), offset_dims={{{ints(a["places"])}}},
-    collapsed_slice_dims={{{ints(a["collapsed"])}}}, start_index_map={{{ints(a["mapped"])}}},
-    index_vector_dim={a["vector_dim"]}, slice_sizes={{{ints(a["slices"])}}}
-}}"""
-    return text, [random_array(rng, "s32", operand), rng.integers(-2, 7, indices).astype(np.int32)], 0
+    a, operand, indices, _ = _windows(draft.rng)
+    draft.op(
+        opcode,
+        plain(draft, "s32", operand),
+        draft.argument("s32", draft.rng.integers(-2, 7, indices).astype(np.int32)),
+        offset_dims=a["places"],
+        collapsed_slice_dims=a["collapsed"],
+        start_index_map=a["mapped"],
+        index_vector_dim=a["vector_dim"],
+        slice_sizes=a["slices"],
+    )
 
 
-def scatter(rng: Rng) -> Case:
+@generates("scatter")
+def scatter(draft: Draft, opcode: str) -> None:
     """scatter with duplicates and indices out of bounds."""
-    a, operand, indices, updates = _windows(rng)
-    opcode = str(rng.choice(["add", "multiply", "maximum", "subtract"]))
-    text = f"""HloModule random
-{reducer("s32", opcode)}
-ENTRY e {{
-  x = s32[{ints(operand)}] parameter(0)
-  i = s32[{ints(indices)}] parameter(1)
-  u = s32[{ints(updates)}] parameter(2)
-  ROOT r = s32[{ints(operand)}] scatter(x, i, u), update_window_dims={{{ints(a["places"])}}},
-    inserted_window_dims={{{ints(a["collapsed"])}}}, scatter_dims_to_operand_dims={{{ints(a["mapped"])}}},
-    index_vector_dim={a["vector_dim"]}, to_apply=f
-}}"""
-    arrays = [random_array(rng, "s32", operand), rng.integers(-2, 7, indices).astype(np.int32)]
-    return text, [*arrays, random_array(rng, "s32", tuple(updates))], 0
-
-
-#: By opcode.
-GENERATORS: dict[str, Callable[[Rng], Case]] = {
-    "convolution": convolution,
-    "dot": dot,
-    "gather": gather,
-    "reduce-window": reduce_window,
-    "scatter": scatter,
-    "select-and-scatter": select_and_scatter,
-}
+    a, operand, indices, updates = _windows(draft.rng)
+    combine = draft.choice(("add", "multiply", "maximum", "subtract"))
+    draft.op(
+        opcode,
+        plain(draft, "s32", operand),
+        draft.argument("s32", draft.rng.integers(-2, 7, indices).astype(np.int32)),
+        plain(draft, "s32", updates),
+        update_window_dims=a["places"],
+        inserted_window_dims=a["collapsed"],
+        scatter_dims_to_operand_dims=a["mapped"],
+        index_vector_dim=a["vector_dim"],
+        to_apply=binary(combine, "s32"),
+    )

@@ -19,7 +19,7 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Shape, TypeClass, array_shapes
-from hlotool.lab.fuzz.programs.limits import Taste, objection
+from hlotool.lab.fuzz.programs.limits import Preferences, objection
 
 _T = TypeVar("_T")
 Dims = tuple[int, ...]
@@ -44,7 +44,7 @@ class Shared:
 
     Attributes:
         rng: where all choices come from.
-        taste: what is chosen more often.
+        preferences: what is chosen more often.
         room: for so many more instructions.
         helpers: computations that several instructions may call, by what they do.
         idioms: names of the patterns that were emitted.
@@ -52,7 +52,7 @@ class Shared:
     """
 
     rng: random.Random
-    taste: Taste
+    preferences: Preferences
     room: int
     helpers: dict[Hashable, Computation] = field(default_factory=dict)
     idioms: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class Draft:
         self.builder = Builder(name)
         self.shared = shared
         self.rng = shared.rng
-        self.taste = shared.taste
+        self.preferences = shared.preferences
         self.depth = depth
         #: Arrays of static shape, which operations may take, oldest first.
         self.values: list[Instruction] = []
@@ -103,9 +103,9 @@ class Draft:
         return self.rng.choice(options)
 
     def word(self, options: str | Iterable[str]) -> str:
-        """One of several words, as often as the taste says."""
+        """One of several words, as often as the preferences say."""
         words = options.split() if isinstance(options, str) else options
-        return self.taste.one_of(self.rng, dict.fromkeys(words, 1.0))
+        return self.preferences.one_of(self.rng, dict.fromkeys(words, 1.0))
 
     # What is added.
 
@@ -146,9 +146,9 @@ class Draft:
 
     def add(self, instruction: Instruction, reach: float | None = None) -> Instruction:
         """Add an instruction made elsewhere; raises as `op`."""
-        if any(part.size > self.taste.most_elements for part in array_shapes(instruction.shape)):
+        if any(part.size > self.preferences.most_elements for part in array_shapes(instruction.shape)):
             raise Declined(f"{instruction.opcode} would give {instruction.shape}")
-        if why := objection(instruction, self.taste.partitioned, not self.is_entry):
+        if why := objection(instruction, self.preferences.partitioned, not self.is_entry):
             raise Declined(why)
         if self.shared.room <= 0:
             raise Declined("the program is long enough")
@@ -181,9 +181,9 @@ class Draft:
             Declined: the program must do without all of them.
         """
         wanted = frozenset(families)
-        if wanted and self.taste.integers_only and not wanted - {TypeClass.FLOATING, TypeClass.COMPLEX}:
+        if wanted and self.preferences.integers_only and not wanted - {TypeClass.FLOATING, TypeClass.COMPLEX}:
             raise Declined("there are only integers")
-        return self.taste.kind(self.rng, wanted)
+        return self.preferences.kind(self.rng, wanted)
 
     def parameter(self, shape: Shape, reach: float = PARAMETER_REACH) -> Instruction:
         """The next parameter."""

@@ -29,7 +29,7 @@ from hlotool.lab.fuzz.programs import (  # noqa: F401 - importing a file registe
 from hlotool.lab.fuzz.programs.draft import GIVEN, Shared
 from hlotool.lab.fuzz.programs.graph import STEPS, Graph, draw_opcode
 from hlotool.lab.fuzz.programs.idioms import emit_one
-from hlotool.lab.fuzz.programs.limits import Taste, long_dims
+from hlotool.lab.fuzz.programs.limits import Preferences, long_dims
 
 #: Attributes whose value is a word, or a number of a handful.
 _WORDS = ("direction", "type", "fft_type", "algorithm", "distribution", "transpose_a", "kind", "mode")
@@ -161,7 +161,7 @@ def random_sharding(graph: Graph, rank: int) -> Sharding:
 
     Sizes need not be divisible: XLA pads.
     """
-    devices = graph.taste.devices
+    devices = graph.preferences.devices
     if not rank or graph.chance(0.2):
         return Sharding("replicated")
     used = graph.choose([n for n in range(2, devices + 1) if devices % n == 0])
@@ -199,14 +199,14 @@ def finished(graph: Graph) -> Module:
         root = graph.op("tuple", *results)
     graph.drop_dead(root)
     attributes: dict[str, AttributeValue] = {}
-    if graph.taste.exchanges:
-        attributes["replica_count"] = graph.taste.devices
-    elif graph.taste.partitioned:
-        attributes["num_partitions"] = graph.taste.devices
+    if graph.preferences.exchanges:
+        attributes["replica_count"] = graph.preferences.devices
+    elif graph.preferences.partitioned:
+        attributes["num_partitions"] = graph.preferences.devices
         shard(graph, graph.builder.instructions)
     module = graph.builder.build_module(root)
     module.attributes = attributes
-    if graph.taste.devices == 1 and graph.chance(_WITH_LAYOUTS):
+    if graph.preferences.devices == 1 and graph.chance(_WITH_LAYOUTS):
         state_layouts(graph, module)
     return module
 
@@ -232,21 +232,21 @@ def _laid_out(graph: Graph, shape: Shape) -> Shape:
 _MOST_OF_LARGE = 32
 
 
-def random_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
+def random_graph(rng: random.Random, preferences: Preferences, most: int) -> tuple[Module, frozenset[str]]:
     """A program of at most `most` instructions, and the names of the idioms in it."""
-    shared = Shared(rng, taste, most - 1)
+    shared = Shared(rng, preferences, most - 1)
     graph = Graph("main", shared)
     for _ in range(rng.choice([1, 1, 2])):
-        graph.fresh(taste.kind(rng), taste.dims(rng))
+        graph.fresh(preferences.kind(rng), preferences.dims(rng))
     grow(graph, rng.randint(3, max(4, most // 3)))
     return finished(graph), frozenset(shared.idioms)
 
 
-def idiom_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
+def idiom_graph(rng: random.Random, preferences: Preferences, most: int) -> tuple[Module, frozenset[str]]:
     """A program of a few idioms, each on what is there, with single operations between them."""
-    shared = Shared(rng, taste, most - 1)
+    shared = Shared(rng, preferences, most - 1)
     graph = Graph("main", shared)
-    graph.fresh(taste.kind(rng), taste.dims(rng, 1, may_be_empty=False))
+    graph.fresh(preferences.kind(rng), preferences.dims(rng, 1, may_be_empty=False))
     for _ in range(rng.choice([1, 2, 2, 3, 4])):
         graph.attempt(lambda: emit_one(graph))
         if graph.chance(0.4):
@@ -266,9 +266,9 @@ _OF_ONE_CALL = ("norms of a dot", "small matrix for many rows", "sum of a produc
 _ELEMENTWISE = dict.fromkeys(("multiply", "add", "negate", "maximum", "convert"), 1.0)
 
 
-def large_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, frozenset[str]]:
+def large_graph(rng: random.Random, preferences: Preferences, most: int) -> tuple[Module, frozenset[str]]:
     """A short program on large arrays: patterns or parallel operations, elementwise ones between them."""
-    shared = Shared(rng, taste, min(most, _MOST_OF_LARGE) - 1)
+    shared = Shared(rng, preferences, min(most, _MOST_OF_LARGE) - 1)
     graph = Graph("main", shared)
     graph.fresh(graph.kind(), long_dims(rng, rng.choice([1, 2, 2, 3])))
     for _ in range(rng.choice([1, 1, 2])):
@@ -284,7 +284,7 @@ def large_graph(rng: random.Random, taste: Taste, most: int) -> tuple[Module, fr
 def grow(graph: Graph, steps: int, opcodes: Mapping[str, float] | None = None) -> None:
     """Add operations, of some opcodes or of any, as many as are tried and do not decline."""
     for _ in range(steps):
-        opcode = draw_opcode(graph) if opcodes is None else graph.taste.one_of(graph.rng, opcodes)
+        opcode = draw_opcode(graph) if opcodes is None else graph.preferences.one_of(graph.rng, opcodes)
         x = graph.pick()
         assert x is not None
         graph.attempt(lambda opcode=opcode, x=x: STEPS[opcode](graph, opcode, x))  # type: ignore[misc]

@@ -41,7 +41,7 @@ class Graph(Draft):
 
     def fresh(self, kind: ElementType, dims: Dims) -> Instruction:
         """A new array: a parameter of the entry, a constant, an iota."""
-        if self.taste.large and kind.is_inexact and (self.is_entry or ArrayShape(kind, dims).size > 64):
+        if self.preferences.large and kind.is_inexact and (self.is_entry or ArrayShape(kind, dims).size > 64):
             return self._whole(kind, dims)
         if self.is_entry and self._parameters < 8 and self.chance(0.7):
             return self.parameter(ArrayShape(kind, dims))
@@ -76,7 +76,7 @@ class Graph(Draft):
 
     def _made(self, kind: ElementType, dims: Dims) -> Instruction | None:
         """Some array made into this type and these dimensions."""
-        is_whole = self.taste.large and kind.is_inexact  # see `_whole`
+        is_whole = self.preferences.large and kind.is_inexact  # see `_whole`
         x = self.pick(
             lambda s: (
                 (s.size > 0 or not prod(dims)) and (s.element_type is kind if is_whole else castable(s, kind))
@@ -229,7 +229,7 @@ def draw_opcode(graph: Graph) -> str:
         kind = OPCODES[opcode].opcode_class
         members.setdefault(kind.value, []).append(opcode)
         share = _CLASSES[kind]
-        if kind is Class.COLLECTIVE and graph.taste.devices > 1:
-            share = _COLLECTIVE_SHARE if graph.taste.exchanges else 0.0
+        if kind is Class.COLLECTIVE and graph.preferences.devices > 1:
+            share = _COLLECTIVE_SHARE if graph.preferences.exchanges else 0.0
         classes[kind.value] = share
-    return graph.word(members[graph.taste.one_of(graph.rng, classes)])
+    return graph.word(members[graph.preferences.one_of(graph.rng, classes)])

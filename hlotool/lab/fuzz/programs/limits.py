@@ -199,7 +199,7 @@ _OF_LIBRARIES = {"f32": 10, "f64": 1, "s32": 3, "s8": 1, "u8": 1, "s64": 1, "pre
 
 
 @dataclass(frozen=True)
-class Taste:
+class Preferences:
     """What a source prefers.
 
     Attributes:

@@ -19,7 +19,7 @@ from hlotool.lab.fuzz.programs.draft import GIVEN, Declined, Shared, typed
 from hlotool.lab.fuzz.programs.drawn import finished
 from hlotool.lab.fuzz.programs.graph import STEPS, Graph, castable, draw_opcode
 from hlotool.lab.fuzz.programs.idioms import IDIOMS
-from hlotool.lab.fuzz.programs.limits import MOST_ELEMENTS, Taste
+from hlotool.lab.fuzz.programs.limits import MOST_ELEMENTS, Preferences
 from hlotool.lab.fuzz.programs.transplant import Transplant
 
 #: A loop that runs longer, or for an unknown time, is not run: a changed constant may have made it endless.
@@ -42,18 +42,18 @@ _NARROWER: Mapping[str, tuple[str, ...]] = {
 
 
 def mutated(
-    rng: random.Random, taste: Taste, most: int, seed: Module, donors: Sequence[Module]
+    rng: random.Random, preferences: Preferences, most: int, seed: Module, donors: Sequence[Module]
 ) -> tuple[Module, frozenset[str]] | None:
     """A part of `seed` with a few changes; None where nothing valid came of it.
 
     Args:
         rng: source of all choices.
-        taste: what is chosen more often.
+        preferences: what is chosen more often.
         most: instructions.
         seed: the program.
         donors: programs whose parts may be spliced in.
     """
-    shared = Shared(rng, taste, most - 1)
+    shared = Shared(rng, preferences, most - 1)
     graph = Graph("main", shared)
     instructions = _part(rng, seed, most * 2 // 3)
     mutator = Mutator(graph, donors, changes=rng.choice([1, 1, 2, 3]), among=len(instructions))
@@ -66,7 +66,7 @@ def mutated(
     module = finished(graph)
     if verify(module) or not all(_ends(i) and batches_fit(i) for i in module.instructions()):
         return None
-    if taste.integers_only and holds_floats(module):
+    if preferences.integers_only and holds_floats(module):
         return None
     return module, frozenset(shared.idioms)
 

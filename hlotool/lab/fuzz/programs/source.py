@@ -9,7 +9,7 @@ from dataclasses import replace
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.lab.fuzz.programs.drawn import Drawn, idiom_graph, large_graph, random_graph, words_of
-from hlotool.lab.fuzz.programs.limits import Taste
+from hlotool.lab.fuzz.programs.limits import Preferences
 from hlotool.lab.fuzz.programs.mutation import holds_floats, mutated
 
 #: How often each source is drawn from.
@@ -74,38 +74,40 @@ class Source:
     def draw(self, index: int) -> Drawn:
         """Program `index`."""
         rng = random.Random(f"{self.seed} {index}")
-        taste = self._taste(rng)
+        preferences = self._preferences(rng)
         origin = rng.choices(list(self._origins), list(self._origins.values()))[0]
-        module, idioms = self._made(rng, origin, taste)
+        module, idioms = self._made(rng, origin, preferences)
         module.name = f"fuzz_{self.seed}_{index}"
         verify_or_raise(module)
         features = words_of(module) | {f"idiom:{name}" for name in idioms}
         return Drawn(module, origin, self.seed, index, features)
 
-    def _made(self, rng: random.Random, origin: str, taste: Taste) -> tuple[Module, frozenset[str]]:
+    def _made(
+        self, rng: random.Random, origin: str, preferences: Preferences
+    ) -> tuple[Module, frozenset[str]]:
         if origin == "idioms":
-            return idiom_graph(rng, taste, self._max_instructions)
+            return idiom_graph(rng, preferences, self._max_instructions)
         if origin == "large":
-            return large_graph(rng, replace(taste, large=True), self._max_instructions)
+            return large_graph(rng, replace(preferences, large=True), self._max_instructions)
         if origin == "graph":
-            return random_graph(rng, taste, self._max_instructions)
+            return random_graph(rng, preferences, self._max_instructions)
         for attempt in range(_TRIES):
-            seed, *donors = self._parents(rng, taste, attempt < _TRIES // 2)
-            made = mutated(rng, taste, self._max_instructions, seed, donors)
+            seed, *donors = self._parents(rng, preferences, attempt < _TRIES // 2)
+            made = mutated(rng, preferences, self._max_instructions, seed, donors)
             if made is not None:
                 return made
         raise RuntimeError(f"none of {_TRIES} mutants is a valid program")
 
-    def _taste(self, rng: random.Random) -> Taste:
+    def _preferences(self, rng: random.Random) -> Preferences:
         integers = self._integers_only or rng.random() < _INTEGERS
         devices = rng.choice([n for n in _DEVICES if n <= self._devices] or [1])
         partitioned = devices > 1 and rng.random() < _PARTITIONED
-        return Taste(integers, devices, partitioned, self._weights)
+        return Preferences(integers, devices, partitioned, self._weights)
 
-    def _parents(self, rng: random.Random, taste: Taste, given: bool) -> list[Module]:
+    def _parents(self, rng: random.Random, preferences: Preferences, given: bool) -> list[Module]:
         """A program to change, and others that parts may come from: those that were given, or new ones."""
-        known = self._integer_seeds if taste.integers_only else self._all_seeds
+        known = self._integer_seeds if preferences.integers_only else self._all_seeds
         if given and known and rng.random() < _OF_SEEDS:
             return rng.choices(known, k=3)
         makers = [rng.choice([random_graph, idiom_graph]) for _ in range(2)]
-        return [make(rng, taste, self._max_instructions * 2 // 3)[0] for make in makers]
+        return [make(rng, preferences, self._max_instructions * 2 // 3)[0] for make in makers]

@@ -198,7 +198,7 @@ def fft(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     kind = graph.word("FFT IFFT RFFT IRFFT")
     real = graph.choose(typed("f32", "f64"))
     pair = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}[real]
-    if graph.taste.integers_only:
+    if graph.preferences.integers_only:
         raise Declined("there are only integers")
     rank = graph.choose([1, 1, 2])
     length = tuple(graph.choose([1, 2, 3, 4, 5, 8, 16]) for _ in range(rank))

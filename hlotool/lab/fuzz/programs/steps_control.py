@@ -208,7 +208,7 @@ def get_dimension_size(graph: Graph, opcode: str, x: Instruction) -> Instruction
 
 def groups(graph: Graph) -> tuple[ReplicaGroups, int]:
     """All devices in groups of equal size, in any order, and that size."""
-    devices = graph.taste.devices
+    devices = graph.preferences.devices
     size = graph.choose([n for n in range(1, devices + 1) if devices % n == 0][-3:])
     order = list(range(devices))
     if graph.chance(0.4):
@@ -304,7 +304,7 @@ def all_to_all(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 def collective_permute(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Each device sends to one other at most; who receives nothing gets zeros."""
     x = _exchanged(graph, x)
-    devices = graph.taste.devices
+    devices = graph.preferences.devices
     targets = graph.rng.sample(range(devices), devices)
     pairs = [(source, target) for source, target in enumerate(targets) if graph.chance(0.8)]
     return graph.op(opcode, x, source_target_pairs=tuple(pairs))
@@ -313,7 +313,7 @@ def collective_permute(graph: Graph, opcode: str, x: Instruction) -> Instruction
 @step("partition-id", "replica-id")
 def device_number(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """Which device this is, as large as what is there."""
-    if not graph.is_entry or graph.taste.partitioned:
+    if not graph.is_entry or graph.preferences.partitioned:
         raise Declined("only where all devices come by")
     number = graph.op(opcode)
     shape = ArrayShape(ElementType.U32, x.array_shape.dims)

@@ -94,7 +94,7 @@ def select(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 @step("convert")
 def convert(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """To any type."""
-    kind = graph.taste.kind(graph.rng)
+    kind = graph.preferences.kind(graph.rng)
     if not castable(x.array_shape, kind) or kind is x.array_shape.element_type:
         raise Declined("no such conversion")
     return graph.convert(x, kind)
@@ -166,7 +166,7 @@ _COMPLEX_MOST = 2.0
 
 def of_types(graph: Graph, x: Instruction, types: frozenset[ElementType]) -> Instruction:
     """`x`, or something else of one of the types, or `x` converted to one."""
-    if graph.taste.integers_only:
+    if graph.preferences.integers_only:
         raise Declined("there are only integers")
     if x.array_shape.element_type in types:
         return x

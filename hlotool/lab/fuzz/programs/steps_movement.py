@@ -170,7 +170,7 @@ def bitcast_convert(graph: Graph, opcode: str, x: Instruction) -> Instruction:
 def iota(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     """As large as something that is there."""
     dims = x.array_shape.dims or (graph.rng.randint(1, 9),)
-    kind = graph.taste.kind(graph.rng)
+    kind = graph.preferences.kind(graph.rng)
     dimension = graph.rng.randrange(len(dims))
     if kind in (ElementType.PRED, ElementType.F8E8M0FNU) or dims[dimension] > limit_of(kind):
         raise Declined("of which there is no iota")
@@ -210,7 +210,9 @@ def parameter(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     if not graph.is_entry:
         raise Declined("a callee takes what it is given")
     shape = x.array_shape
-    return graph.parameter(shape if graph.chance() else ArrayShape(graph.taste.kind(graph.rng), shape.dims))
+    return graph.parameter(
+        shape if graph.chance() else ArrayShape(graph.preferences.kind(graph.rng), shape.dims)
+    )
 
 
 #: Types of start indices.

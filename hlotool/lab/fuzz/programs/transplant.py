@@ -228,7 +228,7 @@ class Transplant:
                 raise Declined("its value is not known")
             instruction.literal = Literal(shape, np.resize(instruction.literal.array, shape.dims))
         elif instruction.opcode not in ("parameter", "constant"):
-            if why := objection(instruction, self.graph.taste.partitioned, is_called=True):
+            if why := objection(instruction, self.graph.preferences.partitioned, is_called=True):
                 raise Declined(why)
             operands = [operand.shape for operand in instruction.operands]
             check_shape(instruction.opcode, operands, kept, shape, mixed_precision=False)

@@ -180,7 +180,7 @@ def _small_matrix_for_many_rows(g: Graph, x: Instruction) -> None:
     if not compiles("dot", kind):
         raise Declined("not multiplied")
     width = g.choose([2, 3, 4])
-    rows = max(*dims, *g.taste.dims(g.rng, 1, 1, may_be_empty=False))
+    rows = max(*dims, *g.preferences.dims(g.rng, 1, 1, may_be_empty=False))
     points = x if len(dims) == 2 and dims[1] == width else g.fresh(kind, (rows, width))
     y = _dot(
         g,

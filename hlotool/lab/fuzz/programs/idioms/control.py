@@ -278,7 +278,7 @@ def _own_part_of_all_reduce(g: Graph, x: Instruction) -> None:
     _exchangeable(x)
     dims = x.array_shape.dims
     among, size = groups(g)
-    rows = max(1, dims[0] // g.taste.devices)
+    rows = max(1, dims[0] // g.preferences.devices)
     y = _all_reduce(g, x, "add", among, size)
     number = g.op("convert", g.op("replica-id"), shape=ArrayShape(_S32, ()))
     at = g.op("multiply", number, g.constant(rows, _S32))
@@ -306,7 +306,7 @@ def _slice_of_all_gather(g: Graph, x: Instruction) -> None:
 def _permute_of_permute(g: Graph, x: Instruction) -> None:
     """There and back, or further; those left out get zeros."""
     _exchangeable(x)
-    n = g.taste.devices
+    n = g.preferences.devices
     targets = g.rng.sample(range(n), n)
     pairs = tuple((s, t) for s, t in enumerate(targets) if g.chance(0.85))
     y = g.op("collective-permute", x, source_target_pairs=pairs)

@@ -104,7 +104,7 @@ def _conversion_there_and_back(g: Graph, x: Instruction) -> None:
     source = x.array_shape.element_type
     if source.is_complex:
         raise Declined("of numbers that have one part")
-    kind = g.taste.kind(g.rng)
+    kind = g.preferences.kind(g.rng)
     if kind.is_complex or not castable(x.array_shape, kind):
         raise Declined("no such conversion")
     y = g.convert(x, kind)
@@ -114,7 +114,7 @@ def _conversion_there_and_back(g: Graph, x: Instruction) -> None:
 @idiom("floor of convert", families=NUMBERS)
 def _floor_of_convert(g: Graph, x: Instruction) -> None:
     """Rounding of what is whole already, or was rounded."""
-    if g.taste.integers_only:
+    if g.preferences.integers_only:
         raise Declined("there are only integers")
     y = g.convert(x, ElementType.F32)
     rounds = "floor ceil round-nearest-even round-nearest-afz"

@@ -85,13 +85,13 @@ def emit_one(graph: Graph, about: Collection[str] = ()) -> None:
         graph: that takes it.
         about: words one of which is in its name, where some are given.
     """
-    several = graph.taste.exchanges
+    several = graph.preferences.exchanges
     names = {
         n: 3.0 if i.several else 1.0
         for n, i in IDIOMS.items()
         if (several or not i.several) and (not about or any(word in n for word in about))
     }
-    chosen = IDIOMS[graph.taste.one_of(graph.rng, names)]
+    chosen = IDIOMS[graph.preferences.one_of(graph.rng, names)]
     if not graph.is_entry and chosen.several:
         raise Declined("not all devices come by")
     x = graph.pick(chosen.fits)
@@ -99,6 +99,6 @@ def emit_one(graph: Graph, about: Collection[str] = ()) -> None:
         kind = graph.kind(chosen.families)
         if kind.bits < chosen.bits or kind is ElementType.F8E8M0FNU:
             raise Declined("the type has no such pattern")
-        x = graph.fresh(kind, graph.taste.dims(graph.rng, chosen.low_rank, may_be_empty=False))
+        x = graph.fresh(kind, graph.preferences.dims(graph.rng, chosen.low_rank, may_be_empty=False))
     chosen.emit(graph, x)
     graph.shared.idioms.add(chosen.name)
