@@ -104,7 +104,10 @@ def _healthy(found: list[Subject], folder: Path) -> list[Subject]:
     print(f"without a fault: {dict(Counter(answer.verdict for answer in said.values()))}")
     for name, answer in said.items():
         if answer.code != 0:
-            print(f"left out, for without a fault it is {answer.verdict}: {name}: {answer.reason[:120]}")
+            print(
+                f"left out, for without a fault it is {answer.verdict}: {name}: {answer.reason[:120]}",
+                flush=True,
+            )
     return [subject for name, subject in names.items() if said[name].code == 0]
 
 

@@ -12,8 +12,8 @@ from benchmarks.adversary.cases import Subject
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.registry import get_backend
 
-#: The texts in which compilations for TPUs and GPUs end, the last one first.
-_ENDS = ("*.after_codegen.txt", "*gpu_after_optimizations.txt")
+#: The texts in which compilations for TPUs and GPUs end.
+_ENDS = ("*.after_optimizations_after_buffer_assignment.txt", "*gpu_after_optimizations.txt")
 
 
 def compiled_for(spec: str, subjects: Iterable[Subject], folder: Path) -> list[Subject]:
@@ -36,13 +36,15 @@ def compiled_for(spec: str, subjects: Iterable[Subject], folder: Path) -> list[S
         try:
             backend.dumping(dump, "").made_of(hlotool.parse(subject.before))
         except hlotool.errors.HlotoolError as error:
-            print(
-                f"left out, for {spec} does not take it: {subject.name}: {str(error).splitlines()[0][:120]}"
-            )
+            print(f"left out, not compiled: {subject.name}: {str(error).splitlines()[0][:120]}")
             continue
-        end = next(path for pattern in _ENDS for path in sorted(dump.glob(pattern)))
+        ends = [path for pattern in _ENDS for path in sorted(dump.glob(pattern))]
+        if not ends:
+            print(f"left out, compiled in another form than its text: {subject.name}")
+            continue
+        end = ends[0]
         options = next(dump.glob("*.debug_options"))
-        stage = end.name.split(".", 2)[2].removesuffix(".txt")
+        stage = "after_optimizations" if "gpu" not in end.name else "gpu_after_optimizations"
         found.append(replace(subject, after=end.read_text(), options=options.read_text(), stage=stage))
     shutil.rmtree(folder, ignore_errors=True)
     return found
