@@ -1,6 +1,9 @@
 """The command.
 
 python -m benchmarks.adversary --seed N [--count N] [--thorough] [--legal N] [--json FILE] [--only KIND]
+                              [--target SPEC]
+
+With `--target aot:v5e` or another one the compiler of that TPU or GPU makes the text after optimisation.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from benchmarks.adversary.legal import legal
 from benchmarks.adversary.measure import ask, write_pair
 from benchmarks.adversary.plants import KINDS
 from benchmarks.adversary.report import Measured, left_out, missed, table
+from benchmarks.adversary.targets import compiled_for
 
 #: Pairs that one command is asked about.
 _BATCH = 40
@@ -37,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--only", action="append", default=[], choices=list(KINDS), help="kinds of faults")
     add("--families", nargs="*", default=[], help="families of programs")
     add("--keep", type=Path, help="folder for the texts of all cases")
+    add("--target", default="", metavar="SPEC", help="backend `aot` and its target, which compiles")
     options = parser.parse_args(arguments)
     folder = options.keep or Path(tempfile.mkdtemp(prefix="adversary-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,12 +62,14 @@ def _faults(folder: Path, options: argparse.Namespace) -> int:
     python = options.python[0] if options.python else sys.executable
     found = subjects(dump, options.seed, python=python, only=options.families or None)
     shutil.rmtree(dump)
+    if options.target:
+        found = compiled_for(options.target, found, folder / "compiled")
     found = _healthy(found, folder / "healthy")
     drawn = []
     for number, case in enumerate(cases(found, options.seed, options.count, lost, options.only or None)):
         name = f"module_{number:04d}.{case.subject.name.replace('.', '_s')}"
         batch = folder / f"batch{number // _BATCH:03d}"
-        write_pair(batch, name, case.before, case.after, case.subject.options)
+        write_pair(batch, name, case.before, case.after, case.subject)
         drawn.append((name, case, batch))
     seconds = time.monotonic() - start
     print(f"{len(found)} programs, {len(drawn)} faults with witness in {seconds:.0f} s", flush=True)
@@ -92,11 +99,15 @@ def _healthy(found: list[Subject], folder: Path) -> list[Subject]:
     """The programs that are not accused without a fault: of the others a verdict says nothing."""
     names = {subject.name.replace(".", "_s"): subject for subject in found}
     for number, (name, subject) in enumerate(names.items()):
-        write_pair(folder, f"module_{number:04d}.{name}", subject.before, subject.after, subject.options)
+        write_pair(folder, f"module_{number:04d}.{name}", subject.before, subject.after, subject)
     said = {name.split(".", 1)[1]: answer for name, answer in ask(folder).items()}
+    print(f"without a fault: {dict(Counter(answer.verdict for answer in said.values()))}")
     for name, answer in said.items():
         if answer.code != 0:
-            print(f"left out, for without a fault it is {answer.verdict}: {name}: {answer.reason[:120]}")
+            print(
+                f"left out, for without a fault it is {answer.verdict}: {name}: {answer.reason[:120]}",
+                flush=True,
+            )
     return [subject for name, subject in names.items() if said[name].code == 0]
 
 

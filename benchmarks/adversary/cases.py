@@ -47,6 +47,7 @@ class Subject:
         options: what the dump says of debug options.
         arguments: kind, dimensions, type and limit of each.
         devices: it runs on.
+        stage: what the compiler calls the text after it, in names of files.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Subject:
     options: str
     arguments: list[list[Any]]
     devices: int
+    stage: str = "cpu_after_optimizations"
 
 
 @dataclass

@@ -48,7 +48,7 @@ def legal(folder: Path, seed: int, wanted: int, pythons: list[str], record: Path
                 f"module_{pairs:04d}.{subject.name.replace('.', '_s')}",
                 subject.before,
                 subject.after,
-                subject.options,
+                subject,
             )
             pairs += 1
         shutil.rmtree(dump)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
+from benchmarks.adversary.cases import Subject
 from hlotool.judge.verdicts import Verdict
 
 
@@ -45,13 +46,13 @@ class Said:
         return self.code == 1
 
 
-def write_pair(folder: Path, name: str, before: str, after: str, options: str = "") -> None:
-    """Two texts under the names that XLA gives them."""
+def write_pair(folder: Path, name: str, before: str, after: str, subject: Subject) -> None:
+    """Two texts of a program under the names that XLA gives them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.before_optimizations.txt").write_text(before)
-    (folder / f"{name}.cpu_after_optimizations.txt").write_text(after)
-    if options:
-        (folder / f"{name}.debug_options").write_text(options)
+    (folder / f"{name}.{subject.stage}.txt").write_text(after)
+    if subject.options:
+        (folder / f"{name}.debug_options").write_text(subject.options)
 
 
 def ask(folder: Path, *options: str, only: str = "") -> dict[str, Said]:
