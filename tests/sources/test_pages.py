@@ -96,7 +96,8 @@ def test_a_result_that_the_header_says_is_a_tuple() -> None:
     )
     assert module.entry_layout.result == module.entry.root.shape
     value = np.arange(4, dtype=np.float32)
-    np.testing.assert_array_equal(hlotool.run(module, [value]), 2 * value)
+    [result] = hlotool.run(module, [value])
+    np.testing.assert_array_equal(result, 2 * value)
 
 
 def test_doctests_have_a_word_for_empty_lines(write: Write) -> None:
