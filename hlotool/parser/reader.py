@@ -7,6 +7,8 @@ the program is no longer the one that was meant, which `Module.cut` says.
 
 from __future__ import annotations
 
+import itertools
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from hlotool.system.resources import collector_off
 if TYPE_CHECKING:
     from hlotool.ir.arrays import Literal
 
+
+_logger = logging.getLogger(__name__)
 
 #: From so many characters on texts are cut into lines first. To compile what proves the pieces of a line
 #: takes as long as parsing so much; where that is done, short texts are cut, too.
@@ -51,7 +55,7 @@ def parse_module(
             counts, attributes, literals); shapes are left to the verifier.
     """
     global _read_so_far
-    source = Source(text, path)
+    source = Source(text if strict else _without_elided(text, path), path)
     _read_so_far += len(text)
     is_cut = _read_so_far >= LARGE and len(text) >= min(_SHORT, LARGE)
     with collector_off():
@@ -60,6 +64,30 @@ def parse_module(
             return module or build_module(parse_syntax(source, "module", strict), source, strict)
         except TextError as error:
             raise source.error(error.message, error.position) from error
+
+
+#: A header that somebody has shortened: three dots in place of an attribute, of its value or within it.
+_SHORTENED = re.compile(
+    r"^(?P<name>[ \t]*HloModule[ \t]+[^\s,]+)(?P<attributes>,[^\n]*\.\.\.[^\n]*)$", re.MULTILINE
+)
+_BRACKETS = re.compile(r"\"[^\"\\]*(?:\\.[^\"\\]*)*\"|[{}\[\]()]|,")
+
+
+def _without_elided(text: str, path: str | None) -> str:
+    """The text with blanks in the place of what its header leaves out; what that says, the body says, too."""
+    if (header := _SHORTENED.search(text)) is None:
+        return text
+    start, end = header.span("attributes")
+    starts, depth = [start], 0
+    for mark in _BRACKETS.finditer(text, start + 1, end):
+        depth += (mark[0] in "{[(") - (mark[0] in "}])")
+        if mark[0] == "," and not depth:
+            starts.append(mark.start())
+    attributes = [text[one:other] for one, other in itertools.pairwise([*starts, end])]
+    kept = [" " * len(one) if "..." in one else one for one in attributes]
+    left_out = [one.strip(", ") for one in attributes if "..." in one]
+    _logger.info("%s: left out of the header: %s", path or "text", ", ".join(left_out))
+    return text[:start] + "".join(kept) + text[end:]
 
 
 def _read_large(source: Source, strict: bool, reads_literals: bool) -> Module | None:

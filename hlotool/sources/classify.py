@@ -19,6 +19,7 @@ from hlotool.sources.file_names import DumpName, Format, Kind, parse_name, promi
 from hlotool.sources.locations import Listing, Source
 from hlotool.sources.mlir import has_several_modules, is_mlir
 from hlotool.sources.open_files import Limits
+from hlotool.sources.pages import pairs_of
 from hlotool.sources.records import DumpFile
 from hlotool.sources.sections import is_mended, looks_like_hlo, split_log, split_modules
 from hlotool.sources.wrapped import Wrapped, is_as_printed, wrapped_texts
@@ -190,7 +191,7 @@ def _by_content(
         yield from _blocks("" if listing.is_single_file else path, source, inside, listing.notes)
         return
     if not is_as_printed(content) and (programs := wrapped_texts(content)):
-        yield from _wrapped(path, source, name, programs, listing)
+        yield from _wrapped(path, source, name, programs, listing, limits)
         return
     parts = split_modules(content)
     if not parts:
@@ -237,7 +238,7 @@ def _of_profile(path: str, source: Source, name: DumpName, limits: Limits) -> It
 
 
 def _wrapped(
-    path: str, source: Source, name: DumpName, programs: Sequence[Wrapped], listing: Listing
+    path: str, source: Source, name: DumpName, programs: Sequence[Wrapped], listing: Listing, limits: Limits
 ) -> Iterator[DumpFile]:
     """The programs that are wrapped in a text, or the files that a log holds below its prefixes."""
     inside = [source.wrapped(number) for number in range(len(programs))]
@@ -245,11 +246,19 @@ def _wrapped(
         blocks = [(one.name, own, one.is_complete) for one, own in zip(programs, inside, strict=True)]
         yield from _blocks("" if listing.is_single_file else path, source, blocks, listing.notes)
         return
+    kinds = pairs_of(source.read_text(limits), programs)
     for i, (one, own) in enumerate(zip(programs, inside, strict=True)):
-        form = Format.MLIR if is_mlir(one.content) else Format.TEXT
-        found = replace(name, kind=Kind.PLAIN, format=form, module_name=module_name(one.content))
+        kind, form = sniff(one.content) if b"\0" in one.content else (Kind.PLAIN, Format.TEXT)
+        if form is Format.OTHER:
+            continue  # bytes of something else
+        form = Format.MLIR if is_mlir(one.content) else form
         shown = path if len(programs) == 1 else f"{path}#{i + 1}"
-        yield DumpFile(shown, own, replace(found, module_number=None))
+        number = None
+        own_name = module_name(one.content)
+        if i in kinds:
+            number, kind, own_name = kinds[i]
+        found = replace(name, kind=kind, format=form, module_name=own_name, module_number=number)
+        yield DumpFile(shown, own, found)
 
 
 def _blocks(

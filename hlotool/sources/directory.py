@@ -316,6 +316,10 @@ _LINES = (
         r"(?:node|graph_def) \{\n",
         "a graph of TensorFlow; its HLO is f.experimental_get_compiler_ir(*arguments)(stage='hlo')",
     ),
+    (
+        r"(?:import|from) (?:jax|tensorflow|torch|torch_xla|flax|keras)\b",
+        "a Python program; what it compiles is replayed by `hlotool exec -- python FILE`",
+    ),
     (r"(?:module|func)\b[^\n]*[@{]$", f"MLIR, but no StableHLO; the HLO is dumped with {_DUMP}"),
 )
 _STRANGERS = [(re.compile(rf"^[ \t]*(?:{line})", re.MULTILINE), what) for line, what in _LINES]

@@ -68,6 +68,7 @@ class Source:
     def __str__(self) -> str:
         path = self.shown or self.path
         whole = f"{path}!{self.member}" if self.member else path
+        whole = f"{whole}#{self.item + 1}" if self.item else whole
         return f"{whole}@{self.span[0]}" if self.span and self.span[0] else whole
 
     @property

@@ -142,7 +142,9 @@ _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)",
 #: Before the first word of a line. Never blank lines, too: from each of many to their end takes for ever.
 _INDENT = rb"^[ \t\r\f\v]*"
 _HLO_LINE = re.compile(
-    _INDENT + rb"(?:HloModule\s+\S|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
+    # A lower-case word behind the name makes a sentence of it, which speaks of a HloModule.
+    _INDENT + rb"(?:HloModule\s+[^\s,]++(?![ \t]+[a-z])"
+    rb"|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
     # Graphs of PyTorch/XLA have its types, too.
     rb"(?![^\n(]{0,80}\b(?:prim|aten)::))",
     re.MULTILINE,

@@ -7,6 +7,9 @@ a dump of passes printed.
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,6 +98,12 @@ _FORMS = (
     escaped,
     marked_up,
 )
+#: What doctests write for an empty line of output.
+_BLANK_LINE = re.compile(r"^[ \t>#]*<BLANKLINE>[ \t]*$", re.MULTILINE)
+#: A literal of bytes that are no text, of more than a few.
+_BYTES = re.compile(
+    r"""(?<![\w'"])b(?P<quote>['"])(?=[^\n]{0,4000}?\\x0)(?:\\.|(?!(?P=quote))[^\\\n])*+(?P=quote)"""
+)
 #: Only a text with one of these words is looked at more closely.
 _CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|base64\b")
 
@@ -116,18 +125,35 @@ class Wrapped:
     is_complete: bool = True
 
     def read(self) -> bytes:
-        """The text behind as many line ends as stand before it, so that errors name the lines of the file."""
-        return b"\n" * self.line + self.content
+        """The text behind as many line ends as stand before it, so that errors name the lines of the file.
+
+        What is no text comes as it is.
+        """
+        return self.content if b"\0" in self.content else b"\n" * self.line + self.content
 
 
 def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     """The programs inside of `content`, each once; none where nothing is wrapped."""
     text = mended(content)
-    programs = (
-        _quoted(Quotation(0, text), 0, _DEEPEST) if is_mended(content) else _programs(text, 0, _DEEPEST)
-    )
+    if "<BLANKLINE>" in text:
+        text = _BLANK_LINE.sub("", text)
+        programs = _quoted(Quotation(0, text), 0, _DEEPEST)
+    elif is_mended(content):
+        programs = _quoted(Quotation(0, text), 0, _DEEPEST)
+    else:
+        programs = itertools.chain(_programs(text, 0, _DEEPEST), _printed_bytes(text))
     found = {(one.name, one.content): one for one in reversed(list(programs))}
     return tuple(reversed(found.values()))
+
+
+def _printed_bytes(text: str) -> Iterator[Wrapped]:
+    """Protos, bytecode and what `jax.export` writes, as Python prints bytes: `b'\\n\\x05jit_f…'`."""
+    counted = Lines(text)
+    for found in _BYTES.finditer(text):
+        with contextlib.suppress(ValueError, SyntaxError):
+            content = ast.literal_eval(found[0])
+            if b"\0" in content:
+                yield Wrapped(counted.before(found.start()), content)
 
 
 def is_as_printed(content: bytes) -> bool:

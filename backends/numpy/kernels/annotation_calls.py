@@ -150,7 +150,7 @@ def finds_largest(call: Instruction, lowering: Lowering) -> bool:
     return order.keys[0].descending
 
 
-@custom_call("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation")
+@custom_call("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation", "cuda_lu_pivots_to_permutation")
 def lu_pivots_to_permutation(instruction: Instruction, lowering: Lowering) -> Kernel:
     """The permutation that exchanging row i with row pivots[i], for one i after the other, makes.
 

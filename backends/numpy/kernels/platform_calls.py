@@ -104,7 +104,13 @@ def partial_reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
     return kernel
 
 
-@custom_call("cu_threefry2x32_ffi", "hip_threefry2x32_ffi", "cu_threefry2x32", "hip_threefry2x32")
+@custom_call(
+    "cu_threefry2x32_ffi",
+    "hip_threefry2x32_ffi",
+    "cu_threefry2x32",
+    "hip_threefry2x32",
+    "cuda_threefry2x32",
+)
 def threefry(instruction: Instruction, lowering: Lowering) -> Kernel:
     """Threefry-2x32 with 20 rounds on every element: operands are two words of keys and two of counters.
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.ir.attributes import (
     AttributeValue,
+    EntryLayout,
     FileLocation,
     StackFrame,
     StackFrameTables,
 )
 from hlotool.ir.module import Module
-from hlotool.ir.types import Shape, ShapeIndex, subshape
+from hlotool.ir.types import Shape, ShapeIndex, TupleShape, strip_layouts, subshape
 from hlotool.ir.walk import check_call_depth
 from hlotool.parser.text.builder import Builder
 from hlotool.parser.text.syntax import (
@@ -39,6 +40,7 @@ MODULE_ATTRIBUTES = frozenset(
     }
 )  # fmt: skip
 
+_ENTRY_LAYOUT = "entry_computation_layout"
 _LOCATION_FIELDS = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 _FRAME_FIELDS = ("file_location_id", "parent_frame_id")
 
@@ -81,7 +83,27 @@ def finish_module(header: Header | None, builder: Builder, path: str | None) -> 
     if header is None:
         return Module(f"module_{entry.name}", builder.computations, entry, path=path)
     _check_aliases(header, entry.root.shape)
-    return Module(header.name, builder.computations, entry, header.attributes, header.stack_frames, path)
+    attributes = _with_the_result(header.attributes, entry.root.shape)
+    return Module(header.name, builder.computations, entry, attributes, header.stack_frames, path)
+
+
+def _with_the_result(attributes: Mapping[str, AttributeValue], result: Shape) -> Mapping[str, AttributeValue]:
+    """Attributes whose entry layout has the result as it is where it says a tuple of just that.
+
+    XLA takes both for one: JAX once printed `XlaComputation`s whose result is made a tuple when they are
+    compiled.
+    """
+    layout = attributes.get(_ENTRY_LAYOUT)
+    if not isinstance(layout, EntryLayout) or not isinstance(layout.result, TupleShape):
+        return attributes
+    stated = layout.result.elements
+    if (
+        isinstance(result, TupleShape)
+        or len(stated) != 1
+        or strip_layouts(stated[0]) != strip_layouts(result)
+    ):
+        return attributes
+    return {**attributes, _ENTRY_LAYOUT: replace(layout, result=stated[0])}
 
 
 def _check_aliases(header: Header, result: Shape) -> None:

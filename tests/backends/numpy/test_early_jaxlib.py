@@ -230,3 +230,39 @@ def test_each_target_says_where_it_is_described() -> None:
     sources = {target.name: target.source for target in targets()}
     assert sources["lapack_zgees"] == "jaxlib/lapack.py"
     assert sources["hipsolver_gesvd"] == "jaxlib/gpu/solver_kernels.h"
+
+
+def quoted(descriptor: bytes) -> str:
+    return "".join(f"\\{byte:03o}" for byte in descriptor)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky_on_gpus_of_2022(lower: bool) -> None:
+    """Results are the factor, what went wrong, and memory to work in."""
+    value = definite()
+    config = quoted(struct.pack("<2i2qq", 0, 0 if lower else 1, 2, 4, 9))
+    text = module("cusolver_potrf", f"({M}, {INFO}, s8[9])", [M], f', backend_config="{config}"')
+    factor, info, _ = run(text, [value])
+    keep = np.tril if lower else np.triu
+    factor = keep(factor)
+    product = factor @ factor.swapaxes(1, 2) if lower else factor.swapaxes(1, 2) @ factor
+    np.testing.assert_allclose(product, value, rtol=1e-4, atol=1e-4)
+    assert not info.any()
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("triangle", [0, 1])
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_triangular_systems_on_gpus_of_2022(side: int, triangle: int, transpose: int) -> None:
+    a, b = definite(), matrices(2, 4, 4)
+    config = quoted(struct.pack("<8i", 0, 2, 4, 4, side, triangle, transpose, 0))
+    text = module("cublas_trsm_batched", f"({M}, s8[16], s8[16])", [M, M], f', backend_config="{config}"')
+    x = run(text, [a, b])[0]
+    system = np.tril(a) if triangle == 0 else np.triu(a)
+    system = system.swapaxes(1, 2) if transpose else system
+    np.testing.assert_allclose(system @ x if side == 0 else x @ system, b, rtol=1e-3, atol=1e-3)
+
+
+def test_names_of_2022() -> None:
+    """What was called so then does what it does under the names of today."""
+    assert {"cuda_threefry2x32", "cuda_lu_pivots_to_permutation"} <= {target.name for target in targets()}

@@ -176,6 +176,17 @@ def _jacobi(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
     return {"mode": ord(("S" if economic else "A") if wanted else "N")}
 
 
+def _early_cublas_system(descriptor: bytes, shape: ArrayShape) -> Mapping[str, int]:
+    """Type, batch, rows, columns; side, triangle, transposition and diagonal as cuBLAS numbers them."""
+    *_, side, triangle, transpose, diagonal = struct.unpack_from("<8i", descriptor)
+    return {
+        "side": ord("LR"[side]),
+        "uplo": ord(_TRIANGLES[triangle]),
+        "trans_x": ord("NTC"[transpose]),
+        "diag": ord("NU"[diagonal]),
+    }
+
+
 def _register(
     name: str, routine: Routine, options: _EarlyCusolverOptions = _no_options, ranks: Sequence[int] = (2,)
 ) -> None:
@@ -191,6 +202,8 @@ def _register(
     custom_call(*(f"{platform}{name}" for platform in _PLATFORMS))(lower)
 
 
+_register("solver_potrf", lapack_calls.potrf, _early_cusolver_triangle)
+_register("blas_trsm_batched", lapack_calls.trsm, _early_cublas_system, ranks=(2, 2))
 _register("solver_getrf", lapack_calls.getrf)
 _register("blas_getrf_batched", lapack_calls.getrf)
 _register("solver_geqrf", geqrf)
