@@ -316,6 +316,28 @@ examples:
 """,
     ),
     Command(
+        "compile [options] PROGRAM ...",
+        "have the compiler of a TPU or GPU make a dump of a program, without one",
+        "hlotool.interface.api.compile:compile",
+        description="""\
+Compile programs for a device that need not be here, by the device's own compiler, and say what it makes of
+them: whether it takes them, the memory that they need beside what there is, kernels, collectives, the
+compiler's warnings, explained. What it makes is run on the reference beside the program as it was given.
+
+PROGRAM is HLO, StableHLO, a dump, or SCRIPT.py:FUNCTION: a function of JAX, jitted or not, which is called
+with --args, or with what the script calls example_args; or one without parameters that returns what
+jax.jit(f).lower(...) gives. Of a dump each program is compiled as the frontend made it.
+""",
+        examples="""\
+examples:
+  hlotool compile step.mlir --for v5e --out DIR      a dump for a TPU; hlotool run, bisect, check DIR take it
+  hlotool compile DIR --for h100 --no-run            every program of a dump, for a GPU; nothing is run
+  hlotool compile train.py:step --for v6e,topology=2x4 --passes --out DIR
+  hlotool compile model.py:f --args 'f32[8,128],s32[]' --for 7x
+  hlotool compile m.hlo --for xla:disable=algsimp    the compiler of this machine's CPU
+""",
+    ),
+    Command(
         "opt [options] FILE",
         "run passes on a program; convert between text and proto",
         "hlotool.interface.api.opt:opt",
@@ -330,7 +352,6 @@ examples:
   hlotool opt FILE --passes despecialize -o plain.hlo
   hlotool opt FILE --passes fuse --pass-fuel 12           only the first 12 transformations
   hlotool opt FILE --passes simplify,fuse --dump-to DIR   a dump that hlotool run and bisect take
-  hlotool opt FILE --compile aot:v5e --dump-to DIR        what the TPU's compiler makes of it, without a TPU
   hlotool opt FILE.hlo.pb --emit text                     a proto as text
   hlotool opt --list-passes                               passes and their options
 """,
