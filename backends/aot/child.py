@@ -36,7 +36,6 @@ _PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda13-pjrt", "jax-cuda12-pjrt")}
 _REMEDY = {"tpu": "pip install 'hlotool[tpu]'", "cuda": "pip install 'hlotool[gpu]'"}
 
 
-
 @cache
 def _devices(platform: str, topology: str, facts: str) -> list[Any]:
     """The devices of a topology; the first call loads the compiler.

@@ -47,7 +47,11 @@ class Target:
         """Bytes of each memory of the device, by the name that its compiler has for it."""
         if self.platform == "cuda":
             return {"hbm": self.memory}
-        return {"hbm": self.memory, "vmem": self.vmem, "smem": _OLD_SMEM if self.kind in ("v2", "v3") else _SMEM}
+        return {
+            "hbm": self.memory,
+            "vmem": self.vmem,
+            "smem": _OLD_SMEM if self.kind in ("v2", "v3") else _SMEM,
+        }
 
     def topology(self, devices: int) -> str:
         """One with so many devices; the largest that is known where none has as many."""
@@ -56,9 +60,7 @@ class Target:
         return next((name for count, name in self.topologies if count >= devices), self.topologies[-1][1])
 
 
-def _tpu(
-    device: str, kind: str, gigabytes: float, megabytes: int, *topologies: tuple[int, str]
-) -> Target:
+def _tpu(device: str, kind: str, gigabytes: float, megabytes: int, *topologies: tuple[int, str]) -> Target:
     """`megabytes` of vector memory: jax/_src/pallas/mosaic/tpu_info.py; the rest as the compiler says it."""
     return Target(device, "tpu", topologies, int(gigabytes * _GIB), kind, vmem=megabytes << 20)
 

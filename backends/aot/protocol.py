@@ -8,7 +8,6 @@ import msgspec
 
 from hlotool.backends.xla.protocol import Flag
 
-
 #: In the folder of a dump: what the compiler wrote to stderr.
 LOG = "compiler.log"
 

@@ -315,4 +315,3 @@ def _warnings(log: str) -> Iterator[str]:
     for place, text in _COMPLAINT.findall(log):
         if not any(noise in f"{place} {text}" for noise in _NOISE):
             yield text.strip()
-

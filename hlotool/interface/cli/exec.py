@@ -9,7 +9,6 @@ import argparse
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.calls import Ending, check_backends, chosen_backends, ending, options_from
+from hlotool.interface.api.compile import new_folder
 from hlotool.interface.cli.calling import TerminalCourse
 from hlotool.interface.cli.commands import Command
 from hlotool.interface.cli.process import tell
@@ -26,7 +26,6 @@ from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, Folder, option
 from hlotool.runs.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
 from hlotool.runs.options.shared import Only, Repro
-from hlotool.system.store_access import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.interface.report.command_records import BisectRecord
@@ -89,7 +88,7 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
     missing = check_backends(options)
-    folder = _dump_folder(arguments.keep)
+    folder = new_folder("--keep", arguments.keep)
     try:
         wishes = _wishes(arguments, folder)
         program = Program(words, environment_of(wishes, os.environ), own_stdout=not arguments.json)
@@ -103,21 +102,6 @@ def _wishes(arguments: argparse.Namespace, folder: Path) -> DumpWishes:
     from hlotool.runs.capture.launch import DumpWishes
 
     return DumpWishes(folder, arguments.snapshots > 0, arguments.passes or arguments.bisect, arguments.only)
-
-
-def _dump_folder(keep: str | None) -> Path:
-    """A new folder, with its real path; raises UsageError where it cannot be made."""
-    if keep is None:
-        return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
-    folder = Path(refuse_url("--keep", keep)).resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(folder.iterdir())
-    except OSError as error:
-        raise UsageError(f"--keep {keep}: {error.strerror}") from error
-    if not is_empty:
-        raise UsageError(f"--keep {keep}: there is something in it; give a new folder")
-    return folder
 
 
 def _accompany(
