@@ -68,8 +68,8 @@ def _stage(function: Any, name: str, values: Mapping[str, Any], shapes: tuple[st
         arguments = ()
     elif _parameters(function):
         raise BadScript(
-            f"what is {name} called with? Say --args f32[8,128],s32[], let the script define {EXAMPLE} (a tuple,"
-            f" or a function that returns one), or name a function without parameters that returns"
+            f"what is {name} called with? Say --args f32[8,128],s32[], let the script define {EXAMPLE} (a"
+            " tuple, or a function that returns one), or name a function without parameters that returns"
             " jax.jit(f).lower(...)"
         )
     else:

@@ -1,6 +1,6 @@
 """Compiles programs for a device that need not be here, and says what the compiler makes of them.
 
-Runs in a worker process (`compile_ahead` is what workers call), prints nothing, returns plain records.
+The compiler runs in a process of its own; what it dies of becomes part of a record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.aot.options import TARGETS, Target
 from hlotool.backends.aot.protocol import COUNTED, AheadResult, LowerRequest
-from hlotool.backends.base import DumpingBackend
+from hlotool.backends.base import DumpingBackend, SlowToStart
 from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.backends.xla.process import ProcessKey, XlaProcess
 from hlotool.checks.explain.messages import MatchRecord, explain_text
@@ -86,7 +86,7 @@ class CompiledRecord(Record, frozen=True, kw_only=True):
         name: of the program.
         path: where it stands.
         outcome: `compiles`, `refused` (the message says why), or how the compiler ended: `crashed`,
-            `timed out`, `out of memory`; `unsupported` where there is none, `bad input` of what is no program.
+            `timed out`, `out of memory`; `unsupported` where there is none, `bad input` of no program.
         compiler: its version, and what it compiles for; empty where it did not get that far.
         folder: its dump.
         error: why it does not compile.
@@ -151,14 +151,20 @@ class AheadTask:
         return str(self.module.stages[0].source)
 
 
-def target_spec(target: str) -> str:
-    """The backend that compiles for `target`: a device, or a backend by its own name.
+def target_spec(target: str, timeout: float) -> str:
+    """The backend that compiles for `target`: a device, or a backend by its own name; it starts here.
+
+    Args:
+        target: as the user gave it.
+        timeout: seconds for each compilation, where the target does not say.
 
     Raises:
         UsageError: there is none, or it does not show what it makes of a program.
     """
     spec = parse_spec(target)
     name = f"aot:{target}" if spec.name.partition(",")[0] in TARGETS else target
+    if name.startswith("aot:") and "timeout=" not in name:
+        name += f",timeout={timeout:g}"
     try:
         backend = get_backend(name)
     except UsageError as error:
@@ -169,6 +175,8 @@ def target_spec(target: str) -> str:
         raise UsageError(f"--for {target}: backend {name} does not show what it makes of a program")
     if isinstance(backend, AotBackend) and backend.options.target is None:
         raise UsageError(f"--for {target}: for what? There are: {', '.join(TARGETS)}")
+    if isinstance(backend, SlowToStart):
+        backend.warm_up()
     return name
 
 

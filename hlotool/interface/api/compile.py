@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import DumpError, ExitCode, UsageError
-from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
+from hlotool.interface.api.calls import Accompanied, Course, Ending, ending, options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, Folder, option, takes
@@ -95,15 +95,16 @@ def compile(asked: CompileArguments) -> CompileResult:
     from hlotool.system.pool import Pool
     from hlotool.system.resources import worker_count
 
-    spec = target_spec(asked.target)
+    spec = target_spec(asked.target, asked.timeout)
     folder = new_folder("--out", asked.out)
     notes: list[str] = []
     programs: list[CompiledRecord] = []
     found: RunRecord | None = None
     limits = Limits(worker_count(asked.jobs), asked.timeout, asked.memory_limit)
-    with ending(asked.course) as end, Pool(limits, ("hlotool.runs.ahead", *PRELOAD), "compiler") as pool:
-        pool.start()
-        programs += _compiled(_tasks(asked, spec, folder, notes), pool)
+    with ending(asked.course) as end, Pool(limits, PRELOAD) as pool:
+        if asked.run:
+            pool.start()
+        _compiled(_tasks(asked, spec, folder, notes), asked.course, programs)
         if asked.run and any(program.folder for program in programs):
             found = _replayed(asked, programs, pool, notes)
             programs = _judged(programs, found)
@@ -175,27 +176,14 @@ def _is_script(path: str) -> bool:
     return bool(colon) and file.endswith(".py") and function.isidentifier()
 
 
-def _compiled(tasks: Sequence[AheadTask], pool: Pool) -> list[CompiledRecord]:
-    import msgspec
+def _compiled(tasks: Sequence[AheadTask], course: Course, programs: list[CompiledRecord]) -> None:
+    """One after the other: compilers use all processors, and have a process of their own."""
+    from hlotool.runs.ahead import COMPILES, compile_ahead
 
-    from hlotool.errors import BackendFailed
-    from hlotool.judge.failures import error_record, verdict_of
-    from hlotool.runs.ahead import CompiledRecord
-
-    decoder = msgspec.msgpack.Decoder(CompiledRecord)
-    ends = pool.call_all("hlotool.runs.ahead:compile_ahead", tasks)
-    return [
-        CompiledRecord(
-            name=task.name,
-            path=task.path,
-            outcome=verdict_of(end.value).value,
-            error=error_record(end.value),
-            seconds=end.seconds,
-        )
-        if isinstance(end.value, BackendFailed)
-        else decoder.decode(end.value)
-        for task, end in zip(tasks, ends)
-    ]
+    done = course.counting(len(tasks), "program")
+    for task in tasks:
+        programs.append(compile_ahead(task))
+        done(task.name, "" if programs[-1].outcome == COMPILES else programs[-1].outcome)
 
 
 def _replayed(
