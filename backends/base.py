@@ -148,7 +148,7 @@ class CompilingBackend(Backend, Protocol):
 
 
 @runtime_checkable
-class DumpingBackend(Backend, Protocol):
+class DumpingBackend(Protocol):
     """A backend that can have its compiler write the program after each pass."""
 
     def dumping(self, folder: Path, passes: str = ".*") -> Backend:

@@ -45,9 +45,9 @@ _SPACES = {0: "hbm", 5: "host"}
 #: A warning or an error in a log, without date and thread.
 _COMPLAINT = re.compile(r"^[WE]\d{4} \S+ +\d+ (\S+:\d+)\] (.*)", re.MULTILINE)
 #: What every compilation says.
-_NOISE = ("llo_module.h:", "Invalid stack_frame_id", "unexpected worker hostname")
+_NOISE = ("llo_module.h:", "Invalid stack_frame_id", "unexpected worker hostname", "HloShardingV3")
 #: What the compiler of GPUs says that it executes, and a kernel in what it compiles.
-_LAUNCH = re.compile(r"^\d+: k\w+ .*\bgrid: ", re.MULTILINE)
+_LAUNCH = re.compile(r"^\s*\d+: k\w+ .*\bgrid: ", re.MULTILINE)
 _KERNEL = re.compile(r"\.entry\b")
 
 
@@ -292,7 +292,7 @@ def _memory(owner: DumpModule, target: Target | None, parts: dict[str, int]) -> 
     used: dict[str, int] = {}
     for text in _artefacts(owner, USAGE_REPORT):
         for name, number, size in _SPACE.findall(text):
-            space = _SPACES.get(int(number), name)
+            space = _SPACES.get(int(number), name) if target is not None else name
             used[space] = max(used.get(space, 0), int(size))
     for space, prefix in (("hbm", ""), ("host", "host_")):
         counted = {what: parts.get(f"{prefix}{what}", 0) for what in COUNTED}
@@ -308,7 +308,7 @@ def _launches(owner: DumpModule) -> LaunchesRecord | None:
     sequences = list(_artefacts(owner, "thunk_sequence.txt"))
     if not sequences:
         return None
-    steps = [line for text in sequences for line in text.splitlines() if re.match(r"\d+: k", line)]
+    steps = [line for text in sequences for line in text.splitlines() if re.match(r"\s*\d+: k", line)]
     launches = sum(len(_LAUNCH.findall(text)) for text in sequences)
     kernels = sum(len(_KERNEL.findall(text)) for text in _artefacts(owner, ".ptx"))
     return LaunchesRecord(kernels=kernels, launches=launches, calls=len(steps) - launches)

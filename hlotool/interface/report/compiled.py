@@ -17,7 +17,7 @@ from hlotool.interface.report.records import CompileRecord
 from hlotool.interface.report.terminal import RunReport
 from hlotool.interface.report.words import plural, seconds, style_of, verdict_text
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.runs.ahead import COMPILES, CompiledRecord, SpaceRecord
+from hlotool.runs.ahead import COMPILES, REFUSED, CompiledRecord, SpaceRecord
 from hlotool.system.user_input import size_text
 
 #: Warnings that are shown unless everything is asked for.
@@ -46,8 +46,8 @@ class CompileReport(Report[CompileRecord]):
             yield Text.assemble(("dump ", "dim"), path_text(record.dump))
         if run is not None and record.dump and (command := RunReport(run).next_command()):
             yield next_line(command)
-        elif refused := [p for p in record.programs if p.error is not None and not p.explained]:
-            yield next_line(shlex.join(["hlotool", "check", refused[0].path]))
+        elif refused := [p.path for p in record.programs if p.outcome == REFUSED and not _is_script(p)]:
+            yield next_line(shlex.join(["hlotool", "check", refused[0]]))
 
     def _program(self, program: CompiledRecord) -> Iterator[RenderableType]:
         is_made = program.outcome == COMPILES
@@ -80,10 +80,8 @@ class CompileReport(Report[CompileRecord]):
             yield from _explained(match)
         if program.verdict:
             verdict = Verdict(program.verdict)
-            yield (
-                "as given",
-                Text.assemble((verdict_text(verdict), style_of(verdict)), f" {program.reason}".rstrip()),
-            )
+            why = "" if verdict in AGREEING and not self.verbose else program.reason
+            yield "result", Text.assemble((verdict_text(verdict), style_of(verdict)), f"  {why}".rstrip())
 
     def _total(self) -> Text:
         programs = self.record.programs
@@ -97,6 +95,10 @@ class CompileReport(Report[CompileRecord]):
 
 def _is_fine(program: CompiledRecord) -> bool:
     return program.outcome == COMPILES and (not program.verdict or Verdict(program.verdict) in AGREEING)
+
+
+def _is_script(program: CompiledRecord) -> bool:
+    return program.path.rpartition(":")[0].endswith(".py")
 
 
 def _shown_spaces(program: CompiledRecord) -> list[SpaceRecord]:
