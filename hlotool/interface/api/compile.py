@@ -106,7 +106,7 @@ def compile(asked: CompileArguments) -> CompileResult:
             pool.start()
         _compiled(_tasks(asked, spec, folder, notes), asked.course, programs)
         if asked.run and any(program.folder for program in programs):
-            found = _replayed(asked, programs, pool, notes)
+            found = _replayed(asked, folder, programs, pool, notes)
             programs = _judged(programs, found)
     record = _record(asked, programs, found, notes, end, time.perf_counter() - start)
     is_kept = asked.out is not None or (record.exit_code != ExitCode.AGREE and any(folder.iterdir()))
@@ -187,19 +187,20 @@ def _compiled(tasks: Sequence[AheadTask], course: Course, programs: list[Compile
 
 
 def _replayed(
-    asked: CompileArguments, programs: Sequence[CompiledRecord], pool: Pool, notes: list[str]
+    asked: CompileArguments, folder: Path, programs: Sequence[CompiledRecord], pool: Pool, notes: list[str]
 ) -> RunRecord:
-    """What was compiled beside what was given, each program in the dump that was made of it."""
+    """What was compiled beside what was given; a dump of what does not compile has nothing to compare."""
     from hlotool.interface.api.replay import Replayed, record_of, replay_on
 
     start = time.perf_counter()
-    options, found = options_of(asked, only=None), Replayed()
-    folders = [program.folder for program in programs if program.folder]
+    made = [Path(program.folder).name for program in programs if program.folder]
+    only = None if len(made) == len(programs) else f"^({'|'.join(made)})/"
+    options, found = options_of(asked, only=only), Replayed()
     with ending(asked.course) as end:
-        replay_on(pool, folders, options, found, asked.course, resume=False)
+        replay_on(pool, [str(folder)], options, found, asked.course, resume=False)
         end.interrupted = found.interrupted
     notes += found.notes
-    return record_of(folders, options, found.rows, end, [], time.perf_counter() - start)
+    return record_of([str(folder)], options, found.rows, end, [], time.perf_counter() - start)
 
 
 def _judged(programs: Sequence[CompiledRecord], found: RunRecord) -> list[CompiledRecord]:
@@ -210,7 +211,7 @@ def _judged(programs: Sequence[CompiledRecord], found: RunRecord) -> list[Compil
 
     judged = []
     for program in programs:
-        rows = [row for row in found.modules if program.folder and row.path.startswith(program.folder)]
+        rows = [row for row in found.modules if program.folder and row.path.startswith(f"{program.folder}/")]
         if rows:
             verdict = worst(row.verdict for row in rows)
             reason = next(row.reason for row in rows if row.verdict is verdict)

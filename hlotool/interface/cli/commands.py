@@ -99,6 +99,7 @@ signals, and its exit status is passed on where nothing is wrong.
 examples:
   hlotool exec -- python train.py --steps 10      one execution of every module is judged
   hlotool exec --bisect -- python train.py        and what is wrong is searched, pass by pass
+  hlotool exec --for v5e -- python train.py       what it compiles, for a TPU, too
   hlotool exec --only train_step --snapshots 3 -- pytest tests/test_model.py
   hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
 """,
@@ -320,13 +321,11 @@ examples:
         "have the compiler of a TPU or GPU make a dump of a program, without one",
         "hlotool.interface.api.compile:compile",
         description="""\
-Compile programs for a device that need not be here, by the device's own compiler, and say what it makes of
-them: whether it takes them, the memory that they need beside what there is, kernels, collectives, the
-compiler's warnings, explained. What it makes is run on the reference beside the program as it was given.
+Compile programs for a device that need not be here, by its own compiler: does it take them, what memory do they
+need, what are kernels, collectives and warnings? What it makes is run on the reference beside what it was given.
 
-PROGRAM is HLO, StableHLO, a dump, or SCRIPT.py:FUNCTION: a function of JAX, jitted or not, which is called
-with --args, or with what the script calls example_args; or one without parameters that returns what
-jax.jit(f).lower(...) gives. Of a dump each program is compiled as the frontend made it.
+PROGRAM is HLO, StableHLO, a dump, or SCRIPT.py:FUNCTION: a function of JAX that is called with --args or what the
+script calls example_args, or one without parameters that returns what jax.jit(f).lower(...) gives.
 """,
         examples="""\
 examples:
@@ -334,7 +333,6 @@ examples:
   hlotool compile DIR --for h100 --no-run            every program of a dump, for a GPU; nothing is run
   hlotool compile train.py:step --for v6e,topology=2x4 --passes --out DIR
   hlotool compile model.py:f --args 'f32[8,128],s32[]' --for 7x
-  hlotool compile m.hlo --for xla:disable=algsimp    the compiler of this machine's CPU
 """,
     ),
     Command(

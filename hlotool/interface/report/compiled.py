@@ -38,7 +38,7 @@ class CompileReport(Report[CompileRecord]):
                 yield Text("")
         run = record.run
         if run is not None and (self.verbose or any(m.verdict not in AGREEING for m in run.modules)):
-            report = RunReport(run, self.quiet, self.verbose)
+            report = RunReport(run, not self.verbose, self.verbose)
             yield from report.findings()
             yield Text("")
         yield self._total()
