@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.budget import HUNG
 
-from hlotool.runs.capture.process import keep_arguments
+from hlotool.runs.capture.donation import keep_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = """
