@@ -19,7 +19,7 @@ from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.calls import Ending, check_backends, chosen_backends, ending, options_from
 from hlotool.interface.api.compile import compile, new_folder
 from hlotool.interface.cli.calling import TerminalCourse
-from hlotool.interface.cli.commands import Command
+from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import tell
 from hlotool.judge.verdicts import EXCUSED, Verdict
 from hlotool.runs.options import parsers
