@@ -227,6 +227,7 @@ class CompileRecord(CommandRecord, frozen=True, kw_only=True):
         run: what was found when they were run as they were given and as they were compiled; null where they
             were not.
         notes: what was passed over, and warnings.
+        error: why the whole command came to nothing.
         interrupted: the user stopped it; what is here was finished before.
     """
 
