@@ -7,6 +7,7 @@ then runs as often as wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -144,6 +145,14 @@ class CompilingBackend(Backend, Protocol):
             Unsupported: the compiler refuses `module`.
             BackendFailed: it died of it.
         """
+
+
+@runtime_checkable
+class DumpingBackend(Protocol):
+    """A backend that can have its compiler write the program after each pass."""
+
+    def dumping(self, folder: Path, passes: str = ".*") -> Backend:
+        """The same backend, which leaves a dump in `folder`; it has the passes whose names match."""
 
 
 @runtime_checkable

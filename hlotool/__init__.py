@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.bisect import bisect
     from hlotool.interface.api.check import check, explain_fusion, list_rules, mend
     from hlotool.interface.api.compare import compare
+    from hlotool.interface.api.compile import compile
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
     from hlotool.interface.api.kept import cache, list_backends, update_baseline, verify
@@ -44,6 +45,7 @@ __all__ = [
     "cache",
     "check",
     "compare",
+    "compile",
     "conformance",
     "diff",
     "explain",

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from hlotool.backends.aot.options import TARGETS, AotOptions
-from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
+from hlotool.backends.aot.protocol import (
+    LOG,
+    AheadRequest,
+    AheadResult,
+    CompilerSetup,
+    Grid,
+    TargetRequest,
+)
 from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
 from hlotool.backends.registry import RUNS_COMPILED, get_backend, get_devices_backend
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
@@ -24,7 +31,7 @@ from hlotool.backends.xla.programs import (
     refuse_the_outside,
 )
 from hlotool.backends.xla.protocol import Flag
-from hlotool.errors import Unsupported, UsageError
+from hlotool.errors import BackendCrashed, Unsupported, UsageError
 from hlotool.ir.arrays import Array
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
@@ -33,6 +40,7 @@ from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.parser.reader import parse_module
 from hlotool.system.files import brief_folder
+from hlotool.system.process import Log
 
 _CHILD = "hlotool.backends.aot.child"
 
@@ -104,14 +112,9 @@ class AotBackend:
 
     def made_of(self, module: Module) -> Module | None:
         """See `CompilingBackend.made_of`; raises as `compile`."""
-        if module.num_partitions == 1 and module.replica_count == 1:
-            grid = ONE_DEVICE
-        else:
-            grid = DeviceGrid(module.replica_count, module.num_partitions)
         if flat_signature(module) is not module and not is_optimised(module):
             return None
-        is_manual = grid.partitions > 1 and (is_optimised(module) or is_per_device(module))
-        return self._made_of(module, grid, is_manual)
+        return self._made_of(module, *_devices_of(module))
 
     def dumping(self, folder: Path, passes: str = ".*") -> AotBackend:
         """This backend, which keeps the compiler's dump.
@@ -121,6 +124,33 @@ class AotBackend:
             passes: regular expression of the passes to write; the ends of a compilation always are.
         """
         return AotBackend(self.options, self.name, folder, passes)
+
+    def compile_ahead(self, program: Module | Path) -> AheadResult:
+        """Compile a module, or a file of StableHLO, into the dump; what comes of it is not looked at.
+
+        Raises:
+            Unsupported: the compiler refuses it.
+            BackendFailed: the compiler died of it.
+        """
+        assert self._folder is not None, "a backend without a dump"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(program, Module):
+            grid, is_manual = _devices_of(program)
+            return self._ahead(self._folder, program, _source(program, is_manual), grid)
+        devices = self._process().call(f"{_CHILD}:grid_of", str(program), Grid)
+        content = program.read_bytes()
+        return self._asked(
+            AheadRequest(
+                target=self._target(devices.replicas * devices.partitions),
+                text="",
+                folder=str(self._folder),
+                flags=self._flags,
+                replicas=devices.replicas,
+                partitions=devices.partitions,
+                shardy=b"sdy." in content or b"sdy\0" in content,
+                program=str(program),
+            )
+        )
 
     def _target(self, devices: int = 1) -> TargetRequest:
         target = self.options.target
@@ -145,34 +175,47 @@ class AotBackend:
             grid: the devices.
             is_manual: each device runs it on its own arguments: the partitioner leaves it alone.
         """
-        source = flat_signature(logical_module(module) if is_optimised(module) else module)
-        refuse_the_outside(source)
-        source = manual_module(source) if is_manual else source
+        source = _source(module, is_manual)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            return self._compiled(self._folder, module, source, grid)
+            return _read(self._ahead(self._folder, module, source, grid))
         with brief_folder() as folder:
-            return self._compiled(Path(folder), module, source, grid)
+            return _read(self._ahead(Path(folder), module, source, grid))
 
-    def _compiled(self, folder: Path, module: Module, source: Module, grid: DeviceGrid) -> Module:
+    def _ahead(self, folder: Path, module: Module, source: Module, grid: DeviceGrid) -> AheadResult:
         text = self._text(source, grid)
         parameters, results = _memory_kinds(module)
         if len(parameters) != len(source.entry.parameters):
             parameters, results = (), ()  # arrays of dynamic size: their sizes are parameters, too
-        flags: tuple[Flag, ...] = (("xla_dump_hlo_pass_re", self._passes),) if self._passes else ()
-        request = AheadRequest(
-            target=self._target(len(grid)),
-            text=text,
-            folder=str(folder),
-            flags=(*self.options.flags, *flags),
-            replicas=grid.replicas,
-            partitions=grid.partitions,
-            shardy="xla.sdy." in text,
-            parameters=parameters,
-            results=results,
+        return self._asked(
+            AheadRequest(
+                target=self._target(len(grid)),
+                text=text,
+                folder=str(folder),
+                flags=self._flags,
+                replicas=grid.replicas,
+                partitions=grid.partitions,
+                shardy="xla.sdy." in text,
+                parameters=parameters,
+                results=results,
+            )
         )
-        path = Path(self._process().call(f"{_CHILD}:compile_ahead", request, AheadResult).path)
-        return parse_module(path.read_text(encoding="utf-8"), str(path))
+
+    @property
+    def _flags(self) -> tuple[Flag, ...]:
+        passes: tuple[Flag, ...] = (("xla_dump_hlo_pass_re", self._passes),) if self._passes else ()
+        return (*self.options.flags, *passes)
+
+    def _asked(self, request: AheadRequest) -> AheadResult:
+        try:
+            return self._process().call(f"{_CHILD}:compile_ahead", request, AheadResult)
+        except BackendCrashed as error:
+            path = Path(request.folder) / LOG
+            log = Log()
+            log.append(path.read_bytes() if path.exists() else b"")
+            if not (complaint := log.complaint()) or complaint in error.message:
+                raise
+            raise BackendCrashed(error.backend, f"{error.message}: {complaint}", log.tail()) from error
 
     def _text(self, source: Module, grid: DeviceGrid) -> str:
         program = in_shardy_alone(for_grid(source, grid))
@@ -181,6 +224,26 @@ class AotBackend:
         if not has_places:
             program = replace(program, stack_frames=None)
         return print_module(program, PrintOptions(metadata=has_places))
+
+
+def _devices_of(module: Module) -> tuple[DeviceGrid, bool]:
+    """Those that a program is for, and whether the partitioner has nothing to do with it."""
+    if module.num_partitions == 1 and module.replica_count == 1:
+        grid = ONE_DEVICE
+    else:
+        grid = DeviceGrid(module.replica_count, module.num_partitions)
+    return grid, grid.partitions > 1 and (is_optimised(module) or is_per_device(module))
+
+
+def _source(module: Module, is_manual: bool) -> Module:
+    """The program as the compiler is to take it; raises Unsupported for what reaches outside of it."""
+    source = flat_signature(logical_module(module) if is_optimised(module) else module)
+    refuse_the_outside(source)
+    return manual_module(source) if is_manual else source
+
+
+def _read(made: AheadResult) -> Module:
+    return parse_module(Path(made.path).read_text(encoding="utf-8"), made.path)
 
 
 def _memory_kinds(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:

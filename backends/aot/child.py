@@ -6,13 +6,25 @@ is imported here but the protocol and what asks jaxlib: the interpreter may be a
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.aot.protocol import AheadRequest, AheadResult, CompilerSetup, TargetRequest
+from hlotool.backends.aot.protocol import (
+    COUNTED,
+    LOG,
+    AheadRequest,
+    AheadResult,
+    CompilerSetup,
+    Grid,
+    TargetRequest,
+)
 from hlotool.backends.xla import jaxlib_api
 from hlotool.backends.xla.child import NoPlugin, TooFewDevices, on_devices
 
@@ -22,9 +34,6 @@ _FINAL = ("*after_codegen.txt", "*after_optimizations.txt")
 #: Packages that bring the compilers.
 _PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda13-pjrt", "jax-cuda12-pjrt")}
 _REMEDY = {"tpu": "pip install 'hlotool[tpu]'", "cuda": "pip install 'hlotool[gpu]'"}
-
-#: What compilers count, on the device and, with `host_` before it, on the host.
-_MEMORY = ("argument", "output", "alias", "temp", "generated_code")
 
 
 @cache
@@ -79,23 +88,60 @@ def compile_ahead(request: AheadRequest) -> AheadResult:
     devices = _devices(target.platform, target.topology, target.facts)[:count]
     if len(devices) < count:
         raise TooFewDevices(f"the program needs {count} devices, {target.topology} has {len(devices)}")
-    code = jaxlib_api.to_stablehlo(request.text)
-    executable = _compiled(code, request, devices)
     folder = Path(request.folder)
+    program = Path(request.program).read_bytes() if request.program else None
+    code = jaxlib_api.to_stablehlo(request.text) if program is None else program
+    with _stderr_in(folder / LOG):
+        executable = _compiled(code, request, devices)
     found = next((paths for pattern in _FINAL if (paths := list(folder.glob(pattern)))), [])
     if not found:
         raise NotImplementedError("the compiler wrote no program that it ends with")
     path = max(found, key=lambda each: each.stat().st_size)
-    return AheadResult(str(path), memory=_memory(executable))
+    log = (folder / LOG).read_text(encoding="utf-8", errors="backslashreplace")
+    return AheadResult(str(path), memory=_memory(executable), log=log)
 
 
-def _compiled(code: str, request: AheadRequest, devices: list[Any]) -> Any:
+@contextmanager
+def _stderr_in(path: Path) -> Iterator[None]:
+    """What libraries write to stderr goes to a file; of a process that dies meanwhile the parent reads it."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def grid_of(program: str) -> Grid:
+    """For which devices a program in StableHLO is."""
+    from jax.interpreters import mlir
+
+    with mlir.make_ir_context() as context:
+        attributes = _parsed(context, Path(program).read_bytes()).operation.attributes
+        found = (f"mhlo.num_{name}" for name in ("replicas", "partitions"))
+        return Grid(*(attributes[name].value if name in attributes else 1 for name in found))
+
+
+def _parsed(context: Any, code: str | bytes) -> Any:
+    """A module of StableHLO: text, bytecode, or bytecode in the form that other versions read, too."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    if isinstance(code, bytes) and b"StableHLO_v" in code[:64]:
+        return stablehlo.deserialize_portable_artifact(context, code)
+    return ir.Module.parse(code, context)
+
+
+def _compiled(code: str | bytes, request: AheadRequest, devices: list[Any]) -> Any:
     from jax.interpreters import mlir
     from jaxlib.mlir import ir
 
     device_list = jaxlib_api.find("DeviceList")(tuple(devices))
-    with mlir.make_ir_context():
-        module = ir.Module.parse(code)
+    with mlir.make_ir_context() as context:
+        module = _parsed(context, code)
         _drop_copies(ir, module)
         _put_memory_kinds(ir, module, "arg_attrs", request.parameters)
         _put_memory_kinds(ir, module, "res_attrs", request.results)
@@ -146,6 +192,6 @@ def _memory(executable: Any) -> dict[str, int]:
         stats = executable.get_compiled_memory_stats()
     except Exception:
         return {}  # not every compiler counts
-    names = [*_MEMORY, *(f"host_{name}" for name in _MEMORY)]
+    names = [*COUNTED, *(f"host_{name}" for name in COUNTED)]
     sizes = {name: getattr(stats, f"{name}_size_in_bytes", 0) for name in names}
     return {name: int(size) for name, size in sizes.items() if size}

@@ -16,6 +16,8 @@ from hlotool.backends.xla.protocol import Flag
 from hlotool.errors import UsageError
 
 _GIB = 1 << 30
+#: Bytes of the scalar memory of a TPU's core (jax/_src/pallas/mosaic/tpu_info.py), of old ones and of others.
+_OLD_SMEM, _SMEM = 16 << 10, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Target:
         platform: `tpu` or `cuda`.
         topologies: as the compiler takes them, with their numbers of devices, the smallest first.
         memory: bytes of the device's memory.
+        vmem: of a TPU, bytes of a core's vector memory.
         kind: of a TPU, what stands before the topology.
         facts: of a GPU, a text proto of `GpuTargetConfigProto`.
     """
@@ -37,6 +40,18 @@ class Target:
     memory: int
     kind: str = ""
     facts: str = ""
+    vmem: int = 0
+
+    @property
+    def capacities(self) -> dict[str, int]:
+        """Bytes of each memory of the device, by the name that its compiler has for it."""
+        if self.platform == "cuda":
+            return {"hbm": self.memory}
+        return {
+            "hbm": self.memory,
+            "vmem": self.vmem,
+            "smem": _OLD_SMEM if self.kind in ("v2", "v3") else _SMEM,
+        }
 
     def topology(self, devices: int) -> str:
         """One with so many devices; the largest that is known where none has as many."""
@@ -45,8 +60,9 @@ class Target:
         return next((name for count, name in self.topologies if count >= devices), self.topologies[-1][1])
 
 
-def _tpu(device: str, kind: str, gigabytes: float, *topologies: tuple[int, str]) -> Target:
-    return Target(device, "tpu", topologies, int(gigabytes * _GIB), kind)
+def _tpu(device: str, kind: str, gigabytes: float, megabytes: int, *topologies: tuple[int, str]) -> Target:
+    """`megabytes` of vector memory: jax/_src/pallas/mosaic/tpu_info.py; the rest as the compiler says it."""
+    return Target(device, "tpu", topologies, int(gigabytes * _GIB), kind, vmem=megabytes << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +104,13 @@ device_description_str: "{self.device}"
 
 #: By the word that `aot:` takes.
 TARGETS: dict[str, Target] = {
-    "v2": _tpu("TPU v2", "v2", 8, (8, "2x2")),
-    "v3": _tpu("TPU v3", "v3", 16, (8, "2x2")),
-    "v4": _tpu("TPU v4", "v4", 32, (8, "2x2x1")),
-    "v5e": _tpu("TPU v5e", "v5e", 15.75, (4, "2x2"), (8, "2x4"), (16, "4x4")),
-    "v5p": _tpu("TPU v5p", "v5p", 95, (4, "2x2x1"), (8, "2x2x2")),
-    "v6e": _tpu("TPU v6e", "v6e", 31.25, (4, "2x2"), (8, "2x4"), (16, "4x4")),
-    "7x": _tpu("TPU7x", "TPU7x", 94.75, (8, "2x2x1")),
+    "v2": _tpu("TPU v2", "v2", 8, 16, (8, "2x2")),
+    "v3": _tpu("TPU v3", "v3", 16, 16, (8, "2x2")),
+    "v4": _tpu("TPU v4", "v4", 32, 16, (8, "2x2x1")),
+    "v5e": _tpu("TPU v5e", "v5e", 15.75, 128, (4, "2x2"), (8, "2x4"), (16, "4x4")),
+    "v5p": _tpu("TPU v5p", "v5p", 95, 64, (4, "2x2x1"), (8, "2x2x2")),
+    "v6e": _tpu("TPU v6e", "v6e", 31.25, 128, (4, "2x2"), (8, "2x4"), (16, "4x4")),
+    "7x": _tpu("TPU7x", "TPU7x", 94.75, 64, (8, "2x2x1")),
     "p100": _Gpu(
         "Tesla P100-SXM2-16GB", (6, 0), 56, 64, 17066622976, 732160000000, 4194304, 1.4805, 65536, 49152
     ).target(),
@@ -144,7 +160,9 @@ class AotOptions:
         if self.target.platform == "cuda":
             return (*common, ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1"))
         # Without the second, two processes that compile at a time get in each other's way by a lock file.
+        # The last two: its warnings are for the user.
         wanted = [("TPU_SKIP_MDS_QUERY", "1"), ("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")]
+        wanted += [("TPU_STDERR_LOG_LEVEL", "1"), ("TPU_MIN_LOG_LEVEL", "1")]
         library = [("TPU_LIBRARY_PATH", self.libtpu)] if self.libtpu else []
         return (*common, *wanted, *library)
 

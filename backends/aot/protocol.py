@@ -8,6 +8,12 @@ import msgspec
 
 from hlotool.backends.xla.protocol import Flag
 
+#: In the folder of a dump: what the compiler wrote to stderr.
+LOG = "compiler.log"
+
+#: What compilers count, on the device and, with `host_` before it, on the host.
+COUNTED = ("argument", "output", "alias", "temp", "generated_code")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRequest:
@@ -30,7 +36,7 @@ class AheadRequest:
 
     Attributes:
         target: for what.
-        text: HLO.
+        text: HLO; empty where the program is StableHLO.
         folder: gets the compiler's dump.
         flags: debug options.
         replicas: number of replicas.
@@ -38,6 +44,7 @@ class AheadRequest:
         shardy: the program speaks of shardings as Shardy does.
         parameters: kind of memory of each parameter, as JAX calls it; empty for the device's own.
         results: the same of each result.
+        program: path of a program in StableHLO, text or bytecode, which says such things itself.
     """
 
     target: TargetRequest
@@ -49,6 +56,19 @@ class AheadRequest:
     shardy: bool = False
     parameters: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
+    program: str = ""
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """The devices of a program.
+
+    Attributes:
+        replicas: number of replicas.
+        partitions: devices per replica.
+    """
+
+    replicas: int
+    partitions: int
 
 
 class AheadResult(msgspec.Struct, frozen=True):
@@ -57,10 +77,31 @@ class AheadResult(msgspec.Struct, frozen=True):
     Attributes:
         path: of the text that it ends with, in the folder of the request.
         memory: bytes by what they are for, as the compiler counts them; empty where it does not say.
+        log: what it wrote to stderr meanwhile.
     """
 
     path: str
     memory: dict[str, int] = {}
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LowerRequest:
+    """A function of a script that becomes StableHLO.
+
+    Attributes:
+        script: its path.
+        function: the name.
+        shapes: of its arguments, as HLO writes them; None where the script says which they are.
+        platform: `tpu` or `cuda`.
+        output: file that gets it, as bytecode.
+    """
+
+    script: str
+    function: str
+    shapes: tuple[str, ...] | None
+    platform: str
+    output: str
 
 
 class CompilerSetup(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ _REFUSALS = frozenset(
 #: Exceptions of the process itself.
 _OWN: dict[str, Callable[[str], HlotoolError]] = {
     "Refused": lambda reason: Unsupported(f"XLA: {reason}"),
+    "BadScript": UsageError,
     "WrongFlag": lambda reason: UsageError(f"backend xla: {reason}"),
     "TooFewDevices": BackendUnavailable,
     "NotImplementedError": BackendUnavailable,

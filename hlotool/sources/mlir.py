@@ -53,7 +53,10 @@ def _bytecode_start(content: bytes) -> int:
     return -1
 
 
-def _bytecode(content: bytes) -> bytes:
+def unwrapped(content: bytes) -> bytes:
+    """Text or bytecode without what `jax.export` puts around it."""
+    if b"\0" not in content:
+        return content
     at = _bytecode_start(content)
     if at <= 0:
         return content
@@ -74,9 +77,7 @@ def hlo_proto(content: bytes, name: str) -> bytes:
     """
     if find_spec("jaxlib") is None:
         raise BackendUnavailable(f"{name}: StableHLO is read by jaxlib: pip install 'hlotool[xla]'")
-    if b"\0" in content:
-        content = _bytecode(content)
-    return _converted(content, name)
+    return _converted(unwrapped(content), name)
 
 
 @lru_cache(maxsize=2)

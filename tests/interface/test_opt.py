@@ -210,22 +210,3 @@ def test_the_program_as_stablehlo(opt: Shell, tmp_path: Path) -> None:
     # The fusion that the pass made has no word in StableHLO: its instructions are written.
     assert "stablehlo.exponential" in opt.out
     assert "stablehlo.reduce" in opt.out
-
-
-def test_what_a_compiler_makes_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`opt:…` is a compiler, too, and needs no other package."""
-    file = tmp_path / "m.hlo"
-    file.write_text(
-        "ENTRY e { x = f32[2] parameter(0) z = f32[2] subtract(x, x) ROOT n = f32[2] negate(x) }",
-        encoding="utf-8",
-    )
-    folder = tmp_path / "dump"
-    assert main(["opt", str(file), "--compile", "opt:passes=dce", "--dump-to", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    assert "negate" in shown
-    assert "subtract" not in shown
-    assert len(list(folder.glob("*.txt"))) >= 2
-    assert main(["opt", str(file), "--compile", "numpy"]) == 3
-    assert "does not show what it makes" in capsys.readouterr().err
-    line = ["opt", str(file), "--compile", "opt:passes=dce", "--passes", "dce", "--dump-to", str(folder)]
-    assert main(line) == 2

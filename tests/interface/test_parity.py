@@ -9,7 +9,8 @@ import pytest
 
 import hlotool
 from hlotool.interface.api.results import FindingsResult, Result
-from hlotool.interface.cli.commands import COMMANDS, Command, named
+from hlotool.interface.cli.command import Command, named
+from hlotool.interface.cli.commands import COMMANDS
 
 #: The only command without a function: it gives the terminal and the signals to another program, and ends as
 #: that does.

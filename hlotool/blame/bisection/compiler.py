@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from hlotool._version import __version__
-from hlotool.backends.base import Value
+from hlotool.backends.base import DumpingBackend, Value
 from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.blame.bisection.stages import StageOracle, stage_program, stage_trials
-from hlotool.blame.reduction.case_worker import DumpingBackend
 from hlotool.blame.searches import minimize
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.inputs.given import arrays_in, as_values, npz_bytes

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
-from hlotool.backends.base import Backend, Value
+from hlotool.backends.base import DumpingBackend, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendFailed, BackendOutOfMemory, HlotoolError, Unsupported
 from hlotool.ir.module import Module
@@ -32,24 +30,14 @@ from hlotool.system.records import Record
 
 #: The ends of a compilation are written always.
 _NO_PASS = "^$"
-_EVERY_PASS = ".*"
 
 
-@runtime_checkable
-class DumpingBackend(Protocol):
-    """A backend that can have its compiler write the program after each pass."""
-
-    def dumping(self, folder: Path, passes: str = ".*") -> Backend:
-        """The same backend, which leaves a dump in `folder`."""
-
-
-def optimised(module: Module, spec: str, dump: Path | None = None) -> Module:
+def optimised(module: Module, spec: str) -> Module:
     """The program that the passes of a compiler make of another one.
 
     Args:
         module: the program.
         spec: of the backend that compiles it.
-        dump: folder for the program after each pass; None keeps none.
 
     Raises:
         BackendFailed: the compiler died of it.
@@ -59,8 +47,8 @@ def optimised(module: Module, spec: str, dump: Path | None = None) -> Module:
     backend = get_backend(spec)
     if not isinstance(backend, DumpingBackend):
         raise Unsupported(f"backend {spec} does not show what it makes of a program")
-    with nullcontext(dump) if dump is not None else brief_folder() as folder:
-        compile_program("", "", module, backend.dumping(folder, _NO_PASS if dump is None else _EVERY_PASS))
+    with brief_folder() as folder:
+        compile_program("", "", module, backend.dumping(folder, _NO_PASS))
         owners = [owner for owner in open_dump(folder).modules if owner.after is not None]
         if not owners:
             raise Unsupported(f"backend {spec} wrote no optimised program")

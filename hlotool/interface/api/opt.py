@@ -142,14 +142,6 @@ class _Passes(Arguments, group="passes"):
         metavar="PASS",
     )
     print_after: Words = option("likewise, where something changed", default=(), kind="list", metavar="PASS")
-    compiler: str = option(
-        "have a compiler make something of it: xla, aot:v5e",
-        "a backend whose compiler makes something of the program, such as `xla` or `aot:v5e`; the result is"
-        " what that ends with",
-        default="",
-        flags=("--compile",),
-        metavar="BACKEND",
-    )
     dump_to: Folder = option("write the program after each pass, as XLA does", default=None)
 
 
@@ -159,7 +151,7 @@ class OptArguments(_Program, _Passes):
 
 @takes(OptArguments)
 def opt(asked: OptArguments) -> OptResult:
-    """Run passes on a program, or a compiler's.
+    """Run passes on a program.
 
     Raises:
         DumpError: the file cannot be read.
@@ -172,16 +164,9 @@ def opt(asked: OptArguments) -> OptResult:
     from hlotool.system.urls import taken_in
 
     path, emit, passes = asked.path, asked.emit, asked.passes
-    compiler, dump_to = asked.compiler, asked.dump_to
     module = clone_module(path).module if isinstance(path, Module) else _load(os.fspath(path), asked.form)
     before = module.to_text() if emit == "filecheck" else ""
-    if compiler and dump_to and passes:
-        raise UsageError("one dump holds passes of one compiler: --passes, or --compile, with --dump-to")
-    manager = _run(module, asked, None if compiler else dump_to)
-    if compiler:
-        from hlotool.blame.reduction.case_worker import optimised
-
-        module = optimised(module, compiler, None if dump_to is None else Path(dump_to))
+    manager = _run(module, asked, asked.dump_to)
     pieces = _pieces(module, emit, passes, before)
     if asked.output is not None:
         from hlotool.system.paths import write_file

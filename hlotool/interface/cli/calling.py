@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotool.errors import UsageError
 from hlotool.interface.api.calls import Course
-from hlotool.interface.cli.commands import Command, named
+from hlotool.interface.cli.command import Command, named
 from hlotool.interface.cli.process import emit_bytes, emit_error, emit_json, emit_report, tell
 from hlotool.runs.options.declared import Arguments
 

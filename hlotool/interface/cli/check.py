@@ -7,7 +7,7 @@ import sys
 
 from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.cli.calling import called, finish
-from hlotool.interface.cli.commands import Command
+from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import emit
 
 

@@ -2,63 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
-
-from hlotool.runs.options.declared import Arguments
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command. Its code, and the declaration of its options, are imported when they are needed.
-
-    Attributes:
-        usage: its name and what follows it.
-        about: one line for the list of commands.
-        function: of the API, by module and name, which declares the options and does the work; of `exec`,
-            which is none, the class of its options.
-        reports: whether its findings can be written for others, too.
-        execute: what calls the function and shows the result, by module and name.
-        description: the first paragraph of its help.
-        examples: below the options, before the exit codes.
-    """
-
-    usage: str
-    about: str
-    function: str
-    reports: bool = False
-    execute: str = "hlotool.interface.cli.calling:execute"
-    description: str = ""
-    examples: str = ""
-
-    @property
-    def name(self) -> str:
-        """The word that is typed."""
-        return self.usage.split()[0]
-
-    @property
-    def arguments(self) -> type[Arguments]:
-        """The declaration of its options."""
-        found = named(self.function)
-        declared: type[Arguments] = (
-            found if isinstance(found, type) else getattr(found, "arguments", Arguments)
-        )
-        return declared
-
-    def __call__(self, arguments: argparse.Namespace) -> int:
-        """Run the command; returns the exit code."""
-        run: Callable[[Command, argparse.Namespace], int] = named(self.execute)
-        return run(self, arguments)
-
-
-def named(place: str) -> Any:
-    """What a module defines, by `module:name`."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
-
+from hlotool.interface.cli.command import Command
 
 COMMANDS = (
     Command(
@@ -99,6 +43,7 @@ signals, and its exit status is passed on where nothing is wrong.
 examples:
   hlotool exec -- python train.py --steps 10      one execution of every module is judged
   hlotool exec --bisect -- python train.py        and what is wrong is searched, pass by pass
+  hlotool exec --for v5e -- python train.py       what it compiles, for a TPU, too
   hlotool exec --only train_step --snapshots 3 -- pytest tests/test_model.py
   hlotool exec --keep DIR --json -- ./run.sh      keep the dump; the program's stdout goes to stderr
 """,
@@ -316,6 +261,26 @@ examples:
 """,
     ),
     Command(
+        "compile [options] PROGRAM ...",
+        "have the compiler of a TPU or GPU make a dump of a program, without one",
+        "hlotool.interface.api.compile:compile",
+        description="""\
+Compile programs for a device that need not be here, by its own compiler: does it take them, what memory
+do they need, what are kernels, collectives, warnings? What it makes is run on the reference beside what it
+was given.
+
+PROGRAM is HLO, StableHLO, a dump, or SCRIPT.py:FUNCTION: a function of JAX that is called with --args or
+what the script calls example_args, or one without parameters that returns jax.jit(f).lower(...).
+""",
+        examples="""\
+examples:
+  hlotool compile step.mlir --for v5e --out DIR      a dump for a TPU; hlotool run, bisect, check DIR take it
+  hlotool compile DIR --for h100 --no-run            every program of a dump, for a GPU; nothing is run
+  hlotool compile train.py:step --for v6e,topology=2x4 --passes --out DIR
+  hlotool compile model.py:f --args 'f32[8,128],s32[]' --for 7x
+""",
+    ),
+    Command(
         "opt [options] FILE",
         "run passes on a program; convert between text and proto",
         "hlotool.interface.api.opt:opt",
@@ -330,7 +295,6 @@ examples:
   hlotool opt FILE --passes despecialize -o plain.hlo
   hlotool opt FILE --passes fuse --pass-fuel 12           only the first 12 transformations
   hlotool opt FILE --passes simplify,fuse --dump-to DIR   a dump that hlotool run and bisect take
-  hlotool opt FILE --compile aot:v5e --dump-to DIR        what the TPU's compiler makes of it, without a TPU
   hlotool opt FILE.hlo.pb --emit text                     a proto as text
   hlotool opt --list-passes                               passes and their options
 """,

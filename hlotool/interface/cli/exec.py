@@ -9,7 +9,6 @@ import argparse
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,19 +17,19 @@ from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.calls import Ending, check_backends, chosen_backends, ending, options_from
+from hlotool.interface.api.compile import compile, new_folder
 from hlotool.interface.cli.calling import TerminalCourse
-from hlotool.interface.cli.commands import Command
+from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import tell
 from hlotool.judge.verdicts import EXCUSED, Verdict
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, Folder, option
 from hlotool.runs.options.replaying import Execution, Found, SeveralBackends, TolerancesByOutput
 from hlotool.runs.options.shared import Only, Repro
-from hlotool.system.store_access import refuse_url
 
 if TYPE_CHECKING:
     from hlotool.interface.report.command_records import BisectRecord
-    from hlotool.interface.report.records import RunRecord
+    from hlotool.interface.report.records import CompileRecord, RunRecord
     from hlotool.runs.capture.launch import DumpWishes, Program
     from hlotool.runs.capture.session import Session
     from hlotool.runs.options.kept import RunOptions
@@ -62,6 +61,15 @@ class _Compared(SeveralBackends, group="what to compare"):
     seed: int = option("of inputs where none are captured [0]", default=0, parse=parsers.seed)
 
 
+class _Ahead(Arguments, group="another device"):
+    target: str = option(
+        "compile for it, too, what the program compiles: v5e, h100, … (see hlotool compile)",
+        default="",
+        flags=("--for",),
+        metavar="TARGET",
+    )
+
+
 class _Bisect(Arguments):
     bisect: bool = option("find what made it wrong (implies --passes)", default=False)
 
@@ -70,7 +78,7 @@ class _Searched(_Bisect, Repro, group="search"):
     repro: Folder = option("for bundles [hlotool-repro]", default=None)
 
 
-class ExecArguments(_Dumped, _Compared, TolerancesByOutput, Found, _Searched, Execution):
+class ExecArguments(_Dumped, _Compared, _Ahead, TolerancesByOutput, Found, _Searched, Execution):
     """What `hlotool exec` takes."""
 
     program: list[str] = option(
@@ -88,8 +96,12 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
+    if arguments.target:
+        from hlotool.runs.ahead import target_spec
+
+        target_spec(arguments.target, arguments.timeout)
     missing = check_backends(options)
-    folder = _dump_folder(arguments.keep)
+    folder = new_folder("--keep", arguments.keep)
     try:
         wishes = _wishes(arguments, folder)
         program = Program(words, environment_of(wishes, os.environ), own_stdout=not arguments.json)
@@ -103,21 +115,6 @@ def _wishes(arguments: argparse.Namespace, folder: Path) -> DumpWishes:
     from hlotool.runs.capture.launch import DumpWishes
 
     return DumpWishes(folder, arguments.snapshots > 0, arguments.passes or arguments.bisect, arguments.only)
-
-
-def _dump_folder(keep: str | None) -> Path:
-    """A new folder, with its real path; raises UsageError where it cannot be made."""
-    if keep is None:
-        return Path(tempfile.mkdtemp(prefix="hlotool-exec-")).resolve()
-    folder = Path(refuse_url("--keep", keep)).resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(folder.iterdir())
-    except OSError as error:
-        raise UsageError(f"--keep {keep}: {error.strerror}") from error
-    if not is_empty:
-        raise UsageError(f"--keep {keep}: there is something in it; give a new folder")
-    return folder
 
 
 def _accompany(
@@ -154,7 +151,8 @@ def _accompany(
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
     search = _search(replays, arguments, course, end)
-    code = end.exit_code(ExitCode(replays.exit_code))
+    ahead = _ahead(replays, wishes, arguments, course, end)
+    code = end.exit_code(_worse(ExitCode(replays.exit_code), ahead))
     is_open = any(row.verdict in _LOOKED_INTO for row in rows)
     is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
@@ -163,6 +161,7 @@ def _accompany(
         dump=str(wishes.folder) if is_kept else "",
         run=replays,
         bisect=search,
+        compiled=ahead,
         error=end.error,
         interrupted=end.interrupted,
         exit_code=exec_exit_code(code, ran.status),
@@ -194,6 +193,24 @@ def _search(
     names = "|".join(map(re.escape, wrong))
     shared = {name: getattr(arguments, name) for name in _SHARED}
     return bisect(replays.paths, only=f"^({names})$", **shared, course=course).record
+
+
+def _ahead(
+    replays: RunRecord, wishes: DumpWishes, arguments: argparse.Namespace, course: TerminalCourse, end: Ending
+) -> CompileRecord | None:
+    """What the compiler of another device makes of the same programs, if it is asked for."""
+    if not arguments.target or not replays.modules or end.interrupted:
+        return None
+    kept = None if arguments.keep is None else wishes.folder / "compiled"
+    shared = {name: getattr(arguments, name) for name in ("only", "seed", "timeout", "jobs", "memory_limit")}
+    asked = {"target": arguments.target, "out": kept, "passes": arguments.passes}
+    return compile(replays.paths, **asked, **shared, course=course).record
+
+
+def _worse(code: ExitCode, ahead: CompileRecord | None) -> ExitCode:
+    """A mismatch on either device decides; else what failed here, then there."""
+    other = ExitCode.AGREE if ahead is None else ExitCode(ahead.exit_code)
+    return other if other is ExitCode.MISMATCH or code is ExitCode.AGREE else code
 
 
 def _announce(row: ModuleRecord) -> None:

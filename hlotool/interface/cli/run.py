@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.interface.cli import calling
 from hlotool.interface.cli.calling import is_for_others
-from hlotool.interface.cli.commands import Command
+from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import emit_error
 
 if TYPE_CHECKING:

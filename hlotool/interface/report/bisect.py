@@ -23,6 +23,7 @@ from hlotool.interface.report.command_records import (
     ReduceRecord,
     VerifyRecord,
 )
+from hlotool.interface.report.compiled import CompileReport
 from hlotool.interface.report.console import Report, cut, facts, next_line, path_text, plain_table
 from hlotool.interface.report.evidence import scale_facts
 from hlotool.interface.report.leaf import device_facts, leaf_diff, source_facts
@@ -232,6 +233,9 @@ class ExecReport(Report[ExecRecord]):
         if self.record.bisect is not None:
             yield Text("")
             yield BisectReport(self.record.bisect, self.quiet, self.verbose)
+        if self.record.compiled is not None:
+            yield Text("")
+            yield CompileReport(self.record.compiled, self.quiet, self.verbose)
 
     def _program(self) -> Text:
         program = self.record.program

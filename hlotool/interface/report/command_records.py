@@ -10,7 +10,7 @@ from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verif
 from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
-from hlotool.interface.report.records import CauseRecord, ComparedRecord, RunRecord
+from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
 from hlotool.judge.verdicts import DIFFERING, Verdict, exit_code_of
 from hlotool.rewrite.scale.records import PlanRecord
 from hlotool.runs.capture.launch import ProcessRecord
@@ -304,6 +304,7 @@ class ExecRecord(CommandRecord, frozen=True, kw_only=True):
         dump: folder of the dump; empty where it was removed, as nothing in it is worth a second look.
         run: what the replays found, as `hlotool run` has it.
         bisect: what the search found, where one was asked for and something was wrong.
+        compiled: the same programs for another device, where that was asked for.
         error: why the whole command came to nothing.
         interrupted: the user stopped the replays or the search; what is here was finished before.
     """
@@ -314,6 +315,7 @@ class ExecRecord(CommandRecord, frozen=True, kw_only=True):
     dump: str = ""
     run: RunRecord
     bisect: BisectRecord | None = None
+    compiled: CompileRecord | None = None
     error: ErrorRecord | None = None
     interrupted: bool = False
     exit_code: int
@@ -321,8 +323,8 @@ class ExecRecord(CommandRecord, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> list[str]:
-        """Of both parts."""
-        return self.run.notes + (self.bisect.notes if self.bisect else [])
+        """Of all parts."""
+        return [note for part in (self.run, self.bisect, self.compiled) if part for note in part.notes]
 
 
 def exec_exit_code(replays: int, status: int) -> int:

@@ -21,6 +21,7 @@ from hlotool.errors import ExitCode
 from hlotool.judge import verdicts
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Verdict
+from hlotool.runs.ahead import CompiledRecord
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord
@@ -213,6 +214,35 @@ class BackendsRecord(CommandRecord, frozen=True, kw_only=True):
     schema: Literal["hlotool.backends/1"] = "hlotool.backends/1"
     backends: list[BackendRecord]
     exit_code: int = 0
+
+
+class CompileRecord(CommandRecord, frozen=True, kw_only=True):
+    """What `hlotool compile --json` prints.
+
+    Attributes:
+        paths: as given.
+        target: likewise.
+        dump: folder of the dump; empty where it was removed, as nothing in it is worth a second look.
+        programs: what became of each.
+        run: what was found when they were run as they were given and as they were compiled; null where they
+            were not.
+        notes: what was passed over, and warnings.
+        error: why the whole command came to nothing.
+        interrupted: the user stopped it; what is here was finished before.
+    """
+
+    schema: Literal["hlotool.compile/1"] = "hlotool.compile/1"
+    versions: dict[str, str]
+    paths: list[str]
+    target: str
+    dump: str = ""
+    programs: list[CompiledRecord] = []
+    run: RunRecord | None = None
+    notes: list[str] = []
+    error: ErrorRecord | None = None
+    interrupted: bool = False
+    exit_code: int
+    seconds: float = 0.0
 
 
 class ExplainRecord(CommandRecord, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ _REPORTS = {
     "check": "hlotool.interface.report.listings:CheckReport",
     "rules": "hlotool.interface.report.listings:RuleTable",
     "diff": "hlotool.interface.report.diff:DiffReport",
+    "compile": "hlotool.interface.report.compiled:CompileReport",
     "prove": "hlotool.interface.report.prove:ProveReport",
     "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",
     "mutate": "hlotool.interface.report.lab_reports:MutateReport",

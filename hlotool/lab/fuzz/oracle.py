@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from hlotool.backends.base import DumpingBackend
 from hlotool.backends.numpy.executions.departures import has_its_own_start
 from hlotool.backends.registry import BackendSpec, get_backend, parse_spec
 from hlotool.blame.bisection.compiler import passes_that_changed
@@ -22,7 +23,6 @@ from hlotool.blame.reduction.case import Case, case_of
 from hlotool.blame.reduction.case_worker import (
     CaseOutcome,
     CaseQuestion,
-    DumpingBackend,
     compare_programs,
     failure_of,
     judge_case,

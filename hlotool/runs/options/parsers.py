@@ -348,6 +348,20 @@ def scale(text: str) -> str:
     return text
 
 
+@parser("SHAPES")
+def shapes(text: str) -> str:
+    """Shapes of arrays as HLO writes them, with commas between them."""
+    for shape in split_shapes(text):
+        if not re.fullmatch(r"[a-z][a-z0-9]*\[(\d+(,\d+)*)?\]", shape):
+            raise argparse.ArgumentTypeError(f"{quoted(shape)} is no shape; write it like f32[8,128],s32[]")
+    return text
+
+
+def split_shapes(text: str) -> tuple[str, ...]:
+    """Each shape by itself; none of a text without any."""
+    return tuple(part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip())
+
+
 @parser("SM")
 def architecture(text: str) -> str:
     """An architecture of NVIDIA's GPUs, such as `sm_90`."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlotool.backends.base import DumpingBackend
 from hlotool.backends.registry import get_backend
 from hlotool.blame.bisection.compiler import passes_that_changed
-from hlotool.blame.reduction.case_worker import DumpingBackend
 from hlotool.errors import UsageError
 from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dump

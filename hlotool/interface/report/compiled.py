@@ -1,0 +1,157 @@
+"""The report of `hlotool compile`: whether programs compile, what they need, what was made of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.records import StageInfo, TrafficInfo
+from hlotool.interface.report.console import Report, facts, next_line, path_text
+from hlotool.interface.report.records import CompileRecord
+from hlotool.interface.report.terminal import RunReport
+from hlotool.interface.report.words import plural, seconds, style_of, verdict_text
+from hlotool.judge.verdicts import AGREEING, Verdict
+from hlotool.runs.ahead import COMPILES, REFUSED, CompiledRecord, SpaceRecord
+from hlotool.system.user_input import size_text
+
+#: Warnings that are shown unless everything is asked for.
+_SHOWN = 3
+
+
+class CompileReport(Report[CompileRecord]):
+    """A block for each program, what was found when it ran, and the totals.
+
+    When quiet, only what does not compile or is wrong; when verbose, the rows of the run, too.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        record = self.record
+        for program in record.programs:
+            if not self.quiet or not _is_fine(program):
+                yield from self._program(program)
+                yield Text("")
+        run = record.run
+        if run is not None and (self.verbose or any(m.verdict not in AGREEING for m in run.modules)):
+            report = RunReport(run, not self.verbose, self.verbose)
+            yield from report.findings()
+            yield Text("")
+        yield self._total()
+        if record.dump:
+            yield Text.assemble(("dump ", "dim"), path_text(record.dump))
+        if run is not None and record.dump and (command := RunReport(run).next_command()):
+            yield next_line(command)
+        elif refused := [p.path for p in record.programs if p.outcome == REFUSED and not _is_script(p)]:
+            yield next_line(shlex.join(["hlotool", "check", refused[0]]))
+
+    def _program(self, program: CompiledRecord) -> Iterator[RenderableType]:
+        is_made = program.outcome == COMPILES
+        sign, style = ("✓", "green") if is_made else ("✗", "bold red")
+        yield Text.assemble(
+            (f"{sign} {program.outcome}", style),
+            "  ",
+            (program.name, "bold"),
+            (f"  {seconds(program.seconds)}", "dim"),
+        )
+        yield Padding(facts(self._facts(program)), (0, 0, 0, 2))
+
+    def _facts(self, program: CompiledRecord) -> Iterator[tuple[str, str | Text]]:
+        if program.compiler:
+            yield "by", program.compiler
+        if program.error is not None:
+            yield "because", Text(program.error.message, "red")
+        yield from (("" if n else "memory", _space(space)) for n, space in enumerate(_shown_spaces(program)))
+        if program.parts and self.verbose:
+            yield (
+                "of which",
+                ", ".join(f"{n.replace('_', ' ')} {size_text(s)}" for n, s in program.parts.items()),
+            )
+        yield from _work(program)
+        shown = program.warnings if self.verbose else program.warnings[:_SHOWN]
+        yield from (("" if n else "warnings", Text(text, "yellow")) for n, text in enumerate(shown))
+        if len(shown) < len(program.warnings):
+            yield "", Text(f"… and {len(program.warnings) - len(shown)} more (--verbose)", "dim")
+        for match in program.explained:
+            yield from _explained(match)
+        if program.verdict:
+            verdict = Verdict(program.verdict)
+            why = "" if verdict in AGREEING and not self.verbose else program.reason
+            yield "result", Text.assemble((verdict_text(verdict), style_of(verdict)), f"  {why}".rstrip())
+
+    def _total(self) -> Text:
+        programs = self.record.programs
+        counts = Counter(program.outcome for program in programs)
+        parts = [f"{count} {outcome}" for outcome, count in counts.items()]
+        verdicts = Counter(program.verdict for program in programs if program.verdict)
+        parts += [f"{count} {verdict}" for verdict, count in verdicts.items()]
+        heads = f"{plural(len(programs), 'program')} for {self.record.target}: {' · '.join(parts) or 'none'}"
+        return Text.assemble((heads, "bold"), (f" · {seconds(self.record.seconds)}", "dim"))
+
+
+def _is_fine(program: CompiledRecord) -> bool:
+    return program.outcome == COMPILES and (not program.verdict or Verdict(program.verdict) in AGREEING)
+
+
+def _is_script(program: CompiledRecord) -> bool:
+    return program.path.rpartition(":")[0].endswith(".py")
+
+
+def _shown_spaces(program: CompiledRecord) -> list[SpaceRecord]:
+    return [space for space in program.memory if space.used]
+
+
+def _space(space: SpaceRecord) -> Text:
+    name = space.space.upper() if space.space in ("hbm", "vmem", "smem") else space.space
+    if space.capacity is None:
+        return Text(f"{name} {size_text(space.used)}")
+    share = space.used / space.capacity
+    text = f"{name} {size_text(space.used)} of {size_text(space.capacity)} ({share:.1%})"
+    return Text(text, "red" if share > 1 else "yellow" if share > 0.9 else "")
+
+
+def _work(program: CompiledRecord) -> Iterator[tuple[str, str]]:
+    """What is executed: kernels, collectives, what goes to the host."""
+    launches = program.launches
+    if launches is not None:
+        others = f", {plural(launches.calls, 'other step')}" if launches.calls else ""
+        yield (
+            "kernels",
+            f"{launches.kernels}, {plural(launches.launches, 'launch')[:-1]}es{others}"
+            if (launches.launches != 1)
+            else f"{launches.kernels}, 1 launch{others}",
+        )
+    made = program.program
+    if made is None:
+        return
+    yield (
+        "program",
+        f"{plural(made.instructions, 'instruction')}, {plural(made.fusions, 'fusion')}{_devices(made)}",
+    )
+    for name, rows in (
+        ("collectives", made.collectives),
+        ("host", made.host_transfers),
+        ("calls", made.custom_calls),
+    ):
+        if rows:
+            yield name, ", ".join(map(_traffic, rows))
+
+
+def _devices(made: StageInfo) -> str:
+    count = made.replicas * made.partitions
+    return f", on {count} devices" if count > 1 else ""
+
+
+def _traffic(row: TrafficInfo) -> str:
+    return f"{row.name} ×{row.count} ({size_text(row.bytes)})"
+
+
+def _explained(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
+    yield "means", Text.assemble((match.id, "bold"), f"  {match.title}")
+    yield "", match.cause
+    if match.remedy:
+        yield "remedy", match.remedy[0]
