@@ -25,13 +25,20 @@ from hlotool.ir.module import Module
 #: The rule that finds what a compiler says.
 COMPILER = "compiler"
 
-#: Rules whose errors say that the compiler refuses a program, or dies of it.
-_REFUSALS = frozenset(
-    {
-        "offload-output", "offload-condition", "offload-update", "offload-annotation",
-        "offload-host-computation",
-    }
-)  # fmt: skip
+#: Rules whose errors say that the compiler refuses a program, or dies of it, by the message of the catalogue
+#: that it then gives. The compiler's names are not ours: the program goes to it by way of StableHLO.
+_REFUSALS = {
+    "E1200": "offload-output",
+    "tpu-host-memory-fatal": "offload-condition",
+    "offload-used-in-condition": "offload-condition",
+    "tpu-parameter-on-device": "offload-update",
+    "offload-update-needs-broadcast": "offload-update",
+    "offload-allocate-buffer-operands": "offload-update",
+    "offload-annotation-operands": "offload-annotation",
+    "offload-annotation-unknown": "offload-annotation",
+    "offload-branches-fatal": "offload-branches",
+    "offload-branches-legalize": "offload-branches",
+}
 
 #: Characters of a message that are shown: some compilers add their whole stack.
 _SHOWN = 600
@@ -57,7 +64,8 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
     except InputError:
         return CompilerAnswer(version)  # what it ends with is a text that is not read here
     except (Unsupported, BackendCrashed, BackendOutOfMemory) as error:
-        return CompilerAnswer(version, " ".join(str(error).split())[:_SHOWN])
+        said = error.reason if isinstance(error, Unsupported) else error.message
+        return CompilerAnswer(version, " ".join(said.split())[:_SHOWN])
     return CompilerAnswer(version)
 
 
@@ -90,12 +98,13 @@ def beside_the_compiler(findings: Sequence[Finding], answer: CompilerAnswer) -> 
         findings: of all rules, that of the compiler among them.
         answer: of the compiler.
     """
-    expected = [f for f in findings if f.rule in _REFUSALS and f.severity is Severity.ERROR]
+    rules = set(_REFUSALS.values())
+    expected = [f for f in findings if f.rule in rules and f.severity is Severity.ERROR]
     if not answer.refusal:
         word = f"{answer.compiler} takes it: the compiler is right"
         return [_weaker(f, Severity.NOTE, word) if f in expected else f for f in findings]
-    # XLA's messages stand in those of rules without what the compiler puts around them.
-    foreseen = [f for f in expected if _in_words(f.message) in _in_words(answer.refusal)]
+    said = {_REFUSALS.get(each.entry.id) for each in recognize(answer.refusal)}
+    foreseen = [f for f in expected if f.rule in said]
     word = f"{answer.compiler} refuses the program for another reason, and may not have come as far as this"
     kept: list[Finding] = []
     for finding in findings:
@@ -104,10 +113,6 @@ def beside_the_compiler(findings: Sequence[Finding], answer: CompilerAnswer) -> 
         elif finding not in foreseen:
             kept.append(_weaker(finding, Severity.WARNING, word) if finding in expected else finding)
     return kept
-
-
-def _in_words(message: str) -> str:
-    return " ".join(message.split())
 
 
 def _weaker(finding: Finding, severity: Severity, word: str) -> Finding:
