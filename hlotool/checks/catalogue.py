@@ -26,6 +26,7 @@ from hlotool.system.user_input import complaint_about, did_you_mean
 
 _MODULES = (
     "hlotool.checks.fusions",
+    "hlotool.checks.compiled",
     "hlotool.checks.compile_lints",
     "hlotool.checks.lints",
     "hlotool.checks.offload.rules",

@@ -116,6 +116,19 @@ def _add(rule: Rule) -> None:
     RULES[rule.id] = rule
 
 
+@dataclass(frozen=True, slots=True)
+class CompilerAnswer:
+    """What a compiler made of a program.
+
+    Attributes:
+        compiler: its version, and the device.
+        refusal: why it makes nothing of it; empty where it compiles.
+    """
+
+    compiler: str
+    refusal: str = ""
+
+
 @dataclass(eq=False)
 class Subject:
     """A module under inspection.
@@ -123,10 +136,12 @@ class Subject:
     Attributes:
         module: to look at; it does not change meanwhile.
         gpu: that budgets of fusions are judged for; None where that is unknown.
+        answer: of a compiler that was asked; None where none was.
     """
 
     module: Module
     gpu: str | None = None
+    answer: CompilerAnswer | None = None
 
     @cached_property
     def is_for_tpu(self) -> bool:

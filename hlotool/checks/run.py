@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hlotool.checks.catalogue import all_rules
+from hlotool.checks.compiled import COMPILER, ask_compiler, beside_the_compiler
 from hlotool.checks.facts import ProgramFacts, program_facts
 from hlotool.checks.records import FailedFile, Finding
-from hlotool.checks.rules import Applies, Problem, Rule, Subject
+from hlotool.checks.rules import Applies, CompilerAnswer, Problem, Rule, Subject
 from hlotool.checks.validity import VALIDITY
-from hlotool.errors import BackendFailed, HlotoolError
+from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError, Unsupported
 from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.judge.failures import error_record
@@ -36,6 +37,7 @@ class CheckTask:
         rules: ids.
         has_program: the first stage is the program as the user wrote it.
         gpu: that budgets of fusions are judged for; None where that is unknown.
+        target: of the compiler that is asked; empty for none.
     """
 
     module: DumpModule
@@ -43,6 +45,7 @@ class CheckTask:
     rules: frozenset[str]
     has_program: bool
     gpu: str | None = None
+    target: str = ""
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -74,7 +77,14 @@ def check_module(task: CheckTask) -> CheckResult:
         try:
             module = read_stage(stage, reads_literals=reads_literals)
             is_program = task.has_program and number == 0 and not module.cut
-            findings += findings_of(module, rules, title, file, is_program, task.gpu)
+            answer = None
+            if is_program and task.target and COMPILER in task.rules:
+                try:
+                    answer = ask_compiler(module, task.target)
+                except (Unsupported, BackendFailed) as error:
+                    failures.append(FailedFile(file=file, module=title, error=error_record(error)))
+            found = list(findings_of(module, rules, title, file, is_program, task.gpu, answer))
+            findings += beside_the_compiler(found, answer) if answer is not None else found
             if number == 0 and needs_facts:
                 facts = program_facts(module, title, file)
                 facts = msgspec.structs.replace(facts, unfinished=task.module.unfinished)
@@ -90,9 +100,10 @@ def findings_of(
     file: str = "",
     is_program: bool = True,
     gpu: str | None = None,
+    answer: CompilerAnswer | None = None,
 ) -> Iterator[Finding]:
     """What `rules` say of `module`; rules on graphs are skipped where the graph itself is broken."""
-    subject = Subject(module, gpu)
+    subject = Subject(module, gpu, answer)
     for rule in sorted(rules, key=lambda rule: rule.severity.rank):
         if rule.check_module is None or (rule.applies is Applies.PROGRAM and not is_program):
             continue
@@ -151,6 +162,7 @@ def check(
     rules: frozenset[str],
     stages: Sequence[str] = (),
     gpu: str | None = None,
+    target: str = "",
 ) -> Report:
     """Apply `rules` to all modules of `dumps`.
 
@@ -160,18 +172,27 @@ def check(
         rules: ids.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
         gpu: that budgets of fusions are judged for; None where that is unknown.
+        target: of the compiler that is asked, as the backend `aot` takes it; empty for none.
     """
     modules = [module for dump in dumps for module in dump.modules]
-    tasks = [task for module in modules if (task := _task(module, rules, stages, gpu))]
+    tasks = [task for module in modules if (task := _task(module, rules, stages, gpu, target))]
     report = Report(modules=len(tasks), stages=sum(len(task.stages) for task in tasks))
     ends = pool.call_all("hlotool.checks.run:check_module", tasks)
     found = [_result(task, end.value) for task, end in zip(tasks, ends)]
     for result in found:
         report.findings += result.findings
         report.failures += result.failures
+    report.failures = _missing_once(report.failures)
     facts = [result.facts for result in found if result.facts is not None]
     report.findings += dump_findings(facts, rules)
     return report
+
+
+def _missing_once(failures: Sequence[FailedFile]) -> list[FailedFile]:
+    """A compiler that is missing is missing for all programs: one row says it."""
+    missing = BackendUnavailable.__name__
+    first = {f.error.message: f for f in reversed(failures) if f.error.kind == missing}
+    return [f for f in failures if f.error.kind != missing or f is first[f.error.message]]
 
 
 def check_stages(
@@ -192,14 +213,14 @@ def dump_findings(facts: Sequence[ProgramFacts], rules: frozenset[str]) -> Itera
 
 
 def _task(
-    module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str | None
+    module: DumpModule, rules: frozenset[str], patterns: Sequence[str], gpu: str | None, target: str
 ) -> CheckTask | None:
     chosen = stages_matching(module.stages or module.others, patterns) if patterns else first_and_last(module)
     if not chosen:
         return None
     if not any(all_rules()[rule].applies is Applies.EVERY_STAGE for rule in rules):
         chosen = chosen[:1]  # what the others hold is not needed
-    return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu)
+    return CheckTask(module, chosen, rules, _is_program(chosen[0], module), gpu, target)
 
 
 def _is_program(stage: Stage, module: DumpModule) -> bool:

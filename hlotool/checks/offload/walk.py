@@ -19,6 +19,7 @@ from hlotool.checks.offload.positions import (
     on_host,
     placement,
 )
+from hlotool.checks.offload.prepared import prepared
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import compatible
@@ -67,14 +68,19 @@ class HostMemory:
     begun_as_broadcast: set[Instruction] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._positions = Positions(self.subject)
-        loops = [i for i in self.subject.instructions if i.opcode == "while"]
-        self._conditions = {loop.computation("condition") for loop in loops}
         self._handled: set[Instruction] = set()
         self._updates: dict[Instruction, bool] = {}
         self._ended: set[Instruction] = set()
-        if self._is_annotated():
-            self._run()
+        if not self._is_annotated():
+            return
+        self._check_annotations()
+        self._check_host_computations()
+        if not any("operand" in p.message for p in self.problems.get("offload-annotation", ())):
+            self.subject = Subject(prepared(self.subject.module))
+        self._positions = Positions(self.subject)
+        loops = [i for i in self.subject.instructions if i.opcode == "while"]
+        self._conditions = {loop.computation("condition") for loop in loops}
+        self._run()
 
     def _is_annotated(self) -> bool:
         """There is something to follow, and XLA has not done so already."""
@@ -92,8 +98,6 @@ class HostMemory:
             known.append(problem)
 
     def _run(self) -> None:
-        self._check_annotations()
-        self._check_host_computations()
         for number, shape in enumerate(self.subject.module.entry_layout.parameters):
             for index, part in leaves(shape):
                 if isinstance(part, ArrayShape) and memory_space(part) == HOST_MEMORY:

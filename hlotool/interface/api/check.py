@@ -13,7 +13,7 @@ from hlotool.interface.api.results import FindingsResult, Result
 from hlotool.runs.options import declared
 from hlotool.runs.options.declared import Arguments, As, Words, option, takes
 from hlotool.runs.options.parsers import Program, paths_of
-from hlotool.runs.options.shared import Baseline, Cluster, Paths, Stages, Workers
+from hlotool.runs.options.shared import Baseline, Cluster, Compiler, Paths, Stages, Workers
 
 if TYPE_CHECKING:
     from hlotool.checks.catalogue import Ignore
@@ -80,7 +80,7 @@ class _Rules(Arguments):
     skip: Words = option("all rules but these", default=(), parse=_rules, metavar="RULE,...")
 
 
-class _Checked(_Rules, Stages, group="what to check"):
+class _Checked(_Rules, Stages, Compiler, group="what to check"):
     list_rules: bool = option("list the rules and what they find", default=False, init=False, once=True)
     gpu: str | None = option("whose shared memory fusions must do with", default=None, choices=sorted(GPUS))
     explain_fusion: list[str] | None = option(
@@ -136,7 +136,7 @@ def check(asked: CheckArguments) -> CheckResult:
     """Find what is wrong in programs without running them.
 
     The rules of HLO, the legality of fusions and of host offloading, and what is legal but probably not
-    meant.
+    meant. A compiler that is asked, too, has the last word.
 
     Raises:
         DumpError: a path cannot be read.
@@ -160,7 +160,7 @@ def check(asked: CheckArguments) -> CheckResult:
         pool.start()
         failures: list[FailedFile] = []
         dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
-        report = check_dumps(dumps, pool, rules, asked.stages, asked.gpu)
+        report = check_dumps(dumps, pool, rules, asked.stages, asked.gpu, asked.compile)
         report.failures += failures
     report.findings, report.ignored = accepted(report.findings, accepting)
     record = _record(asked.paths, report, asked.show, asked.fail_on)

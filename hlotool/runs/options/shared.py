@@ -61,6 +61,17 @@ class Stages(Arguments):
     )
 
 
+class Compiler(Arguments):
+    """A compiler for a device that need not be here."""
+
+    compile: str = option(
+        "ask this compiler, too: v5e, h100, … (hlotool backends)",
+        "target of a compiler that is asked, as the backend `aot` takes it: `v5e`, `h100,triton=off`",
+        default="",
+        metavar="TARGET",
+    )
+
+
 class Elided(Arguments):
     """Constants that a dump leaves open."""
 

@@ -1,0 +1,43 @@
+"""A program as XLA's passes for host offloading get it: calls in their places, dead code gone.
+
+Annotations have no side effects there: one that nothing reads is gone, too. What says how values are sharded
+hands on what it is given. XLA: convert_memory_placement_to_internal_annotations.cc, call_inliner.cc, and
+what runs before host_offload_legalize in compilers for TPUs.
+"""
+
+from __future__ import annotations
+
+from hlotool.checks.offload.positions import placement
+from hlotool.facts.recognition import ANNOTATIONS
+from hlotool.ir.edit import editing
+from hlotool.ir.edit_programs import clone_module
+from hlotool.ir.module import Computation, Module
+from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.calls import Inline
+from hlotool.rewrite.passes.cleanup import Dce, SimplifyTuples
+
+
+def prepared(module: Module) -> Module:
+    """A copy; instructions keep their lines, and their names as far as they stay apart."""
+    copy = clone_module(module).module
+    for computation in copy.computations:
+        _simplify(computation)
+    context = Context()
+    for change in (Inline(), SimplifyTuples(), Dce()):
+        change.run(copy, context)
+    return copy
+
+
+def _simplify(computation: Computation) -> None:
+    """Drop what is no operation, and the side effects that annotations are written with."""
+    with editing(computation) as edit:
+        for instruction in list(edit):
+            if placement(instruction) is not None:
+                attributes = dict(instruction.attributes)
+                attributes.pop("custom_call_has_side_effect", None)
+                instruction.attributes = attributes
+            elif instruction.custom_call_target in ANNOTATIONS and len(instruction.operands) == 1:
+                edit.replace_uses(instruction, instruction.operands[0])
+                if instruction is computation.root:
+                    edit.set_root(instruction.operands[0])
+                edit.remove(instruction)
