@@ -102,7 +102,7 @@ _FORMS = (
 _BLANK_LINE = re.compile(r"^[ \t>#]*<BLANKLINE>[ \t]*$", re.MULTILINE)
 #: A literal of bytes that are no text, of more than a few.
 _BYTES = re.compile(
-    r"""(?<![\w'"])b(?P<quote>['"])(?=[^\n]{0,4000}?\\x0)(?:\\.|(?!(?P=quote))[^\\\n])*+(?P=quote)"""
+    r"""(?<![\w'"])b(?P<quote>['"])(?=[^\n]{0,4000}?\\x0)(?>(?:\\.|(?!(?P=quote))[^\\\n])*)(?P=quote)"""
 )
 #: Only a text with one of these words is looked at more closely.
 _CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|base64\b")
