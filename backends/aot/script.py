@@ -90,12 +90,13 @@ def _parameters(function: Any) -> list[str]:
 
 
 def _shaped(text: str) -> Any:
-    import jax
+    from jax import ShapeDtypeStruct
 
+    make: Any = ShapeDtypeStruct  # it has no types
     match = _SHAPE.fullmatch(text)
     if match is None:
         raise BadScript(f"--args {text}: write shapes as HLO does, such as f32[8,128] or s32[]")
-    return jax.ShapeDtypeStruct(tuple(map(int, filter(None, match[2].split(",")))), _dtype(match[1]))
+    return make(tuple(map(int, filter(None, match[2].split(",")))), _dtype(match[1]))
 
 
 def _dtype(name: str) -> Any:

@@ -273,8 +273,8 @@ def _module(task: AheadTask) -> Module:
 
 def _owner(folder: Path) -> DumpModule | None:
     """What the dump says of the program; helpers that a compiler makes of it are smaller."""
-    owners = [owner for owner in open_dump(folder).modules if owner.after is not None]
-    return max(owners, key=lambda owner: len(owner.after.source.read_bytes())) if owners else None
+    ends = [(owner, owner.after) for owner in open_dump(folder).modules if owner.after is not None]
+    return max(ends, key=lambda end: len(end[1].source.read_bytes()))[0] if ends else None
 
 
 def _program(owner: DumpModule) -> StageInfo | None:

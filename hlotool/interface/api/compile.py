@@ -53,6 +53,7 @@ class _Compiled(Only, group="what to compile"):
         "shapes of the arguments of a function of JAX, as HLO writes them; None for what the script calls"
         " `example_args`",
         default=None,
+        once=True,
         parse=parsers.shapes,
     )
 
