@@ -66,7 +66,9 @@ class _Drawn:
         if found:
             return self.rng.choice(found)
         constant, made = self.name(), self.name()
-        region.lines.append(f"{constant} = stablehlo.constant dense<{self.rng.choice(['0.0', '1.0'])}> : tensor<f32>")
+        region.lines.append(
+            f"{constant} = stablehlo.constant dense<{self.rng.choice(['0.0', '1.0'])}> : tensor<f32>"
+        )
         region.lines.append(
             f"{made} = stablehlo.broadcast_in_dim {constant}, dims = [] : (tensor<f32>) -> {kind}"
         )
@@ -189,7 +191,9 @@ class _Drawn:
         out = self.name()
         condition = [f"{three} = stablehlo.constant dense<3> : tensor<i32>"]
         low = self.name()
-        condition.append(f"{low} = stablehlo.compare LT, {count}, {three} : (tensor<i32>, tensor<i32>) -> tensor<i1>")
+        condition.append(
+            f"{low} = stablehlo.compare LT, {count}, {three} : (tensor<i32>, tensor<i32>) -> tensor<i1>"
+        )
         if looks:
             condition += self._look(carried[0])
             low, before = self.name(), low

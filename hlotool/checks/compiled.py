@@ -69,9 +69,7 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
     return CompilerAnswer(version)
 
 
-@module_rule(
-    COMPILER, Severity.ERROR, "what the compiler says that --compile names", applies=Applies.PROGRAM
-)
+@module_rule(COMPILER, Severity.ERROR, "what the compiler says that --compile names", applies=Applies.PROGRAM)
 def compiler_answer(subject: Subject) -> Iterator[Problem]:
     """A note where it compiles; else its message, the instruction that it names, and what to do."""
     answer = subject.answer
@@ -137,4 +135,3 @@ def _unforeseen(finding: Finding, expected: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(
         finding, details=[*finding.details, f"no rule of check foresees this{said}: the compiler is right"]
     )
-
