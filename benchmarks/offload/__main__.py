@@ -116,7 +116,7 @@ def _ours(here: Path) -> set[str]:
 
 
 def _findings(here: Path, rules: tuple[str, ...], severity: str) -> set[str]:
-    [text] = [p for p in (here / "dump").glob("*before_optimizations.txt")]
+    [text] = (here / "dump").glob("*before_optimizations.txt")
     found = hlotool.check(text, only=rules).findings
     return {
         f.message.removesuffix(" Converting into host compute.").strip()

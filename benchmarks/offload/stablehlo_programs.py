@@ -1,4 +1,4 @@
-"""Random StableHLO programs that move arrays to the host and back: what no frontend keeps anybody from writing.
+"""Random StableHLO programs that move arrays to the host and back.
 
 Any operation takes any value, wherever it is; loops, branches and called functions hold more of them.
 """
@@ -201,7 +201,7 @@ class _Drawn:
         next_count = self.name()
         types = f"tensor<i32>, {_ONE}, {_STACK}"
         region.lines.append(
-            f"{out}:3 = stablehlo.while({count} = {zero}, {carried[0]} = {begins[0]}, {carried[1]} = {begins[1]})"
+            f"{out}:3 = stablehlo.while({count} = {zero}, {carried[0]} = {begins[0]}, {carried[1]} = {begins[1]})"  # noqa: E501
             f" : {types} cond {{"
         )
         region.lines += [*condition, f"stablehlo.return {low} : tensor<i1>", "} do {", *body.lines]
@@ -235,7 +235,7 @@ class _Drawn:
             sides.append("\n".join([*side.lines, f"stablehlo.return {end} : {_ONE}"]))
         small = taken[-1].split(" = ")[0]
         region.lines.append(
-            f'{out} = "stablehlo.if"({small}) ({{\n{sides[0]}\n}}, {{\n{sides[1]}\n}}) : (tensor<i1>) -> {_ONE}'
+            f'{out} = "stablehlo.if"({small}) ({{\n{sides[0]}\n}}, {{\n{sides[1]}\n}}) : (tensor<i1>) -> {_ONE}'  # noqa: E501
         )
         region.values.append((out, _ONE, on_host))
 

@@ -241,8 +241,8 @@ def ends_a_branch(instruction: Instruction, branch: Computation, callers: Sequen
     """A branch ends with a move back to the device (libtpu 0.0.42 refuses it)."""
     names = ", ".join(caller.name for caller in callers)
     return Problem(
-        f'Expected computation "{branch.name}" to be called only by one caller and that caller to be a While. '
-        f"There are {len(callers)} caller(s): [{names}]",
+        f'Expected computation "{branch.name}" to be called only by one caller and that caller to be a '
+        f"While. There are {len(callers)} caller(s): [{names}]",
         instruction,
         remedy="move the tensor back after the conditional, or compute with it before its branch ends",
     )

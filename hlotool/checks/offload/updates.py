@@ -120,7 +120,8 @@ def _check_parameter(memory: HostMemory, position: Position) -> None:
         memory.add(
             "offload-update",
             Problem(
-                f'Entry computation parameter "{parameter.name}" (shape index {at}) is not in host memory space.',
+                f'Entry computation parameter "{parameter.name}" (shape index {at}) is not in host memory '
+                "space.",
                 parameter,
                 remedy="give the argument memory kind `pinned_host`, or begin the buffer with jnp.zeros",
             ),
