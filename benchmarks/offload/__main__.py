@@ -31,6 +31,7 @@ _ENVIRONMENT = {
 #: Rules whose errors say that the compiler refuses the program, or dies of it.
 _REFUSALS = (
     "offload-output", "offload-condition", "offload-update", "offload-annotation", "offload-host-computation",
+    "offload-branches",
 )  # fmt: skip
 _WARNINGS = ("offload-compute", "offload-slice")
 
@@ -70,8 +71,8 @@ def _report(folder: Path) -> int:
             counts["same message"] += not ours
         else:
             counts["same answer"] += bool(ours)
-            counts["same message"] += theirs in ours
-        if bool(theirs) != bool(ours) or (theirs and theirs not in ours):
+            counts["same message"] += _is_foreseen(theirs, ours)
+        if bool(theirs) != bool(ours) or (theirs and not _is_foreseen(theirs, ours)):
             print(f"{here.name}: compiler: {theirs or 'compiles'}\n    check: {ours or 'no error'}")
         warned, foreseen = _warned(here), _findings(here, _WARNINGS, "warning")
         if not theirs:
@@ -91,10 +92,23 @@ def _theirs(here: Path, answer: dict[str, str]) -> str:
     if answer["outcome"] == "died":
         found = _DIED.search((here / "stderr.log").read_text(errors="replace"))
         return found[0].strip() if found else answer["message"]
-    message = answer["message"]
+    message = answer["message"].replace(".clone]", "]")
     for _ in range(2):
         message = _FRAME.sub("", message)
     return message.strip()
+
+
+def _is_foreseen(theirs: str, ours: set[str]) -> bool:
+    """The same message with the same names, but where the compiler has none of its own.
+
+    A loop's condition kills libtpu 0.0.42 where later ones explain; partitioned parameters lose their names.
+    """
+    if "tmp_shape_index" in theirs:
+        return any("during while condition body" in message for message in ours)
+    unnamed = re.compile(r'^Entry computation parameter "param(\.\d+)?"')
+    if unnamed.match(theirs):
+        return any(message.startswith("Entry computation parameter") for message in ours)
+    return theirs in ours
 
 
 def _ours(here: Path) -> set[str]:
@@ -102,9 +116,13 @@ def _ours(here: Path) -> set[str]:
 
 
 def _findings(here: Path, rules: tuple[str, ...], severity: str) -> set[str]:
-    [text] = [p for p in (here / "dump").glob("*before_optimizations.txt")]
+    [text] = (here / "dump").glob("*before_optimizations.txt")
     found = hlotool.check(text, only=rules).findings
-    return {f.message.removesuffix(" Converting into host compute.").strip() for f in found if f.severity.value == severity}
+    return {
+        f.message.removesuffix(" Converting into host compute.").strip()
+        for f in found
+        if f.severity.value == severity
+    }
 
 
 def _warned(here: Path) -> set[str]:

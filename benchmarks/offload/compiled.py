@@ -1,4 +1,4 @@
-"""What the compiler for a TPU says of programs: each is compiled in a process of its own, which may die of it.
+"""What the compiler for a TPU says of programs, each compiled in a process of its own: it may die of it.
 
 A process to itself: libtpu is loaded in children that end with their program.
 """
@@ -16,7 +16,7 @@ _LIMIT = 100
 
 
 def main() -> None:
-    """`FOLDER FIRST COUNT`: the programs of those seeds, half of them of JAX; dumps and answers go to FOLDER."""
+    """`FOLDER FIRST COUNT`: programs of those seeds, of JAX and StableHLO; answers go to FOLDER."""
     folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     import jax  # noqa: F401  (once, for all children)
 

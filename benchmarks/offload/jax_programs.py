@@ -45,7 +45,9 @@ class _Pool:
 
 def _compute(pool: _Pool) -> None:
     x, y = pool.take(False), pool.take(False)
-    make = pool.rng.choice([lambda: jnp.sin(x), lambda: x * y + 1, lambda: x @ y.T @ x, lambda: jnp.cumsum(x, 0)])
+    make = pool.rng.choice(
+        [lambda: jnp.sin(x), lambda: x * y + 1, lambda: x @ y.T @ x, lambda: jnp.cumsum(x, 0)]
+    )
     pool.add(make(), False)
 
 
@@ -142,7 +144,9 @@ def _while_host_condition(pool: _Pool) -> None:
     limit = pool.take(True)
 
     def goes_on(state: Any) -> Any:
-        return jnp.all(state[1] < 3) if pool.rng.random() < 0.5 else jax.device_put(state[1], _DEVICE)[0, 0] < 3
+        return (
+            jnp.all(state[1] < 3) if pool.rng.random() < 0.5 else jax.device_put(state[1], _DEVICE)[0, 0] < 3
+        )
 
     pool.add(lax.while_loop(goes_on, lambda s: (s[0] + 1, s[1]), (pool.take(False), limit))[0], False)
 
@@ -181,7 +185,10 @@ def _remat(pool: _Pool) -> None:
     from jax.ad_checkpoint import checkpoint_name
 
     policy = jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=[], names_which_can_be_offloaded=["h"], offload_src="device", offload_dst="pinned_host"
+        names_which_can_be_saved=[],
+        names_which_can_be_offloaded=["h"],
+        offload_src="device",
+        offload_dst="pinned_host",
     )
     w, in_loop = pool.take(False), pool.rng.random() < 0.5
 
@@ -190,7 +197,9 @@ def _remat(pool: _Pool) -> None:
 
     def loss(x: Any) -> Any:
         if in_loop:
-            return lax.scan(lambda c, _: (jax.checkpoint(layer, policy=policy)(c), None), x, None, length=_ROWS)[0].sum()
+            return lax.scan(
+                lambda c, _: (jax.checkpoint(layer, policy=policy)(c), None), x, None, length=_ROWS
+            )[0].sum()
         return jax.checkpoint(lambda x: layer(layer(x)), policy=policy)(x).sum()
 
     pool.add(jax.grad(loss)(pool.take(False)), False)

@@ -1,4 +1,4 @@
-"""Random StableHLO programs that move arrays to the host and back: what no frontend keeps anybody from writing.
+"""Random StableHLO programs that move arrays to the host and back.
 
 Any operation takes any value, wherever it is; loops, branches and called functions hold more of them.
 """
@@ -66,7 +66,9 @@ class _Drawn:
         if found:
             return self.rng.choice(found)
         constant, made = self.name(), self.name()
-        region.lines.append(f"{constant} = stablehlo.constant dense<{self.rng.choice(['0.0', '1.0'])}> : tensor<f32>")
+        region.lines.append(
+            f"{constant} = stablehlo.constant dense<{self.rng.choice(['0.0', '1.0'])}> : tensor<f32>"
+        )
         region.lines.append(
             f"{made} = stablehlo.broadcast_in_dim {constant}, dims = [] : (tensor<f32>) -> {kind}"
         )
@@ -189,7 +191,9 @@ class _Drawn:
         out = self.name()
         condition = [f"{three} = stablehlo.constant dense<3> : tensor<i32>"]
         low = self.name()
-        condition.append(f"{low} = stablehlo.compare LT, {count}, {three} : (tensor<i32>, tensor<i32>) -> tensor<i1>")
+        condition.append(
+            f"{low} = stablehlo.compare LT, {count}, {three} : (tensor<i32>, tensor<i32>) -> tensor<i1>"
+        )
         if looks:
             condition += self._look(carried[0])
             low, before = self.name(), low
@@ -197,7 +201,7 @@ class _Drawn:
         next_count = self.name()
         types = f"tensor<i32>, {_ONE}, {_STACK}"
         region.lines.append(
-            f"{out}:3 = stablehlo.while({count} = {zero}, {carried[0]} = {begins[0]}, {carried[1]} = {begins[1]})"
+            f"{out}:3 = stablehlo.while({count} = {zero}, {carried[0]} = {begins[0]}, {carried[1]} = {begins[1]})"  # noqa: E501
             f" : {types} cond {{"
         )
         region.lines += [*condition, f"stablehlo.return {low} : tensor<i1>", "} do {", *body.lines]
@@ -231,7 +235,7 @@ class _Drawn:
             sides.append("\n".join([*side.lines, f"stablehlo.return {end} : {_ONE}"]))
         small = taken[-1].split(" = ")[0]
         region.lines.append(
-            f'{out} = "stablehlo.if"({small}) ({{\n{sides[0]}\n}}, {{\n{sides[1]}\n}}) : (tensor<i1>) -> {_ONE}'
+            f'{out} = "stablehlo.if"({small}) ({{\n{sides[0]}\n}}, {{\n{sides[1]}\n}}) : (tensor<i1>) -> {_ONE}'  # noqa: E501
         )
         region.values.append((out, _ONE, on_host))
 

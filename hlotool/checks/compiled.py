@@ -6,6 +6,7 @@ Where they differ the compiler is right: what it takes is no error, whatever a r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
 import msgspec
 
 from hlotool.backends.base import CompilingBackend
@@ -58,20 +59,25 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
     version = backend.version
     try:
         if backend.made_of(module) is None:
-            raise BackendUnavailable(f"backend {backend.name}: a program that takes or returns nested tuples")
+            backend.compile(module)
     except BackendUnavailable:
         raise
     except InputError:
         return CompilerAnswer(version)  # what it ends with is a text that is not read here
-    except (Unsupported, BackendCrashed, BackendOutOfMemory) as error:
-        said = error.reason if isinstance(error, Unsupported) else error.message
-        return CompilerAnswer(version, " ".join(said.split())[:_SHOWN])
+    except Unsupported as error:
+        if not error.reason.startswith("XLA: "):
+            raise  # it was not asked
+        return CompilerAnswer(version, _shown(error.reason))
+    except (BackendCrashed, BackendOutOfMemory) as error:
+        return CompilerAnswer(version, _shown(error.message))
     return CompilerAnswer(version)
 
 
-@module_rule(
-    COMPILER, Severity.ERROR, "what the compiler says that --compile names", applies=Applies.PROGRAM
-)
+def _shown(message: str) -> str:
+    return " ".join(message.split())[:_SHOWN]
+
+
+@module_rule(COMPILER, Severity.ERROR, "what the compiler says that --compile names", applies=Applies.PROGRAM)
 def compiler_answer(subject: Subject) -> Iterator[Problem]:
     """A note where it compiles; else its message, the instruction that it names, and what to do."""
     answer = subject.answer
@@ -137,4 +143,3 @@ def _unforeseen(finding: Finding, expected: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(
         finding, details=[*finding.details, f"no rule of check foresees this{said}: the compiler is right"]
     )
-

@@ -376,17 +376,75 @@ def test_a_loop_has_to_fill_the_buffer(rounds: int, lost: list[tuple[str, Severi
 def test_a_condition_that_computes_with_a_tensor_on_the_host() -> None:
     """libtpu 0.0.42 dies of it, 0.0.52 gives E1200."""
     loop = LOOP.replace(
-        "i = s32[] get-tuple-element(p), index=0", "i = s32[] get-tuple-element(p), index=0", 1
-    )
-    loop = loop.replace(
-        "condition {\n  p = (s32[], f32[8]) parameter(0)",
-        """condition {
-  p = (s32[], f32[8]) parameter(0)
-  b = f32[8] get-tuple-element(p), index=1
-  m = f32[8] negate(b)""",
+        "  ROOT r = pred[] compare(i, n), direction=LT",
+        """  b = f32[8] get-tuple-element(p), index=1
+  e = f32[1] slice(b), slice={[0:1]}
+  v = f32[] reshape(e)
+  m = s32[] convert(v)
+  ROOT r = pred[] compare(i, m), direction=LT""",
     )
     body, _ = REFUSED["returned through a loop"]
     assert ("offload-condition", ERROR) in grave(program(body, before=loop))
+
+
+def test_a_condition_that_computes_in_vain_is_none() -> None:
+    """Dead code is gone before the compiler looks at memory."""
+    loop = LOOP.replace(
+        "  n = s32[] constant(3)",
+        "  n = s32[] constant(3)\n  b = f32[8] get-tuple-element(p), index=1\n  m = f32[8] negate(b)",
+    )
+    body, _ = REFUSED["returned through a loop"]
+    assert grave(program(body, before=loop)) == [("offload-output", ERROR)]
+
+
+BRANCHES = """yes {{
+  x = f32[8] parameter(0)
+  h = f32[8] custom-call(x), {to_host}
+  ROOT r = f32[8] {root}
+}}
+no {{
+  x = f32[8] parameter(0)
+  ROOT n = f32[8] negate(x)
+}}"""
+CHOICE = """p = pred[] parameter(0)
+  x = f32[8] parameter(1)
+  ROOT c = f32[8] conditional(p, x, x), true_computation=yes, false_computation=no"""
+
+
+def test_a_branch_that_ends_with_a_move_to_the_device() -> None:
+    """libtpu 0.0.42 refuses it."""
+    branches = BRANCHES.format(to_host=TO_HOST, root=f"custom-call(h), {TO_DEVICE}")
+    [found] = [f for f in check(program(CHOICE, before=branches)) if f.severity is ERROR]
+    assert found.rule == "offload-branches"
+    assert '"yes" to be called only by one caller' in found.message
+    used = BRANCHES.format(to_host=TO_HOST, root="negate(d)").replace(
+        "  ROOT r = f32[8] neg", f"  d = f32[8] custom-call(h), {TO_DEVICE}\n  ROOT r = f32[8] neg"
+    )
+    assert not grave(program(CHOICE, before=used))
+
+
+def test_what_is_on_the_host_chooses_no_branch() -> None:
+    """libtpu 0.0.42 dies of it."""
+    branches = BRANCHES.format(to_host=TO_HOST, root="negate(x)")
+    body = f"""q = pred[] parameter(0)
+  h = pred[] custom-call(q), {TO_HOST}
+  p = pred[] not(h)
+  x = f32[8] parameter(1)
+  ROOT c = f32[8] conditional(p, x, x), true_computation=yes, false_computation=no"""
+    assert ("offload-branches", ERROR) in grave(program(body, before=branches))
+
+
+def test_an_update_of_what_comes_from_outside() -> None:
+    """The buffer is to come in host memory."""
+    body = BUFFER.replace(
+        "buffer = f32[4,8] broadcast(zero), dimensions={}", "buffer = f32[4,8] parameter(2)"
+    )
+    body += f"""
+  h = f32[1,8] custom-call(x), {TO_HOST}
+  u = f32[4,8] dynamic-update-slice(buffer, h, index, none)
+  ROOT d = f32[4,8] custom-call(u), {TO_DEVICE}"""
+    [found] = [f for f in check(program(body)) if f.severity is ERROR]
+    assert found.message.startswith('Entry computation parameter "buffer" (shape index {}) is not in host')
 
 
 def test_what_a_call_alone_returns_is_copied_to_the_host() -> None:

@@ -11,14 +11,14 @@ and GetPredecessors).
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from hlotool.checks.records import Severity
 from hlotool.checks.rules import Problem, Subject
 from hlotool.facts.flow import Part
 from hlotool.ir.attributes import OperandAlias
-from hlotool.ir.module import Instruction
+from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
 from hlotool.ir.walk import branches, through_tuple
 
@@ -223,6 +223,39 @@ def used_in_condition(instruction: Instruction) -> Problem:
         "during while condition body.",
         instruction,
         remedy="carry what the condition needs as a value of its own that stays on the device",
+    )
+
+
+def moved_at_the_end(annotation: Instruction, conditional: Instruction) -> Problem:
+    """A branch ends with a move to the host, of a program for several devices (libtpu 0.0.42 dies of it)."""
+    return Problem(
+        f"Check failed: predecessors.size() == 1 ({len(branches(conditional))} vs. 1)",
+        annotation,
+        path=[annotation, conditional],
+        details=["a branch of a conditional ends with a move to the host: the TPU's compiler dies of it"],
+        remedy=f"move the result of %{conditional.name} to the host, not those of its branches",
+    )
+
+
+def ends_a_branch(instruction: Instruction, branch: Computation, callers: Sequence[Instruction]) -> Problem:
+    """A branch ends with a move back to the device (libtpu 0.0.42 refuses it)."""
+    names = ", ".join(caller.name for caller in callers)
+    return Problem(
+        f'Expected computation "{branch.name}" to be called only by one caller and that caller to be a '
+        f"While. There are {len(callers)} caller(s): [{names}]",
+        instruction,
+        remedy="move the tensor back after the conditional, or compute with it before its branch ends",
+    )
+
+
+def decides(instruction: Instruction, conditional: Instruction) -> Problem:
+    """What is computed from a host tensor chooses a branch (libtpu 0.0.42 dies of it)."""
+    return Problem(
+        "Check failed: b >= 0 (-1 vs. 0)",
+        conditional,
+        path=[instruction, conditional],
+        details=["what is on the host chooses a branch: the TPU's compiler dies of it"],
+        remedy="move what decides to the device before it is computed with",
     )
 
 

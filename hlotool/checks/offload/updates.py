@@ -86,6 +86,9 @@ def _allocate(
         instruction = position[0]
         memory.host.add(position)
         if instruction.opcode == "parameter":
+            if memory.subject.calls.home[instruction] is memory.subject.module.entry:
+                _check_parameter(memory, position)
+                return
             _check_condition(memory, positions, position)
         elif instruction.opcode == "dynamic-update-slice":
             allocated.add(instruction)
@@ -106,6 +109,23 @@ def _allocate(
         memory.add("offload-update", _no_broadcast(update))
     else:
         memory.begun_as_broadcast.add(update)
+
+
+def _check_parameter(memory: HostMemory, position: Position) -> None:
+    """A buffer from outside is to come in host memory."""
+    parameter, index = position
+    layout = memory.subject.module.entry_layout.parameters[parameter.parameter_number or 0]
+    if messages.memory_space(layout, index) != messages.HOST_MEMORY:
+        at = "{" + ",".join(map(str, index)) + "}"
+        memory.add(
+            "offload-update",
+            Problem(
+                f'Entry computation parameter "{parameter.name}" (shape index {at}) is not in host memory '
+                "space.",
+                parameter,
+                remedy="give the argument memory kind `pinned_host`, or begin the buffer with jnp.zeros",
+            ),
+        )
 
 
 def _check_condition(memory: HostMemory, positions: Positions, position: Position) -> None:

@@ -150,6 +150,9 @@ class HostMemory:
             is_update = start[0].opcode == "dynamic-update-slice"
             if is_update:
                 self._updates[start[0]] = True
+            if start[0].opcode == "conditional" and self._is_partitioned:
+                self.add("offload-branches", positions.moved_at_the_end(annotation, start[0]))
+                continue
             if start[0].opcode == "call" and self._positions.is_entry_root(start[0]):
                 self._check_lonely_root(annotation)  # compilers inline calls before they look at memory
                 continue
@@ -216,6 +219,7 @@ class HostMemory:
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
             self._ended.add(instruction)
+            self._check_branch_end(instruction)
             return False
         elif instruction.opcode == "dynamic-update-slice":
             self._updates.setdefault(instruction, False)
@@ -236,9 +240,9 @@ class HostMemory:
                 return False
             if self.subject.calls.home[instruction] in self._conditions:
                 self.add("offload-condition", positions.used_in_condition(instruction))
-            else:
-                self.add("offload-compute", positions.device_compute(instruction, trail()))
-        self._check_wide_users(instruction)
+                return False
+            self.add("offload-compute", positions.device_compute(instruction, trail()))
+        self._check_users(instruction)
         return True
 
     def _runs_on_host(self, instruction: Instruction) -> bool:
@@ -249,8 +253,23 @@ class HostMemory:
             map(is_host_compute, [instruction, *callers])
         )
 
-    def _check_wide_users(self, instruction: Instruction) -> None:
+    def _check_branch_end(self, to_device: Instruction) -> None:
+        """A branch that ends with a move back: only programs for several devices are compiled."""
+        computation = self.subject.calls.home[to_device]
+        if to_device is not computation.root or self._is_partitioned:
+            return
+        callers = self.subject.calls.callers[computation]
+        if any(caller.opcode == "conditional" for caller in callers):
+            self.add("offload-branches", positions.ends_a_branch(to_device, computation, callers))
+
+    @property
+    def _is_partitioned(self) -> bool:
+        return self.subject.module.num_partitions > 1
+
+    def _check_users(self, instruction: Instruction) -> None:
         for user in self.subject.users[instruction]:
+            if user.opcode == "conditional" and user.operands[0] is instruction:
+                self.add("offload-branches", positions.decides(instruction, user))
             if user.custom_call_target in ("X64SplitLow", "X64SplitHigh"):
                 self.add("offload-64-bit", positions.halves(user))
 
