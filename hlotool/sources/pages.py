@@ -46,7 +46,7 @@ def pairs_of(text: str, programs: Sequence[Wrapped]) -> dict[int, tuple[int, Kin
         groups = [(_name(programs[0].content) or _name(programs[1].content), [0, 1])]
     found: dict[int, tuple[int, Kind, str]] = {}
     for number, (name, group) in enumerate(groups):
-        stages = [_by_structure(programs[index].content) for index in group]
+        stages: list[Kind | None] = [_by_structure(programs[index].content) for index in group]
         if stages[0] is stages[1]:
             stages = [_by_words(headings[index]) for index in group]
         if set(stages) == {Kind.BEFORE_OPTIMIZATIONS, Kind.AFTER_OPTIMIZATIONS}:
