@@ -71,7 +71,7 @@ class PlainExecutable:
         try:
             [row] = self._evaluate(evaluation).devices
         except Unsupported as error:
-            raise Unsupported(error.message, location=Location(self.module.path)) from None
+            raise Unsupported(str(error), location=Location(self.module.path)) from None
         remaining = iter([data.to_array() for data in row])
         return value_of(self.module, [from_plain(kind, remaining) for kind in self._results])
 
