@@ -107,6 +107,7 @@ BUILT_IN: dict[str, str] = {
     "aot": "hlotool.backends.aot:create",
     "cuda": "hlotool.backends.cuda:create",
     "cuda-emu": "hlotool.backends.cuda_emu:create",
+    "iree": "hlotool.backends.iree:create",
     "numpy": "hlotool.backends.numpy:create",
     "opt": "hlotool.backends.opt:create",
     "pjrt": "hlotool.backends.xla.plugin:create",

@@ -6,8 +6,9 @@ Programs are given types that NumPy's buffers know; jaxlib writes HLO as StableH
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import count
 
@@ -15,12 +16,12 @@ import numpy as np
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.stablehlo.protocol import Converted, Evaluation
-from hlotool.backends.xla.executable import flat_arguments, value_of
+from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.options import XlaOptions
 from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
 from hlotool.backends.xla.programs import arrays_of, flat_signature, logical_module, refuse_the_outside
 from hlotool.backends.xla.protocol import ArrayData, Results
-from hlotool.errors import BackendCrashed, BackendUnavailable, Location, Unsupported
+from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Location, Unsupported
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.edit import Editor, editing
 from hlotool.ir.edit_programs import clone_module
@@ -37,43 +38,51 @@ _TEXT = PrintOptions(metadata=False)
 _REFUSAL = re.compile(r"LLVM ERROR: (.*?)(?:\. However|$)|^MLIRError: (.*)", re.DOTALL)
 
 
-class StablehloExecutable:
-    """A program for the interpreter; everything happens when it is run."""
+class PlainExecutable:
+    """A program for what takes arrays of NumPy's own types; everything happens when it is run.
 
-    def __init__(self, module: Module, process: XlaProcess) -> None:
+    Args:
+        module: the program.
+        written: writes it, with a flat signature of plain types.
+        evaluate: runs what was written once. It shows no values of single instructions.
+    """
+
+    def __init__(
+        self, module: Module, written: Callable[[Module], str], evaluate: Callable[[Evaluation], Results]
+    ) -> None:
         flat = flat_signature(logical_module(module))
         refuse_the_outside(flat)
         self.module = module
         self._parameters = [s.element_type for p in flat.entry.parameters for s in array_shapes(p.shape)]
         self._results = [shape.element_type for shape in array_shapes(flat.entry.root.shape)]
-        self._text = print_module(plain_types(flat), _TEXT)
-        self._process = process
+        self._text = written(plain_types(flat))
+        self._evaluate = evaluate
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
-        """Execute once; see `Executable.run`. The interpreter shows nothing, so `probe` must be None.
+        """Execute once; see `Executable.run`. Nothing is shown, so `probe` must be None.
 
         Raises:
-            Unsupported: the interpreter does not know an operation.
+            Unsupported: an operation is not known there.
         """
-        if probe is not None:
-            raise Unsupported("StableHLO's interpreter does not show the values of single instructions")
+        refuse_probes([probe])
         arrays = flat_arguments(self.module, arguments)
         plain = [part for kind, array in zip(self._parameters, arrays) for part in to_plain(kind, array)]
         evaluation = Evaluation(self._text, [ArrayData.of(part) for part in plain])
         try:
-            [row] = self._process.call(_EVALUATE, evaluation, Results).devices
-        except BackendCrashed as error:
-            raise _refusal(error, self.module) or error from None
+            [row] = self._evaluate(evaluation).devices
+        except Unsupported as error:
+            raise Unsupported(str(error), location=Location(self.module.path)) from None
         remaining = iter([data.to_array() for data in row])
         return value_of(self.module, [from_plain(kind, remaining) for kind in self._results])
 
 
-def _refusal(error: BackendCrashed, module: Module) -> Unsupported | None:
-    found = _REFUSAL.search(error.message)
+def refused(error: BackendCrashed, pattern: re.Pattern[str], name: str) -> HlotoolError:
+    """Unsupported where what a process said as it ended matches, with the reason; else `error` itself."""
+    found = pattern.search(error.message)
     if found is None:
-        return None
-    reason = " ".join((found[1] or found[2]).split())
-    return Unsupported(f"StableHLO's interpreter: {reason}", location=Location(module.path))
+        return error
+    reason = " ".join(next(filter(None, found.groups())).split())
+    return Unsupported(f"{name}: {reason}")
 
 
 class StablehloBackend:
@@ -93,7 +102,7 @@ class StablehloBackend:
         """`StableHLO of jaxlib X.Y.Z`."""
         return f"StableHLO of jaxlib {self._process.setup().jaxlib}"
 
-    def compile(self, module: Module) -> StablehloExecutable:
+    def compile(self, module: Module) -> PlainExecutable:
         """Write the program as the interpreter wants it.
 
         Raises:
@@ -101,7 +110,13 @@ class StablehloBackend:
         """
         if is_per_device(module):
             raise Unsupported("StableHLO's interpreter runs programs for one device")
-        return StablehloExecutable(module, self._process)
+        return PlainExecutable(module, partial(print_module, options=_TEXT), self._evaluated)
+
+    def _evaluated(self, evaluation: Evaluation) -> Results:
+        try:
+            return self._process.call(_EVALUATE, evaluation, Results)
+        except BackendCrashed as error:
+            raise refused(error, _REFUSAL, "StableHLO's interpreter") from None
 
 
 # Programs whose parameters and results have types that NumPy's buffers know.
@@ -126,7 +141,7 @@ def plain_types(module: Module) -> Module:
         copy.entry.root = edit.add(Instruction("plain", "tuple", shape, tuple(results)))
         edit.changed = True
     for instruction in copy.instructions():
-        # The importer has a word of its own for copies, which the interpreter does not know.
+        # The importer has a word of its own for copies, which only XLA knows.
         if instruction.opcode == "copy" and isinstance(instruction.shape, ArrayShape):
             instruction.opcode = "reshape"
     return copy

@@ -119,6 +119,7 @@ class ProcessKey:
         devices: how many it has on the CPU; the other platforms have what there is.
         timeout: seconds per call.
         environment: variables besides, with their values.
+        preload: modules that it imports before its first call.
     """
 
     platform: str = "cpu"
@@ -126,6 +127,7 @@ class ProcessKey:
     devices: int = 1
     timeout: float | None = None
     environment: tuple[tuple[str, str], ...] = ()
+    preload: tuple[str, ...] = (_CHILD, "jax")
 
 
 def key_for(platform: str, python: str, devices: int, timeout: float | None) -> ProcessKey:
@@ -162,7 +164,7 @@ class XlaProcess:
         self._lock = threading.Lock()
         limits = Limits(1, key.timeout, _memory_limit(key.platform))
         environment = process_environment(key)
-        self._pool = Pool(limits, (_CHILD, "jax"), "xla", environment, key.python)
+        self._pool = Pool(limits, key.preload, "xla", environment, key.python)
         atexit.register(self._pool.close)
 
     def start(self) -> None:

@@ -35,10 +35,15 @@ _VARIABLES = ("XLA_", "JAX_", "TF_", "CUDA_", "OMP_", "MKL_", "OPENBLAS_", "NPY_
 _CODE = frozenset({".py", ".bin", ".binpb", ".lark", ".h", ".toml"})
 
 #: Packages that compute, by the backend that needs them.
-_PACKAGES = {"": ("numpy", "ml_dtypes", "scipy"), "xla": ("jaxlib",), "stablehlo": ("jaxlib",)}
+_PACKAGES = {
+    "": ("numpy", "ml_dtypes", "scipy"),
+    "xla": ("jaxlib",),
+    "stablehlo": ("jaxlib",),
+    "iree": ("jaxlib", "iree-base-compiler", "iree-base-runtime"),
+}
 
 #: Backends whose answers are a function of what is in the keys: no device with a driver of its own.
-_ON_THIS_PROCESSOR = frozenset({"numpy", "xla", "stablehlo", "cuda-emu"})
+_ON_THIS_PROCESSOR = frozenset({"numpy", "xla", "stablehlo", "iree", "cuda-emu"})
 _DEVICE_WORDS = frozenset({"gpu", "tpu"})
 
 
