@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hlotool.ir.attributes import AttributeValue, BackendConfig, FrontendAttributes, OperandAlias
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Layout, Shape, TupleShape
-from hlotool.parser.mlir.frames import Context, Results, operation, quoted
+from hlotool.parser.mlir.frames import Context, Results, is_constant, operation, quoted
 from hlotool.parser.mlir.functions import free_names
 from hlotool.parser.mlir.syntax import Dense, Dictionary, Foreign, Region
 
@@ -30,7 +30,7 @@ def _read_from_around(context: Context, regions: Sequence[Region]) -> list[tuple
     return [
         (name, len(frame.values[name]))
         for name in names
-        if name in frame.values and not frame.is_constant(name)
+        if not all(map(is_constant, frame.values.get(name, ())))
     ]
 
 

@@ -6,7 +6,7 @@ StableHLO: docs/spec.md#ops. CHLO: dialect/ChloOps.td.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -155,10 +155,9 @@ def _constant(context: Context) -> Results:
     return context.add(Instruction("constant", "constant", shape, attributes=context.common(), literal=literal))
 
 
-def _is_elided(text: str, resources: object) -> bool:
+def _is_elided(text: str, resources: Mapping[str, str]) -> bool:
     """Whether the value stands nowhere: MLIR was told to leave out large ones, or the file is cut."""
-    name = text.removeprefix("dense_resource<").removesuffix(">")
-    return name != text and (not isinstance(resources, dict) or name not in resources)
+    return text.startswith("dense_resource<") and text[len("dense_resource<") : -1] not in resources
 
 
 @operation("iota", "dynamic_iota")

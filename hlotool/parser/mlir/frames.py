@@ -6,7 +6,7 @@ the loops and branches of `control.py` hand on the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +17,7 @@ from hlotool.ir.builder import Builder
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import by_name
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
-from hlotool.parser.mlir.syntax import Attribute, Dense, Foreign, Name, Operation, Region
+from hlotool.parser.mlir.syntax import Attribute, Dense, Foreign, Name, Operation
 from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir_constants import dense_values
 from hlotool.parser.text.pieces import Doubt, known_pieces
@@ -96,18 +96,6 @@ class Frame:
         )
         copy.line = value.line
         return self.builder.add(copy)
-
-    def is_constant(self, used: Name) -> bool:
-        """Whether a name is a constant's, so that it may be copied."""
-        frame: Frame | None = self
-        while frame is not None and used.name not in frame.values:
-            frame = frame.around
-        return frame is not None and all(map(is_constant, frame.values[used.name]))
-
-    def parameters(self, region: Region, shapes: Iterable[Shape]) -> None:
-        """Give the arguments of a region parameters of their own."""
-        for number, (argument, shape) in enumerate(zip(region.arguments, shapes)):
-            self.bind(argument.name, self.builder.parameter(number, shape, plain_name(argument.name)))
 
     def bind(self, name: str, *values: Instruction) -> None:
         """Let a name of the text stand for instructions."""
@@ -295,11 +283,11 @@ class Context:
             raise self.unsupported(f"operand {number} is no constant, and sizes of HLO are")
         return found.literal.value
 
-    def region(self, number: int, shapes: Sequence[Shape] | None = None) -> Computation:
-        """A region as a computation; `shapes` are those of its parameters where the text need not say."""
+    def region(self, number: int) -> Computation:
+        """A region as a computation of its own."""
         if number >= len(self.operation.regions):
             raise self.error(f"needs more than {len(self.operation.regions)} regions")
-        return self.program.region(self, self.operation.regions[number], shapes)
+        return self.program.region(self, self.operation.regions[number])
 
 
 def common_attributes(

@@ -157,11 +157,11 @@ class Program:
             raise self.source.unsupported(f"{text or 'a function'} is no type of HLO", position)
         return kind  # type: ignore[return-value]
 
-    def region(self, context: Context, region: Region, shapes: Sequence[Shape] | None = None) -> Computation:
+    def region(self, context: Context, region: Region) -> Computation:
         """A region as a computation of its own; see `Context.region`."""
         frame = self._frame("region", context.frame)
-        stated = [self.shape_of(argument) for argument in region.arguments]
-        frame.parameters(region, shapes or stated)
+        for number, argument in enumerate(region.arguments):
+            self._parameter(frame, number, argument)
         return frame.finish(self._body(frame, region, context.operation))
 
     def inner(

@@ -123,7 +123,7 @@ class OperationReader(AttributeReader):
             made.attributes |= self.dictionary()
         self.take(":")
         signature = self.function_type()
-        made.operand_types, made.result_types = signature
+        made.operand_types, made.result_types = signature.operands, signature.results
 
     def region(self) -> Region:
         """`{ ^bb0(%x: type): operations }`."""

@@ -5,11 +5,15 @@ StableHLO: docs/spec.md#reduce, #gather, #scatter, #sort, #rng_bit_generator, #a
 
 from __future__ import annotations
 
-from hlotool.ir.attributes import AttributeValue, Ints, ReplicaGroups
+import re
+from collections.abc import Sequence
+
+from hlotool.ir.attributes import AttributeValue, Ints, MeshAxis, MeshGroups, ReplicaGroups
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import TOKEN, ArrayShape, Shape, TupleShape, strip_layouts
+from hlotool.ir.types import TOKEN, ArrayShape, ElementType, Shape, TupleShape, strip_layouts
 from hlotool.parser.mlir.frames import Context, Results, operation
-from hlotool.parser.mlir.syntax import Argument, Dense, Name, Operation, Region
+from hlotool.parser.mlir.syntax import Argument, Attribute, Dense, Foreign, Name, Operation, Region
+from hlotool.parser.shardy import parse_meshes
 
 
 @operation("reduce")
@@ -143,10 +147,33 @@ def _exchange(context: Context) -> dict[str, AttributeValue]:
         listed = tuple(tuple(int(n) for n in row if n >= 0) for row in rows)
         named["replica_groups"] = ReplicaGroups(listed if rows.size else ())
     elif groups is not None:
-        raise context.unsupported("its groups are written as axes of a mesh")
+        named["replica_groups"] = ReplicaGroups(mesh=_mesh_groups(context, groups))
     if context.flag("use_global_device_ids"):
         named["use_global_device_ids"] = True
     return named
+
+
+_PART = re.compile(r"\((\d+)\)(\d+)")
+
+
+def _mesh_groups(context: Context, groups: Attribute) -> MeshGroups:
+    """`#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`."""
+    stated = groups if isinstance(groups, dict) else {}
+    name = str(stated.get("mesh", ""))
+    listed = stated.get("axes", ())
+    if name not in context.program.meshes or not all(isinstance(one, dict) for one in listed):
+        raise context.unsupported("groups of devices that are no axes of a mesh of this module")
+    axes = []
+    for one in listed:
+        part = one.get("sub_axis_info")
+        sizes = _PART.search(part.text) if isinstance(part, Foreign) else None
+        before, size = (int(sizes[1]), int(sizes[2])) if sizes else (None, None)
+        axes.append(MeshAxis(str(one.get("name", "")), before, size))
+    try:
+        mesh = parse_meshes(f"{{{name} = #sdy.mesh{context.program.meshes[name]}}}")[name]
+    except ValueError as error:
+        raise context.error(f"unreadable mesh @{name}: {error}") from error
+    return MeshGroups(mesh, tuple(axes))
 
 
 @operation("all_reduce")
@@ -246,3 +273,46 @@ def _outfeed(context: Context) -> Results:
     shape = TupleShape(tuple(array.shape for array in arrays))
     data = context.emit("tuple", *arrays, shape=shape)
     return context.main("outfeed", data, token, outfeed_shape=shape)
+
+
+def _transfer(context: Context) -> dict[str, AttributeValue]:
+    named = _exchange(context)
+    if context.flag("is_host_transfer"):
+        named["is_host_transfer"] = True
+    return named
+
+
+@operation("send")
+def _send(context: Context) -> Results:
+    *arrays, token = context.operands
+    named = _transfer(context)
+    data = arrays[0] if len(arrays) == 1 else context.emit("tuple", *arrays, shape=_tuple_of(arrays))
+    shape = TupleShape((data.shape, ArrayShape(ElementType.U32, ()), TOKEN))
+    begun = context.emit("send", data, token, shape=shape, **named, **context.common())
+    return context.emit("send-done", begun, shape=TOKEN, **named)
+
+
+@operation("recv")
+def _recv(context: Context) -> Results:
+    *shapes, _ = context.shapes
+    named = _transfer(context)
+    data: Shape = shapes[0] if len(shapes) == 1 else TupleShape(tuple(shapes))
+    shape = TupleShape((data, ArrayShape(ElementType.U32, ()), TOKEN))
+    begun = context.emit("recv", *context.operands, shape=shape, **named, **context.common())
+    done = context.emit("recv-done", begun, shape=TupleShape((data, TOKEN)), **named)
+    received = context.emit("get-tuple-element", done, shape=data, index=0)
+    token = context.emit("get-tuple-element", done, shape=TOKEN, index=1)
+    return [*_parts(context, received, shapes), token]
+
+
+def _tuple_of(arrays: Sequence[Instruction]) -> TupleShape:
+    return TupleShape(tuple(array.shape for array in arrays))
+
+
+def _parts(context: Context, whole: Instruction, shapes: Sequence[Shape]) -> list[Instruction]:
+    """The elements of what was received, which is no tuple where it is one array."""
+    if whole.shape == shapes[0]:
+        return [whole]
+    return [
+        context.emit("get-tuple-element", whole, shape=shape, index=number) for number, shape in enumerate(shapes)
+    ]

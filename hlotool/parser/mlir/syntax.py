@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from hlotool.ir.types import Shape
 
@@ -24,13 +24,15 @@ class Word(str):
     __slots__ = ()
 
 
-class OtherType(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OtherType:
     """A type that is no value's of HLO: `i64` of an attribute, or one of a foreign dialect."""
 
     text: str
 
 
-class FunctionType(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FunctionType:
     """`(operands) -> results`."""
 
     operands: tuple[Type, ...]
@@ -47,7 +49,8 @@ class Dictionary(dict[str, Any]):
     text: str
 
 
-class Dense(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Dense:
     """`dense<…> : type`; the values are read when they are needed.
 
     Attributes:
@@ -61,13 +64,15 @@ class Dense(NamedTuple):
     position: int
 
 
-class Foreign(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Foreign:
     """An attribute that is kept as text: `#sdy.sharding<…>`, and whatever a dialect makes up."""
 
     text: str
 
 
-class Name(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Name:
     """A value where it is used: `%3#1` is `%3`, 1."""
 
     name: str
