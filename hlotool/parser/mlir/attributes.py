@@ -84,11 +84,12 @@ class AttributeReader(TypeReader):
     def dictionary(self) -> Dictionary:
         """`{key = attribute, key}`."""
         start = self.position
-        found = Dictionary(self.listed("{", "}", self._entry))
+        found = Dictionary(self.listed("{", "}", self.entry))
         found.text = self.source.text[start : self.starts[self.at - 1] + 1]
         return found
 
-    def _entry(self) -> tuple[str, Attribute]:
+    def entry(self) -> tuple[str, Attribute]:
+        """`key = attribute`, or `key` alone."""
         if self.kind == "string":
             key = unquoted(self.next())
         else:
@@ -158,7 +159,7 @@ class AttributeReader(TypeReader):
             words = self.balanced()[1:-1].split()
             return Word(words[-1])
         if is_own and self.kinds[self.at + 1] == "word" and self.ahead(2) == "=":
-            return dict(self.listed("<", ">", self._entry))
+            return dict(self.listed("<", ">", self.entry))
         self.balanced()
         end = self.starts[self.at - 1] + len(self.words[self.at - 1])
         return Foreign(self.source.text[start:end])

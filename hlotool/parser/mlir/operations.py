@@ -223,6 +223,8 @@ class OperationReader(AttributeReader):
     def _keyword(self) -> Attribute:
         """What follows `key =`: one attribute, or `[0] x [1]`."""
         self.next()
+        if self.word == "<" and self.kinds[self.at + 1] == "word" and self.ahead(2) == "=":
+            return dict(self.listed("<", ">", self.entry))
         first = self.bare()
         if self.word == "x" and self.ahead() == "[":
             self.next()
