@@ -21,6 +21,9 @@ from hlotool.ir.walk import reachable
 #: They keep what all elements have; a bitcast may be one to another type.
 _REGROUPING = opcodes_with(Trait.REGROUPS) - {"bitcast"}
 
+#: Custom calls of StableHLO's own tests: two values that must be equal, or nearly so.
+EXPECTATIONS: Final = ("check.expect_eq", "check.eq", "check.expect_almost_eq", "check.expect_close")
+
 
 def uniform(instruction: Instruction) -> np.generic[Any] | None:
     """The value that all elements of a constant, or of a broadcast one, have; None for anything else."""

@@ -206,7 +206,28 @@ def compare_row(
         ],
     )
     row = _with_faults(row, actual) if actual.outcome.faults else row
+    row = _with_expectations(row, actual.module, trial)
     return _with_promises(row, reference, trial, actual.program, allowed.algorithm_unit)
+
+
+def _with_expectations(row: ModuleRecord, module: Module, trial: Trial) -> ModuleRecord:
+    """The row of a program that compares its own values, as StableHLO's tests do."""
+    from hlotool.runs.expectations import broken_expectations, expectations
+
+    count = len(expectations(module))
+    if not count or row.verdict.answer is Answer.BAD:
+        return row
+    if broken := broken_expectations(module, trial.arguments):
+        reason = f"the program expects other values: {broken[0]}"
+        return msgspec.structs.replace(
+            row, verdict=Verdict.WRONG, reason=reason, notes=[*row.notes, *broken[1:]]
+        )
+    note = f"all that the program expects of its values holds: {count} comparison{'s' if count > 1 else ''}"
+    is_alone = row.verdict is Verdict.NOT_COMPARED
+    verdict = Verdict.AGREE if is_alone else row.verdict
+    return msgspec.structs.replace(
+        row, verdict=verdict, reason=note if is_alone else row.reason, notes=[*row.notes, note]
+    )
 
 
 def _with_promises(
@@ -333,7 +354,7 @@ def uncompared_row(task: Task, program: Program, trial: Trial, value: Value) -> 
         folder = output_folder(task.options.save_outputs, task.module.title, trial.name, program.label)
         files = save_leaves(folder, "value", shape, value)
         outputs = [_with_file(output, files) for output in outputs]
-    return ModuleRecord(
+    row = ModuleRecord(
         path=program.path,
         name=task.module.title,
         verdict=Verdict.NOT_COMPARED,
@@ -347,6 +368,7 @@ def uncompared_row(task: Task, program: Program, trial: Trial, value: Value) -> 
         is_trivial=is_trivial(program.module),
         notes=list(program.warnings),
     )
+    return _with_expectations(row, program.module, trial)
 
 
 def _with_files(record: LeafRecord, left: Files, right: Files) -> LeafRecord:

@@ -163,6 +163,7 @@ def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
         devices=options.devices,
         takes_opaque=options.opaque,
         generates_elided=options.elided_seed,
+        entry=options.entry,
     )
 
 

@@ -43,7 +43,7 @@ def load_stage(
     """
     if (known := owner.programs.get(str(stage.source))) is not None:
         return clone_module(known).module
-    module = read_stage(stage)
+    module = read_stage(stage, entry=owner.entry)
     if module.cut and not may_be_cut:
         raise DumpError(f"{module.path}: {module.cut}: the rest of the program is missing")
     _give_devices(module, owner)
@@ -66,12 +66,13 @@ def _give_devices(module: Module, owner: DumpModule) -> None:
         module.attributes = for_grid(module, grid).attributes
 
 
-def read_stage(stage: Stage, *, reads_literals: bool = True) -> Module:
+def read_stage(stage: Stage, *, reads_literals: bool = True, entry: str = "") -> Module:
     """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does.
 
     Args:
         stage: of a dump.
         reads_literals: see `parse_module`.
+        entry: the function of a StableHLO program that is run; see `parse_mlir`.
     """
     if stage.text is not None:
         from hlotool.parser.reader import parse_module
@@ -92,9 +93,9 @@ def read_stage(stage: Stage, *, reads_literals: bool = True) -> Module:
 
     path = str(stage.source)
     if stage.format is Format.MLIR:
-        from hlotool.sources.mlir import hlo_proto
+        from hlotool.sources.mlir import read_program
 
-        return parse_module_proto(hlo_proto(stage.source.read_bytes(), path), path)
+        return read_program(stage.source.read_bytes(), path, entry)
     return parse_module_proto(stage.source.read_bytes(), path)
 
 

@@ -1,6 +1,8 @@
-"""Programs as frontends hand them over: StableHLO as text or bytecode, which jaxlib makes HLO.
+"""Programs as frontends hand them over: StableHLO as text or bytecode.
 
-XLA may abort on a program, so it reads it in a process of its own.
+Jaxlib makes HLO of them, as it does for JAX. XLA may abort on a program, so it reads it in a process of its
+own. Text that it refuses, or that comes without a jaxlib, our own reader reads: it ignores what other
+dialects add, and names what it cannot read by line and column.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from hlotool.errors import BackendUnavailable, DumpError
+from hlotool.errors import BackendUnavailable, DumpError, UsageError
+from hlotool.ir.module import Module
 from hlotool.sources.prefixed import unprefixed
 from hlotool.sources.quoted import Lines, Quotation
 
@@ -64,8 +67,49 @@ def unwrapped(content: bytes) -> bytes:
     return content[at : at + length]
 
 
+def read_program(content: bytes, name: str, entry: str = "") -> Module:
+    """A StableHLO program as a module.
+
+    Args:
+        content: text or bytecode.
+        name: of the file, for messages.
+        entry: the function to run; without it `main`, or the only one that is not private.
+
+    Raises:
+        HloSyntaxError, Unsupported, UsageError: it cannot be read; see `parse_mlir`.
+        BackendUnavailable, DumpError: bytecode, which jaxlib alone reads; see `hlo_proto`.
+    """
+    from hlotool.parser.mlir.reader import parse_mlir
+    from hlotool.parser.proto.module import parse_module_proto
+
+    is_text = b"\0" not in content
+    if entry and not is_text:
+        raise UsageError(f"{name}: --entry is for StableHLO as text, this is bytecode")
+    try:
+        if entry:
+            return parse_mlir(content.decode("utf-8", "replace"), name, entry)
+        module = parse_module_proto(hlo_proto(content, name), name)
+    except (BackendUnavailable, DumpError) as error:
+        if not is_text:
+            raise
+        _logger.info("%s: hlotool reads it itself", error)
+        return parse_mlir(content.decode("utf-8", "replace"), name, entry)
+    return _with_partitions(module, content) if is_text else module
+
+
+_PARTITIONS = re.compile(rb"\bmhlo\.num_partitions = (\d+)")
+
+
+def _with_partitions(module: Module, content: bytes) -> Module:
+    """XLA's importer drops the number of partitions that the text states."""
+    stated = _PARTITIONS.search(content)
+    if stated is not None and int(stated[1]) > 1:
+        module.attributes = {"num_partitions": int(stated[1]), **module.attributes}
+    return module
+
+
 def hlo_proto(content: bytes, name: str) -> bytes:
-    """The HloModuleProto of a StableHLO program.
+    """The HloModuleProto of a StableHLO program, as XLA's importer makes it.
 
     Args:
         content: text or bytecode.

@@ -125,6 +125,7 @@ class DumpModule:
         devices: that its programs are for, where the user says so and their headers do not.
         takes_opaque: custom calls that cannot be executed get stand-ins.
         generates_elided: seed of values for constants that are elided for good; None: these are refused.
+        entry: the function that is run of a StableHLO program, where the user names one.
         has_namesakes: other modules of the dump have the same name.
         change: change list of the compiler, where that of another one made a module of this number and name.
         incomplete: why its stages are no whole compilation; empty where nothing says so.
@@ -148,6 +149,7 @@ class DumpModule:
     devices: DeviceGrid | None = None
     takes_opaque: bool = False
     generates_elided: int | None = None
+    entry: str = ""
     has_namesakes: bool = False
     change: int | None = None
     incomplete: str = ""

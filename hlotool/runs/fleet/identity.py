@@ -202,6 +202,7 @@ def _about(task: Task) -> tuple[str, ...]:
     module = task.module
     return (
         *(str(module.devices), str(module.takes_opaque), str(module.generates_elided)),
+        module.entry,
         module.unfinished,
     )
 

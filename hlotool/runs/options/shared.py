@@ -91,6 +91,17 @@ class Opaque(Arguments):
     )
 
 
+class Entry(Arguments):
+    """Which function a program of several begins with."""
+
+    entry: str = option(
+        "the function of StableHLO text that is run [main, or the only public one]",
+        "the function of StableHLO text that is run; `main`, or the only one that is not private, when empty",
+        default="",
+        metavar="NAME",
+    )
+
+
 class Devices(Arguments):
     """Numbers of devices that a dump leaves open."""
 
@@ -98,7 +109,7 @@ class Devices(Arguments):
     partitions: int = option("likewise", default=0, parse=parsers.devices)
 
 
-class Unknown(Elided, Opaque, Devices):
+class Unknown(Elided, Opaque, Entry, Devices):
     """What a dump leaves open, of commands that execute it."""
 
 

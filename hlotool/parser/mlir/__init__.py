@@ -1,0 +1,1 @@
+"""MLIR text of StableHLO into the IR, without jaxlib."""

@@ -1,0 +1,101 @@
+"""Types of MLIR text: tensors, tuples and tokens as shapes of HLO.
+
+StableHLO: docs/spec.md#types.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlotool.ir.types import ELEMENT_TYPES, TOKEN, UNBOUNDED, ArrayShape, Shape, TupleShape
+from hlotool.parser.mlir.syntax import FunctionType, OtherType, Type
+from hlotool.parser.mlir.tokens import Cursor, Text
+
+_DIMENSION = re.compile(r"\s*(\d+|\?)\s*x")
+_BOUNDS = re.compile(r"bounds\s*(?:=\s*\[|<)([^\]>]*)")
+_INTEGER = re.compile(r"(si|ui|i)(\d+)")
+_NAMES = {"i1": "pred", "index": "s64", "complex<f32>": "c64", "complex<f64>": "c128"}
+
+
+def element_name(text: str) -> str:
+    """HLO's name of an element type, which may be none of HLO's."""
+    text = "".join(text.split())
+    if text in _NAMES:
+        return _NAMES[text]
+    if integer := _INTEGER.fullmatch(text):
+        return ("u" if integer[1] == "ui" else "s") + integer[2]
+    return text.lower()
+
+
+class TypeReader(Cursor):
+    """Reads types; `type_aliases` are those that the text has given a name."""
+
+    def __init__(self, source: Text) -> None:
+        super().__init__(source)
+        self.type_aliases: dict[str, Type] = {}
+
+    def type(self) -> Type:
+        """One type: a shape where it is a value's."""
+        word, position = self.word, self.position
+        if self.kind == "tensor":
+            self.next()
+            return self._tensor(word[len("tensor<") : -1], position)
+        if word == "tuple" and self.ahead() == "<":
+            self.next()
+            return TupleShape(tuple(map(self.as_shape, self.listed("<", ">", self.type))))
+        if self.kind == "bang":
+            self.next()
+            if word in self.type_aliases:
+                return self.type_aliases[word]
+            body = self.balanced() if self.word == "<" else ""
+            return TOKEN if word in ("!stablehlo.token", "!mhlo.token") else OtherType(word + body)
+        if word == "(":
+            return self.function_type()
+        if self.kind == "word":
+            self.next()
+            body = self.balanced() if self.word == "<" else ""
+            return OtherType(word + body)
+        raise self.error("a type")
+
+    def as_shape(self, found: Type, position: int | None = None) -> Shape:
+        """A type that a value of HLO has.
+
+        Raises:
+            Unsupported: it is none of HLO's.
+        """
+        if isinstance(found, OtherType | FunctionType):
+            text = found.text if isinstance(found, OtherType) else "a function"
+            at = self.position if position is None else position
+            raise self.source.unsupported(f"{text} is no type of HLO", at)
+        return found
+
+    def types(self) -> tuple[Type, ...]:
+        """`(type, type)`, or one type without parentheses."""
+        if self.word != "(":
+            return (self.type(),)
+        return tuple(self.listed("(", ")", self.type))
+
+    def function_type(self) -> FunctionType:
+        """`(types) -> types`."""
+        operands = self.types()
+        self.take("->")
+        return FunctionType(operands, self.types())
+
+    def _tensor(self, text: str, position: int) -> ArrayShape:
+        body, _, encoding = text.partition(",") if "quant" not in text else (text, "", "")
+        dims: list[int] = []
+        at = 0
+        while (found := _DIMENSION.match(body, at)) is not None:
+            dims.append(UNBOUNDED if found[1] == "?" else int(found[1]))
+            at = found.end()
+        kind = ELEMENT_TYPES.get(element_name(body[at:]))
+        if kind is None:
+            raise self.source.unsupported(f"tensors of {body[at:].strip()[:80]} have no HLO", position)
+        if UNBOUNDED not in dims:
+            return ArrayShape(kind, tuple(dims))
+        dynamic = tuple(size == UNBOUNDED for size in dims)
+        bounds = _BOUNDS.search(encoding)
+        stated = [word.strip() for word in bounds[1].split(",")] if bounds else []
+        if len(stated) == len(dims):
+            dims = [int(b) if b.isdigit() and d == UNBOUNDED else d for d, b in zip(dims, stated)]
+        return ArrayShape(kind, tuple(dims), dynamic)
