@@ -92,7 +92,7 @@ class Template:
     Attributes:
         pattern: what it matches.
         anchor: a word of it that a text without it cannot have: looked for first, since most texts have few.
-        weight: number of characters that are said, not left open: of two that overlap the heavier one is meant.
+        weight: number of characters that it fixes: of two messages that overlap the heavier one is meant.
     """
 
     pattern: re.Pattern[str]
