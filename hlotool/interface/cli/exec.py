@@ -155,7 +155,7 @@ def _accompany(
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
     search = _search(replays, arguments, course, end)
     code = end.exit_code(ExitCode(replays.exit_code))
-    is_open = any(row.verdict in _LOOKED_INTO for row in rows)
+    is_open = any(row.verdict in _LOOKED_INTO or row.nothing_but_nan for row in rows)
     is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
         versions=replays.versions,
