@@ -22,7 +22,7 @@ OPTIONS = {
     "disable=PASS+PASS": "HLO passes that must not run",
     "triton=off": "no GEMM kernels of Triton: products are calls of cuBLAS",
     "libtpu=PATH": "another TPU compiler than the installed one: a libtpu.so",
-    "python=PATH": "interpreter whose jaxlib and plug-ins are used; it needs jax and msgspec, too",
+    "python=PATH": "interpreter whose jaxlib and plug-ins are used; it needs jax, too",
     "timeout=SECONDS": "for each compilation",
     "xla_FLAG=VALUE": "any debug option of XLA",
 }

@@ -25,7 +25,7 @@ OPTIONS = {
     "only=PASS+PASS": "the only HLO passes that may run",
     "opt=LEVEL": "optimisation level of the code generator, 0 to 3",
     "route=auto|mlir|pre|post": "how programs get into XLA: as StableHLO, before or after its scheduler",
-    "python=PATH": "interpreter whose jaxlib is used; it needs jax and msgspec, too",
+    "python=PATH": "interpreter whose jaxlib is used; it needs jax, too",
     "timeout=SECONDS": "for each compilation and each run",
     "xla_FLAG=VALUE": "any debug option of XLA",
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: By form, with their meaning.
 OPTIONS = {
     "/PATH/PLUGIN.so": "the library of the plug-in, which exports GetPjrtApi; always needed",
-    "python=PATH": "interpreter whose jaxlib loads it; it needs jax and msgspec, too",
+    "python=PATH": "interpreter whose jaxlib loads it; it needs jax, too",
     "timeout=SECONDS": "for each compilation and each run",
 }
 

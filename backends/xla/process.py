@@ -70,8 +70,8 @@ _OWN: dict[str, Callable[[str], HlotoolError]] = {
 REMEDY = "pip install 'hlotool[xla]'"
 
 
-def typed_error(error: BackendFailed) -> HlotoolError:
-    """The error that a failed call of the process means."""
+def typed_error(error: BackendFailed, python: str = "") -> HlotoolError:
+    """The error that a failed call of the process means; `python` is its interpreter, empty for this one."""
     if not isinstance(error, BackendCrashed):
         return error
     if found := _STATUS.match(error.message):
@@ -84,7 +84,8 @@ def typed_error(error: BackendFailed) -> HlotoolError:
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"
-        return BackendUnavailable(f"backend xla needs {name}: {REMEDY}")
+        remedy = f"{python} -m pip install {name}" if python else REMEDY
+        return BackendUnavailable(f"backend xla needs {name}{f' in {python}' if python else ''}: {remedy}")
     if found := _NO_DEVICE.match(error.message):
         return BackendUnavailable(f"no such device: {found[1]}")
     return error
@@ -198,7 +199,7 @@ class XlaProcess:
         with self._lock:
             value = self._value(function, argument)
         if isinstance(value, BackendFailed):
-            raise typed_error(value)
+            raise typed_error(value, self.key.python)
         return msgspec.msgpack.decode(value, type=kind)
 
     def _value(self, function: str, argument: object) -> bytes | BackendFailed:

@@ -36,8 +36,9 @@ _STATISTICS = {
 def legal_reason(found: Finding, facts: Facts) -> str:
     """Why legal executions explain a difference: the reason of `rounding`, and of `unstable`."""
     where = _STATISTICS[found.statistic]
+    how = "round and order sums" if facts.sum is not None else "round"
     text = (
-        f"a compiler may round and order sums like this: {where} is {found.ratio:.2g} times as far off as "
+        f"a compiler may {how} like this: {where} is {found.ratio:.2g} times as far off as "
         f"in {found.members} legal executions"
     )
     if isinstance(found, Flips) and facts.decision is not None:

@@ -93,6 +93,7 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
         wide: what both programs show when they are executed in f64: `equal`, `within` (what rounded constants
             do), `range` (one side overflows) or `outside`; empty without two programs.
         beyond: elements that no legal execution reaches.
+        happened: what made the difference, where it has a name: `excess precision: …`, `cancellation: …`.
         cancelled: elements that rounding alone decides about, because the terms of a sum cancel.
         pattern: kind of the error, such as `constant factor` or `shift`; empty where none was recognised.
         detail: the pattern in words.
@@ -109,6 +110,7 @@ class EvidenceRecord(Record, frozen=True, kw_only=True):
     width: float | None = None
     wide: str = ""
     beyond: int = 0
+    happened: str = ""
     cancelled: int = 0
     pattern: str = ""
     detail: str = ""

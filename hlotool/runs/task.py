@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from hlotool.checks.explain.messages import recognize
 from hlotool.errors import (
     BackendFailed,
     BackendTimeout,
@@ -215,7 +216,10 @@ def unfinished_row(task: Task) -> ModuleRecord:
     """The row of a module whose compilation did not finish: of the program that the compiler was given."""
     program = task.module.before
     path = str(program.source) if program is not None else ""
-    return failed_row(task, NotCompiled(task.module.unfinished), 0.0, path)
+    why = task.module.unfinished
+    if found := recognize(why):
+        why += f" ({found[-1].entry.title}: hlotool explain {found[-1].entry.id})"
+    return failed_row(task, NotCompiled(why), 0.0, path)
 
 
 #: What is done with a row whose verdict stands.

@@ -85,7 +85,7 @@ _PIPELINE_END = "pipeline-end"
 
 
 def with_unfinished(
-    modules: Sequence[DumpModule], others: Iterable[DumpFile] = (), is_whole: bool = False
+    modules: Sequence[DumpModule], others: Iterable[DumpFile] = (), is_whole: bool = False, log: str = ""
 ) -> list[DumpModule]:
     """The modules, with a word on those whose compilation did not finish.
 
@@ -93,6 +93,7 @@ def with_unfinished(
         modules: of a dump.
         others: files of the dump that belong to no module; logs among them may say why.
         is_whole: the dump is known to be as XLA wrote it, and nothing is written any more.
+        log: the end of what the program wrote, where it is known.
     """
     families: defaultdict[tuple[object, ...], list[DumpModule]] = defaultdict(list)
     for module in modules:
@@ -105,7 +106,7 @@ def with_unfinished(
     }
     if not broken:
         return list(modules)
-    said = _last_words(others)
+    said = _last_words(others, log)
     return [replace(m, unfinished=_words(m, modules, said)) if m in broken else m for m in modules]
 
 
@@ -174,10 +175,10 @@ def _where(module: DumpModule) -> str:
     )
 
 
-def _last_words(others: Iterable[DumpFile]) -> str:
-    """The last fatal message of the logs that lie in the dump; empty where there is none, or several logs."""
-    found = {file.path: _FATAL.findall(_content(file)) for file in others if file.path.endswith(_LOGS)}
-    fatal = [messages[-1] for messages in found.values() if messages]
+def _last_words(others: Iterable[DumpFile], log: str) -> str:
+    """The last fatal message of `log` and the logs that lie in the dump; empty where several have one."""
+    logs = [log.encode(), *(_content(file) for file in others if file.path.endswith(_LOGS))]
+    fatal = [messages[-1] for content in logs if (messages := _FATAL.findall(content))]
     return " ".join(fatal[0].decode(errors="backslashreplace").split()) if len(fatal) == 1 else ""
 
 

@@ -294,9 +294,8 @@ def _command(options: WorkerOptions, interpreter: str) -> list[str]:
     setup = msgspec.json.encode(options).decode()
     if not interpreter:
         return [sys.executable, "-c", BOOT, setup, *sys.path]
-    package = sys.modules["hlotool"].__file__
-    assert package is not None
-    return [interpreter, "-c", BOOT_ELSEWHERE, setup, package]
+    files = [sys.modules[name].__file__ for name in ("hlotool", "msgspec")]
+    return [interpreter, "-c", BOOT_ELSEWHERE, setup, *filter(None, files)]
 
 
 def out_of_memory(backend: str, bound: MemoryBound, detail: str = "", log: str = "") -> BackendOutOfMemory:

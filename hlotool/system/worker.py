@@ -148,12 +148,20 @@ def _read_frame(stream: IO[bytes]) -> bytes | None:
 #: For `python -c`: the parent's search path, so that the worker imports the same packages, installed or not.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from hlotool.system.worker import main; main(sys.argv[1])"
 
-#: For another interpreter with packages of its own: nothing but `hlotool` itself comes from the parent's.
+#: For another interpreter with packages of its own: nothing but `hlotool` itself comes from the parent's, and
+#: msgspec where it has none. One that was built for another Python does not load; then it has to be there.
 BOOT_ELSEWHERE = """
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("hlotool", sys.argv[2])
-sys.modules["hlotool"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sys.modules["hlotool"])
+def load(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+load("hlotool", sys.argv[2])
+if importlib.util.find_spec("msgspec") is None:
+    try:
+        load("msgspec", sys.argv[3])
+    except ImportError:
+        raise ModuleNotFoundError("No module named 'msgspec'") from None
 from hlotool.system.worker import main
 main(sys.argv[1])
 """

@@ -237,10 +237,16 @@ def test_real_miscompiles(
 
 
 def test_a_program_that_dies_while_it_is_compiled(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What it wrote to stderr arrives there, and what it died of is explained in the row."""
     dead = str(ROOT / "corpus/verdicts/not_compiled")
-    assert main(["exec", "--", sys.executable, "-c", f"{COMPILE}({dead!r}); import os; os.abort()"]) == 134
-    out, _ = capfd.readouterr()
+    fatal = "F1128 17:55:42.777388 1 simplifier.cc:578] RET_CHECK failure (xla/a.cc:13) x == y"
+    source = f"{COMPILE}({dead!r}); import os, sys; print({fatal!r}, file=sys.stderr, flush=True); os.abort()"
+    assert main(["exec", "--", sys.executable, "-c", source]) == 134
+    out, err = capfd.readouterr()
+    assert fatal in err
     assert "the compilation did not finish: it died in algsimp (pipeline simplification)" in out
+    assert "the log says: simplifier.cc:578]" in out
+    assert "hlotool explain xla-ret-check" in out
     last = out.strip().splitlines()[-1]
     assert last.startswith("next: hlotool reduce ")
     assert last.endswith(f".before_optimizations.txt --backend xla:python={sys.executable}")
@@ -249,5 +255,7 @@ def test_a_program_that_dies_while_it_is_compiled(stub: Path, capfd: pytest.Capt
 def test_a_program_that_dies_before_anything_is_written(
     stub: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    main(["exec", "--", sys.executable, "-c", "import jaxlib; exit(3)"])
-    assert "nothing was dumped, and the program failed" in capfd.readouterr().err
+    main(["exec", "--", sys.executable, "-c", "import jaxlib; exit('Unknown flag in XLA_FLAGS: --x')"])
+    err = capfd.readouterr().err
+    assert "nothing was dumped, and the program failed: XLA_FLAGS holds a flag" in err
+    assert "hlotool explain xla-unknown-flag" in err

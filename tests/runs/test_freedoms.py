@@ -200,7 +200,7 @@ def test_sums_of_bf16_are_made_in_f32_on_a_tpu(tmp_path: Path) -> None:
     """The compiler makes one of a sum of f32 whose result is rounded to bf16 anyway."""
     row = _row(_dump(tmp_path, SUM_OF_F32, SUM_OF_BF16))
     assert row.verdict is Verdict.ROUNDING
-    assert "a rounding to bf16 was removed (excess precision): divide %d" in row.leaves[0].reason
+    assert "excess precision: the rounding to bf16 at divide %d" in row.leaves[0].reason
 
 
 def test_elsewhere_every_step_of_such_a_sum_is_rounded(tmp_path: Path) -> None:

@@ -68,6 +68,30 @@ def test_a_flag_that_is_fatal_without_a_word_is_found(
     assert accepted("jaxlib", ["--xla_a", "--xla_b", "--xla_c"], []) == ["--xla_a", "--xla_c"]
 
 
+def test_an_xla_that_computes_for_ever_is_ended(tmp_path: Path) -> None:
+    """By processor time, and no later than the process that asks would be: here after two seconds."""
+    (tmp_path / "jaxlib").mkdir()
+    (tmp_path / "jaxlib" / "__init__.py").write_text("while True: pass")
+    source = (
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (2, 2)); import process; "
+        "print(process.accepted('jaxlib', ['--xla_a'], []))"
+    )
+    capture = Path(__file__).resolve().parents[2] / "hlotool" / "runs" / "capture"
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, capture)))}
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(command, env=variables, capture_output=True, encoding="utf-8", timeout=120)
+    assert done.stdout.strip() == "None"
+
+
+def test_a_flag_is_asked_about_once(tmp_path: Path) -> None:
+    """The first time it is said; the value of a flag makes it no other one."""
+    stub = stub_of_jaxlib(tmp_path / "stub", known=["dump_large_constants", "dump_hlo_pass_re"])
+    first = run_below_exec(f"import sys; sys.stderr = sys.stdout; import jaxlib; {SHOW}", tmp_path, stub)
+    again = run_below_exec(f"import sys; sys.stderr = sys.stdout; import jaxlib; {SHOW}", tmp_path, stub)
+    assert first.startswith("hlotool: asking jaxlib ")
+    assert first.endswith(again)
+
+
 def run_below_exec(source: str, folder: Path, path: Path, **variables: str) -> str:
     """What a program prints that is started as `hlotool exec` starts it."""
     wishes = DumpWishes(folder, passes=True)

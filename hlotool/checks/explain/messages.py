@@ -36,9 +36,12 @@ FIELDS = {
     "platform": r"\w+",
     "target": r"[\w.$@\-]+",
     "op": r"[\w.]+",
+    "mlir": r"[a-z]\w*(?:\.\w+)+",
     "word": r"[\w.+\-]+",
     "file": r"[^\s)]+",
     "text": r"[^\n]*?",
+    #: The rest of a line that has no type without an XLA form.
+    "numeric": r"(?:(?!DT_(?:STRING|VARIANT|RESOURCE))[^\n])*$",
 }
 
 _AT_END = {"text": r"[^\n]*", "shape": r"\S*[^\s.]"}
@@ -77,18 +80,39 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """It has a number of XLA's list."""
         return bool(_CODE.fullmatch(self.id))
 
-    def patterns(self) -> Iterator[re.Pattern[str]]:
-        """One for each message, and one for the code."""
-        yield from _patterns(self.id, self.name, tuple(self.messages))
+    def templates(self) -> tuple[Template, ...]:
+        """One for each message, and those of the code."""
+        return _templates(self.id, self.name, tuple(self.messages))
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One wording of a message.
+
+    Attributes:
+        pattern: what it matches.
+        anchor: a word of it that a text without it cannot have: looked for first, since most texts have few.
+        weight: number of characters that it fixes: of two messages that overlap the heavier one is meant.
+    """
+
+    pattern: re.Pattern[str]
+    anchor: str
+    weight: int
 
 
 @cache
-def _patterns(code: str, name: str, messages: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    found = [re.compile(template_pattern(message)) for message in messages]
+def _templates(code: str, name: str, messages: tuple[str, ...]) -> tuple[Template, ...]:
+    found = []
+    for message in messages:
+        words = " ".join(_FIELD.sub(" ", message).split()).split(" ")
+        pattern = re.compile(template_pattern(message), re.MULTILINE)
+        found.append(Template(pattern, max(words, key=len), sum(map(len, words))))
     if _CODE.fullmatch(code):
         # Never the number alone: log lines begin with E, month and day.
-        page = rf"errors/(?:error_|{code[0].lower()}){code[1:]}\b"
-        found.append(re.compile(rf"\b{code}: {name}\b|{page}" if name else page))
+        if name:
+            found.append(Template(re.compile(rf"\b{code}: {name}\b"), code, len(code + name)))
+        page = re.compile(rf"errors/(?:error_|{code[0].lower()}){code[1:]}\b")
+        found.append(Template(page, code[1:], len(code)))
     return tuple(found)
 
 
@@ -293,13 +317,14 @@ class _Hit:
     entry: Entry
     start: int
     end: int
+    weight: int
     fields: dict[str, str]
 
 
 def recognize(text: str) -> list[Recognition]:
     """What `text` contains of the catalogue, in the order of appearance, each entry once.
 
-    Where messages overlap the longer one counts, and a class of errors counts only where nothing more
+    Where messages overlap the one that says more counts, and a class of errors counts only where nothing more
     specific stands on the same line.
     """
     starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
@@ -317,10 +342,12 @@ def recognize(text: str) -> list[Recognition]:
 
 def _hits(text: str) -> Iterator[_Hit]:
     for entry in catalogue():
-        for pattern in entry.patterns():
-            for match in pattern.finditer(text):
+        for template in entry.templates():
+            if template.anchor not in text:
+                continue
+            for match in template.pattern.finditer(text):
                 fields = {key: value for key, value in match.groupdict().items() if value}
-                yield _Hit(entry, match.start(), match.end(), fields)
+                yield _Hit(entry, match.start(), match.end(), template.weight, fields)
 
 
 def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
@@ -329,7 +356,7 @@ def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
         if hit.entry.generic:
             continue
         if specific and hit.start < specific[-1].end:
-            if hit.end - hit.start > specific[-1].end - specific[-1].start:
+            if hit.weight > specific[-1].weight:
                 specific[-1] = hit
             continue
         specific.append(hit)

@@ -144,16 +144,16 @@ def _accompany(
     )
     course = TerminalCourse(arguments)
     with ending(course) as end:
-        end.interrupted = _replay_rest(session, course)
+        end.interrupted = _replay_rest(session, program, course)
     rows = session.rows()
-    session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status)
+    session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status, program.last_words)
     folders = session.folders()
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
     replays = record_of(paths, options, rows, end, session.notes, time.perf_counter() - start)
     search = _search(replays, arguments, course, end)
     ahead = _ahead(replays, wishes, arguments, course, end)
     code = end.exit_code(_worse(ExitCode(replays.exit_code), ahead))
-    is_open = any(row.verdict in _LOOKED_INTO for row in rows)
+    is_open = any(row.verdict in _LOOKED_INTO or row.nothing_but_nan for row in rows)
     is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
         versions=replays.versions,
@@ -173,9 +173,9 @@ def _accompany(
     return record.exit_code
 
 
-def _replay_rest(session: Session, course: TerminalCourse) -> bool:
+def _replay_rest(session: Session, program: Program, course: TerminalCourse) -> bool:
     """Replay what is left when the program has ended; whether the user stopped it."""
-    tasks = session.tasks_left()
+    tasks = session.tasks_left(program.last_words)
     with course.replaying(tasks) as listener:
         return session.replay_rest(tasks, listener).interrupted
 

@@ -33,7 +33,7 @@ from hlotool.interface.report.next_command import (
     command_after_reduce,
 )
 from hlotool.interface.report.terminal import RunReport
-from hlotool.interface.report.words import NOT_IN_A_DUMP, plural, seconds, style_of
+from hlotool.interface.report.words import not_in_a_dump, plural, seconds, style_of
 from hlotool.judge.verdicts import DIFFERING, Verdict
 from hlotool.runs.options.kept import RunOptions
 
@@ -70,7 +70,7 @@ class BisectReport(Report[BisectRecord]):
         if unknown := _left_open(record.options):
             yield Text(unknown, "dim")
         if record.stages_only and not record.culprits and not self.quiet:
-            yield Text(f"{NOT_IN_A_DUMP} --backend xla", "dim")
+            yield Text(f"{not_in_a_dump(m.name for m in record.modules)} --backend xla", "dim")
         if command := command_after_bisect(record):
             yield next_line(command)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,6 +85,15 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     if agreeing and not verbose:
         on_sets = _on_sets(module) if module.verdict.answer is Answer.BAD else ""
         yield Text(_agreement(agreeing, "other output" if shown else "output") + on_sets, "dim")
+        yield from (Text(what, "dim") for what in happened(agreeing))
+
+
+def happened(leaves: Iterable[LeafRecord]) -> list[str]:
+    """What made differences that are no faults, where it has a name, each once."""
+    named = (leaf.evidence.happened for leaf in leaves if leaf.evidence and leaf.evidence.happened)
+    found = list(dict.fromkeys(named))
+    more = f"and {plural(len(found) - _DETAILED, 'more cause')} (--verbose)" if len(found) > _DETAILED else ""
+    return [*found[:_DETAILED], *filter(None, [more])]
 
 
 def _sets(module: ModuleRecord) -> Sequence[SetRecord]:

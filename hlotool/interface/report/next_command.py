@@ -62,7 +62,7 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
         return command_after_death(found.path)
     if found := _worst(ending, FAILED):
         return command_line(run, found) + " --verbose"
-    special = [module for module in modules if module.is_not_finite(run.options.fail_on)]
+    special = [m for m in modules if m.nothing_but_nan or m.is_not_finite(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
     if found := _worst(modules, {Verdict.DIFFERS}):

@@ -19,12 +19,19 @@ from hlotool.interface.report.evidence import (
     never_texts,
 )
 from hlotool.interface.report.leaf import births_of
-from hlotool.interface.report.module import groups, module_details, module_table, without_twins, worst_last
+from hlotool.interface.report.module import (
+    groups,
+    happened,
+    module_details,
+    module_table,
+    without_twins,
+    worst_last,
+)
 from hlotool.interface.report.next_command import command_after_run
 from hlotool.interface.report.records import CauseRecord, FolderRecord, RunRecord, is_unproved
 from hlotool.interface.report.words import (
-    NOT_IN_A_DUMP,
     is_silent,
+    not_in_a_dump,
     plural,
     seconds,
     style_of,
@@ -99,6 +106,8 @@ class RunReport(Report[RunRecord]):
         yield from found
         yield from _weaker([module for module in listed if id(module) not in shown])
         yield from births_of([module for module in listed if id(module) not in shown])
+        named = [m for m in listed if id(m) not in shown and m.verdict in AGREEING]
+        yield from (Text(what, "dim") for what in happened(leaf for m in named for leaf in m.leaves))
         yield from (module_details(module, self.verbose) for module in detailed)
 
     def _causes(self, rows: int) -> Iterator[RenderableType]:
@@ -182,7 +191,9 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
         yield (
-            f"of captured executions no result: {NO_RESULT}" if is_captured else f"{NOT_IN_A_DUMP} --test xla"
+            f"of captured executions no result: {NO_RESULT}"
+            if is_captured
+            else f"{not_in_a_dump(module.name for module in run.modules)} --test xla"
         )
 
 
@@ -193,7 +204,7 @@ def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:
         verb = "holds" if count == 1 else "hold"
         yield (
             f"{count} of {plural(len(outputs), 'output')} {verb} what rounding left of terms that cancel, "
-            "where there is nothing to judge (--verbose names the sums)"
+            "where there is nothing to judge"
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from hlotool.judge.records import output_name
@@ -38,10 +39,19 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
 
 #: Outputs named of those with one verdict.
 _NAMED = 4
-#: What agreeing stages leave open; a command's own option stands behind it.
-NOT_IN_A_DUMP = (
-    "code generation and run-time libraries are not in a dump: add --xla_dump_hlo_snapshots, --outputs or"
-)
+_NOT_IN_A_DUMP = "code generation and run-time libraries are not in a dump: add"
+#: Names that TensorFlow gives to programs. Some versions die of the flag for snapshots.
+_OF_TENSORFLOW = re.compile(r"(?:^|\.|_)inference_|XlaMustCompile|XlaCompiledKernel|(?:^|\.)cluster_\d")
+
+
+def not_in_a_dump(names: Iterable[str]) -> str:
+    """What agreeing stages leave open, and how to see it; a command's own option stands behind it.
+
+    Args:
+        names: of the programs.
+    """
+    snapshots = "" if any(map(_OF_TENSORFLOW.search, names)) else "--xla_dump_hlo_snapshots, "
+    return f"{_NOT_IN_A_DUMP} {snapshots}--outputs or"
 
 
 def is_silent(verdict: Verdict) -> bool:

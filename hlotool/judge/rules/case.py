@@ -91,7 +91,10 @@ class Case:
         reason = cancelled_reason(self.known, decided, rest, maker)
         said = self._said(Verdict.ROUNDING, self._with_freedom(reason), found.origin)
         assert said.evidence is not None
-        return dataclasses.replace(said, evidence=replace(said.evidence, cancelled=found.elements))
+        cancelled = f"cancellation: {rest or 'the terms of sums'}"
+        happened = "; ".join(filter(None, [cancelled, said.evidence.happened]))
+        evidence = replace(said.evidence, cancelled=found.elements, happened=happened)
+        return dataclasses.replace(said, evidence=evidence)
 
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""
@@ -127,13 +130,16 @@ class Case:
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
 
     def _with_freedom(self, reason: str) -> str:
-        """The reason, what executions took into account that the target may round besides, and what of all
-        that is known to be the cause.
+        """What is known to be the cause, the reason, and what executions took into account that the target
+        may round besides.
         """
-        executions = self.executions
-        allowed = executions.judgement.freedoms.product.reason
-        named = executions.widths.removed(self.leaf) or executions.contraction(self.leaf)
-        return "; ".join(filter(None, (reason, allowed, named)))
+        allowed = self.executions.judgement.freedoms.product.reason
+        return "; ".join(filter(None, (self._happened, reason, allowed)))
+
+    @property
+    def _happened(self) -> str:
+        """What made the difference, where it has a name; empty where it has none."""
+        return self.executions.widths.removed(self.leaf) or self.executions.contraction(self.leaf)
 
     def _named(self, instruction: Instruction) -> str:
         return named(source_of(self.executions.judgement.reference.module, [instruction]))
@@ -143,7 +149,8 @@ class Case:
     ) -> LeafComparison:
         module = self.executions.judgement.reference.module
         source = None if instruction is None else source_of(module, [instruction])
-        evidence = replace(self.evidence(), instruction=source, rule=rule)
+        happened = self._happened if verdict is Verdict.ROUNDING else ""
+        evidence = replace(self.evidence(), instruction=source, rule=rule, happened=happened)
         return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
 
     def _rule_beside_rounding(self) -> Rule | None:

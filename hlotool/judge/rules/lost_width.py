@@ -24,6 +24,7 @@ from hlotool.backends.numpy.executions.rounding_errors import has_default_precis
 from hlotool.errors import HlotoolError
 from hlotool.facts import thresholds
 from hlotool.facts.compiler_made import uncertain_values
+from hlotool.facts.dataflow import source_of
 from hlotool.facts.float_order import epsilon
 from hlotool.facts.result_facts import origin_of
 from hlotool.facts.retyping import Precision, precision_of
@@ -31,6 +32,7 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.judge.reasons import named
 from hlotool.judge.rules.ensemble import Ensemble
 from hlotool.judge.rules.instructions import (
     Narrowing,
@@ -79,10 +81,12 @@ class Widths:
         if not self._changes(leaf, self._reference, self._wider, leaf.expected):
             return ""
         first = self._wider[0]
-        cast = "a cast" if first.instruction.opcode == "convert" else "a rounding"
-        more = f", and {len(self._wider) - 1} more" if len(self._wider) > 1 else ""
-        where = origin_of(first.instruction)
-        return f"{cast} to {first.type_text} was removed (excess precision): {where} of the reference{more}"
+        cast = "the cast" if first.instruction.opcode == "convert" else "the rounding"
+        others = len(self._wider) - 1
+        gone = f"and {others} more are gone" if others else "is gone"
+        source = source_of(self._reference.side.module, [first.instruction])
+        where = source.user_line or f"{named(source)} of the reference"
+        return f"excess precision: {cast} to {first.type_text} at {where} {gone}"
 
     def _against_orders(self, leaf: Leaf) -> str:
         if self._freedoms.excess_precision or not (removed := self.removed(leaf)):

@@ -26,6 +26,7 @@ import msgspec
 from hlotool.errors import UsageError
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.capture.process import VARIABLE, merged
+from hlotool.runs.capture.stderr import Stderr
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.runs.trials import CAPTURED, GENERATED, NO_RESULT
 from hlotool.system.cache import cache_folder
@@ -146,6 +147,7 @@ class Program:
         self._executable = executable
         self._environment = dict(environment)
         self._stdout = None if own_stdout else 2
+        self._stderr = Stderr()
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._handlers = ExitStack()
@@ -156,11 +158,16 @@ class Program:
         self._handlers.enter_context(_handlers(("SIGINT", *_FORWARDED), self._forward))
         try:
             self._process = subprocess.Popen(
-                [self._executable, *self.command[1:]], env=self._environment, stdout=self._stdout
+                [self._executable, *self.command[1:]],
+                env=self._environment,
+                stdout=self._stdout,
+                stderr=self._stderr.descriptor,
             )
         except OSError as error:
             self._handlers.close()
             raise UsageError(f"{self.command[0]}: cannot be started: {error.strerror}") from error
+        finally:
+            self._stderr.start()
         for number in self._early:
             self._send(number)
         self._waiter.start()
@@ -173,6 +180,11 @@ class Program:
         """Whether it has ended, for which `timeout` seconds are waited."""
         self._waiter.join(timeout)
         return not self._waiter.is_alive()
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr, once it has ended."""
+        return self._stderr.text()
 
     @property
     def status(self) -> int:
@@ -260,6 +272,7 @@ def notes_on(
     wishes: DumpWishes,
     given: Mapping[str, str],
     status: int = 0,
+    last_words: str = "",
 ) -> Iterator[str]:
     """What the user should know of how the dump came about.
 
@@ -269,6 +282,7 @@ def notes_on(
         wishes: what they were to write.
         given: the variables of the user.
         status: the exit status of the program.
+        last_words: the end of what it wrote to stderr.
     """
     kept = set(merged(given.get("XLA_FLAGS", ""), wishes.basic, wishes.wanted).split())
     for flag in given.get("XLA_FLAGS", "").split():
@@ -281,10 +295,15 @@ def notes_on(
             " (Python with -I, -S or -E is not seen)"
         )
     elif not rows and status:
-        yield (
-            "XLA was loaded, nothing was dumped, and the program failed: if it died before XLA began to"
-            " compile, its messages say why (COMMAND 2>&1 | hlotool explain -)"
+        from hlotool.checks.explain.messages import recognize  # not before the program is on its way
+
+        found = recognize(last_words)
+        why = (
+            f"{found[-1].entry.title} (hlotool explain {found[-1].entry.id})"
+            if found
+            else ("its messages say why, if it died before XLA began to compile")
         )
+        yield f"XLA was loaded, nothing was dumped, and the program failed: {why}"
     elif not rows:
         yield "XLA was loaded and nothing dumped: nothing was compiled, or the program sets XLA_FLAGS late"
     if wishes.snapshots and rows:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -34,8 +35,15 @@ PROBES = {
 _LAST_MOMENT = "jax_plugins"
 #: The flag with which XLA writes executions.
 _SNAPSHOTS = "--xla_dump_hlo_snapshots"
-#: Seconds that an interpreter may take to answer; importing TensorFlow is slow.
-_PROBE_LIMIT = 180.0
+#: Seconds of a processor that an interpreter may take to answer: by the clock a busy machine takes any time.
+_PROBE_LIMIT = 180
+#: Before the probe: the limit, as far as the interpreter has no lower one.
+_LIMITED = (
+    "import resource as r; h = r.getrlimit(r.RLIMIT_CPU)[1];"
+    f" r.setrlimit(r.RLIMIT_CPU, ({_PROBE_LIMIT} if h < 0 else min({_PROBE_LIMIT}, h), h)); "
+)
+#: Seconds after which an interpreter that does nothing says nothing.
+_HUNG = 1800.0
 #: Not in a program under watch: they move the files that are waited for, or replace them by others.
 _IN_THE_WAY = (
     "--xla_dump_to",
@@ -125,22 +133,20 @@ class Watch:
         self._known = known if self._known is None else [flag for flag in self._known if flag in known]
 
     def _ask(self, package: str) -> list[str]:
-        """The flags that `package` knows, remembered from an earlier process if possible."""
-        wanted = self._config["wanted"]
-        how = [sys.executable, package, self._packages[package], self._config["tf"], _own_source()]
-        asked = [*how, wanted]
-        key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+        """The flags that `package` knows; each is remembered, so that a version is asked about it once."""
+        wanted, tf, version = self._config["wanted"], self._config["tf"], self._packages[package]
+        how = [sys.executable, package, version, tf, _own_source()]
+        key = hashlib.sha256(json.dumps(how).encode()).hexdigest()[:32]
         path = os.path.join(self._config["cache"], key + ".json")
-        try:
-            with open(path, encoding="utf-8") as file:
-                return list(json.load(file))
-        except (OSError, ValueError):
-            pass
-        known = accepted(package, wanted, self._config["tf"])
-        if known is None:
-            return []
-        _write(path, known)
-        return known
+        known = _remembered(path)
+        if new := [flag for flag in wanted if _name(flag) not in known]:
+            said = f"hlotool: asking {package} {version} which flags it takes, once for this version"
+            print(f"{said} (starts it 1 to {len(new) + 2} times)", file=sys.stderr, flush=True)
+            found = accepted(package, new, tf)
+            if found is not None:
+                known.update({_name(flag): flag in found for flag in new})
+                _write(path, known)
+        return [flag for flag in wanted if known.get(_name(flag))]
 
     def _write_record(self, folder: str, flags: list[str]) -> None:
         record = {
@@ -160,33 +166,39 @@ def accepted(package: str, wanted: Sequence[str], tf: Sequence[str]) -> list[str
     jaxlib names those behind an unknown one, too, and some flags are known and fatal (TensorFlow 2.21 dies of
     `--xla_dump_hlo_snapshots` on a CPU).
     """
-    with tempfile.TemporaryDirectory(prefix="hlotool-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="hlotool-") as folder,
+        suppress(OSError, subprocess.TimeoutExpired),
+    ):
         basic = [f"--xla_dump_to={folder}"]
         if _is_accepted(package, [*basic, *wanted], tf):
             return list(wanted)
         if not _is_accepted(package, basic, tf):
             return None
         return [flag for flag in wanted if _is_accepted(package, [*basic, flag], tf)]
+    return None
 
 
 def _is_accepted(package: str, flags: Sequence[str], tf: Sequence[str]) -> bool:
-    """Whether a process that has these flags, and has `package` read them, lives."""
+    """Whether a process that has these flags, and has `package` read them, lives.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it does nothing.
+    """
     values = {"XLA_FLAGS": " ".join(flags), "TF_XLA_FLAGS": " ".join(tf if package == "tensorflow" else ())}
     # What it would take to start a device is of no interest.
     values.update(JAX_PLATFORMS="cpu", PJRT_DEVICE="CPU", CUDA_VISIBLE_DEVICES="")
     environment = {**os.environ, **values}
     environment.pop(VARIABLE, None)
-    try:
-        done = subprocess.run(
-            [sys.executable or "python", "-c", PROBES[package]],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_PROBE_LIMIT,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+    done = subprocess.run(
+        [sys.executable or "python", "-c", _LIMITED + PROBES[package]],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=_HUNG,
+    )
     return done.returncode == 0
 
 
@@ -199,6 +211,15 @@ def _load(name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _remembered(path: str) -> dict[str, bool]:
+    """Which flags a package knows, as far as it was asked."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def _own_source() -> str:

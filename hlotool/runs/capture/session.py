@@ -71,15 +71,19 @@ class Session:
                         pool = stack.enter_context(self._pool(jobs, _NICENESS))
                     self._replay_finished(finished, pool)
 
-    def tasks_left(self) -> list[Task]:
-        """What is to be replayed when the program has ended, and nothing of its dump changes any more."""
+    def tasks_left(self, last_words: str = "") -> list[Task]:
+        """What is to be replayed when the program has ended, and nothing of its dump changes any more.
+
+        Args:
+            last_words: the end of what the program wrote to stderr.
+        """
         self._watch.stop()
         self.notes += self._watch.notes
         ordinals = self._watch.ordinals()
         tasks = [
             task_of(_with_ordinals(module, ordinals), self._options)
             for folder in self._watch.folders()
-            for module in with_unfinished(self._modules_in(folder), is_whole=True)
+            for module in with_unfinished(self._modules_in(folder), is_whole=True, log=last_words)
             if (folder, module.number or 0) not in self._rows and module.matches(self._options.only)
         ]
         return for_each_backend(tasks, self._missing)

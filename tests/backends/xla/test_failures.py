@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,16 @@ def test_messages_of_xla_become_typed_errors(message: str, kind: type[HlotoolErr
 def test_a_package_that_is_missing_before_the_first_call() -> None:
     log = "Traceback\nModuleNotFoundError: No module named 'msgspec'"
     assert "needs msgspec" in str(typed_error(BackendCrashed("xla", "a worker did not start", log)))
+
+
+def test_another_interpreter_borrows_msgspec_and_is_named(tmp_path: Path) -> None:
+    """It has nothing: the worker starts all the same, and what XLA's child lacks is said with its place."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    python = str(tmp_path / "bin" / "python")
+    process = XlaProcess(key_for("cpu", python, 1, 60.0))
+    with pytest.raises(BackendUnavailable, match=f"needs numpy in {python}: {python} -m pip install numpy"):
+        process.setup()
+    process.close()
 
 
 def test_an_interpreter_that_is_too_old() -> None:

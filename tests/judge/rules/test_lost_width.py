@@ -165,8 +165,8 @@ def _without_cast() -> str:
 def test_a_cast_that_was_removed_is_named() -> None:
     leaf = _leaf(ROUNDING, _without_cast(), ROUNDING_INPUTS)
     assert leaf.verdict is Verdict.ROUNDING
-    assert leaf.reason.endswith(
-        "a cast to bf16 was removed (excess precision): convert %n (line 6) of the reference"
+    assert leaf.reason.startswith(
+        "excess precision: the cast to bf16 at convert %n (line 6) of the reference is gone"
     )
 
 
