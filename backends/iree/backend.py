@@ -6,7 +6,7 @@ import re
 
 from hlotool.backends.stablehlo.backend import PlainExecutable, refused, to_stablehlo
 from hlotool.backends.stablehlo.protocol import Evaluation
-from hlotool.backends.xla.process import ProcessKey, XlaProcess, shared_process
+from hlotool.backends.xla.process import ProcessKey, shared_process
 from hlotool.backends.xla.protocol import Results
 from hlotool.errors import BackendCrashed, Unsupported
 from hlotool.ir.module import Module

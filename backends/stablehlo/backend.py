@@ -18,7 +18,7 @@ from hlotool.backends.base import Probe, Value
 from hlotool.backends.stablehlo.protocol import Converted, Evaluation
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.options import XlaOptions
-from hlotool.backends.xla.process import XlaProcess, key_for, shared_process
+from hlotool.backends.xla.process import key_for, shared_process
 from hlotool.backends.xla.programs import arrays_of, flat_signature, logical_module, refuse_the_outside
 from hlotool.backends.xla.protocol import ArrayData, Results
 from hlotool.errors import BackendCrashed, BackendUnavailable, HlotoolError, Location, Unsupported
