@@ -1,4 +1,4 @@
-"""Our reader of StableHLO text beside XLA's importer: functions of JAX, read both ways and run on the same values.
+"""Our reader of StableHLO text beside XLA's importer: functions of JAX, read both ways, run on the same values.
 
     python -m benchmarks.found.stablehlo [--only NAME] [--json]
 
@@ -43,8 +43,12 @@ def programs() -> dict[str, Program]:
     found |= {f"lax.{name}": (getattr(lax, name), (v, v)) for name in pairs}
     bits = "bitwise_and bitwise_or bitwise_xor shift_left shift_right_logical shift_right_arithmetic".split()
     found |= {f"lax.{name}": (getattr(lax, name), (n, n)) for name in bits}
-    found |= {f"lax.{name}": (getattr(lax, name), (n,)) for name in ("bitwise_not", "population_count", "clz")}
-    found |= {f"complex.{name}": (getattr(jnp, name), (c,)) for name in "real imag conj abs exp log angle".split()}
+    found |= {
+        f"lax.{name}": (getattr(lax, name), (n,)) for name in ("bitwise_not", "population_count", "clz")
+    }
+    found |= {
+        f"complex.{name}": (getattr(jnp, name), (c,)) for name in "real imag conj abs exp log angle".split()
+    }
     reductions = "sum prod max min mean var argmax argmin cumsum cumprod sort argsort median any all".split()
     found |= {f"jnp.{name}": (lambda a, f=getattr(jnp, name): f(a, axis=-1), (m,)) for name in reductions}
     found |= {
@@ -215,7 +219,9 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def main() -> None:
     """Print how many programs are read equally, and which are not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", help="part of a program's name")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -229,7 +235,9 @@ def main() -> None:
         rows.append({"program": name, "outcome": word, "reason": reason})
         if word != "equal" and not arguments.json:
             print(f"{name}: {word}: {reason[:300]}")
-    print(json.dumps(rows) if arguments.json else ", ".join(f"{n} {word}" for word, n in counts.most_common()))
+    print(
+        json.dumps(rows) if arguments.json else ", ".join(f"{n} {word}" for word, n in counts.most_common())
+    )
 
 
 if __name__ == "__main__":

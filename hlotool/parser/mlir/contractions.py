@@ -187,7 +187,10 @@ def _triangular_solve(context: Context) -> Results:
         name: True for name in ("left_side", "lower", "unit_diagonal") if context.flag(name)
     }
     return context.main(
-        "triangular-solve", *context.operands, **flags, transpose_a=context.text("transpose_a", default="NO_TRANSPOSE")
+        "triangular-solve",
+        *context.operands,
+        **flags,
+        transpose_a=context.text("transpose_a", default="NO_TRANSPOSE"),
     )
 
 

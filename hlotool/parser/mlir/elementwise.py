@@ -152,7 +152,9 @@ def _constant(context: Context) -> Results:
     literal = Literal(shape, None, elided=True)
     if not _is_elided(value.text, context.program.resources):
         literal = Literal(shape, np.ascontiguousarray(context.dense(value, shape)).reshape(shape.dims))
-    return context.add(Instruction("constant", "constant", shape, attributes=context.common(), literal=literal))
+    return context.add(
+        Instruction("constant", "constant", shape, attributes=context.common(), literal=literal)
+    )
 
 
 def _is_elided(text: str, resources: Mapping[str, str]) -> bool:
@@ -188,7 +190,9 @@ def _broadcast_in_dim(context: Context) -> Results:
 def broadcast(context: Context, operand: Instruction, dims: Ints, along: Ints) -> Instruction:
     """`operand` broadcast to `dims`: of its dimensions, those of size 1 may be spread."""
     own = operand.dims
-    if len(along) != len(own) or not all(0 <= d < len(dims) and s in (1, dims[d]) for d, s in zip(along, own)):
+    if len(along) != len(own) or not all(
+        0 <= d < len(dims) and s in (1, dims[d]) for d, s in zip(along, own)
+    ):
         raise context.error(f"cannot broadcast sizes {own} to {dims} along {along}")
     kept = [(d, s) for d, s in zip(along, own) if s == dims[d]]
     if len(kept) < len(own):
@@ -245,7 +249,9 @@ def _constant_integers(context: Context, number: int) -> Ints:
 
 def _sliced(context: Context, lists: Sequence[Ints]) -> Instruction:
     if {len(one) for one in lists} != {len(context.dims(0))}:
-        raise context.error(f"needs a start, a limit and a stride for each of {len(context.dims(0))} dimensions")
+        raise context.error(
+            f"needs a start, a limit and a stride for each of {len(context.dims(0))} dimensions"
+        )
     return context.main("slice", context.operand(0), slice=tuple(SliceDim(*one) for one in zip(*lists)))
 
 

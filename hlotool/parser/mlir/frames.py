@@ -337,5 +337,3 @@ def sharding(text: str, source: Text, position: int) -> Sharding:
         raise source.error(f"unreadable sharding {text[:60]!r}", position) from error
     assert isinstance(bound, Sharding)
     return bound
-
-

@@ -157,7 +157,7 @@ class OperationReader(AttributeReader):
     def location(self) -> str:
         """`loc(…)`: the name that it gives, or the alias of one."""
         self.next()
-        kind, word = self.kinds[self.at + 1], self.ahead()
+        kind, word = self.kind_ahead(), self.ahead()
         is_name = kind == "string" and self.ahead(2) != ":"
         self.balanced()
         if kind == "hash":
@@ -216,14 +216,14 @@ class OperationReader(AttributeReader):
     def _begins_results(self) -> bool:
         """Whether a value is the first of `%x, %y =` or `%x:2 =`, results of the next operation."""
         count = 1
-        while self.ahead(count) == ":" and self.kinds[self.at + count + 1] == "number":
+        while self.ahead(count) == ":" and self.kind_ahead(count + 1) == "number":
             count += 2
         return count > 1 and self.ahead(count) in ("=", ",")
 
     def _keyword(self) -> Attribute:
         """What follows `key =`: one attribute, or `[0] x [1]`."""
         self.next()
-        if self.word == "<" and self.kinds[self.at + 1] == "word" and self.ahead(2) == "=":
+        if self.word == "<" and self.kind_ahead() == "word" and self.ahead(2) == "=":
             return dict(self.listed("<", ">", self.entry))
         first = self.bare()
         if self.word == "x" and self.ahead() == "[":
@@ -233,7 +233,7 @@ class OperationReader(AttributeReader):
 
     def attributes_or_region(self, made: Operation) -> None:
         """`{key = value}` or `{ operations }`."""
-        kind, second = self.kinds[self.at + 1], self.ahead(2)
+        kind, second = self.kind_ahead(), self.ahead(2)
         if self.ahead() == "}" or (kind in ("word", "string") and second in ("=", ",", "}")):
             made.attributes |= self.dictionary()
         else:
@@ -295,5 +295,3 @@ class OperationReader(AttributeReader):
         if self.taken("attributes"):
             made.attributes |= self.dictionary()
         made.regions = [self.region()]
-
-

@@ -166,4 +166,3 @@ PRETTY = {
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
 }
-
