@@ -24,7 +24,7 @@ _PER_VALUE = "#sdy.sharding_per_value<[{}]>"
 
 
 def _read_from_around(context: Context, regions: Sequence[Region]) -> list[tuple[str, int]]:
-    """Names that regions read from the computation around them, constants aside, and their numbers of values."""
+    """Names that regions read from around them, constants aside, with their numbers of values."""
     frame = context.frame
     names = dict.fromkeys(name for region in regions for name in free_names(region))
     return [

@@ -33,12 +33,15 @@ def _plain(opcode: str) -> Rule:
     return rule
 
 
-#: Opcodes of other classes that take nothing but operands, too.
-_OTHERS = ("bitcast-convert", "copy", "partition-id", "replica-id", "reshape")
 for _name, _row in OPCODES.items():
-    if (_row.opcode_class is Class.ELEMENTWISE and not _row.required) or _name in _OTHERS:
+    if _row.opcode_class is Class.ELEMENTWISE and not _row.required:
         operation(_name.replace("-", "_"))(_plain(_name))
 del RULES["clamp"], RULES["select"]
+
+
+@operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
+def _of_other_classes(context: Context) -> Results:
+    return _plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
 
 
 @operation("clamp", "select")
@@ -136,9 +139,9 @@ def _broadcasting(opcode: str) -> Rule:
     return rule
 
 
-for _name in """add and atan2 compare complex divide maximum minimum multiply or power remainder select
-        shift-left shift-right-arithmetic shift-right-logical subtract xor""".split():
-    operation(f"broadcast_{_name.replace('-', '_')}")(_broadcasting(_name))
+for _name, _row in OPCODES.items():
+    if _row.opcode_class is Class.ELEMENTWISE and _row.min_operands == 2:
+        operation(f"broadcast_{_name.replace('-', '_')}")(_broadcasting(_name))
 
 
 # Constants.

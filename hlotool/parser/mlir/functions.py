@@ -198,7 +198,7 @@ class Program:
     def branch(
         self, context: Context, region: Region, read: Sequence[tuple[str, int]]
     ) -> tuple[Instruction, Computation]:
-        """A branch as a computation of one parameter, and its operand: the values that it reads from around."""
+        """A branch as a computation of one parameter, and its operand: what it reads from around it."""
         frame = self._frame("region", context.frame)
         values = [value for name, _ in read for value in context.frame.values[name]]
         if len(values) == 1:

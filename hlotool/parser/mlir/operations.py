@@ -9,6 +9,7 @@ MLIR: docs/LangRef.md#operations. StableHLO: dialect/StablehloOps.td (assemblyFo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from hlotool.errors import HloSyntaxError
 from hlotool.parser.mlir.attributes import AttributeReader, unquoted
@@ -280,7 +281,7 @@ class OperationReader(AttributeReader):
         signature = made.attributes.get("function_type")
         if not made.regions or not isinstance(signature, FunctionType):
             raise self.source.error("a function without type or body", made.position)
-        stated = made.attributes.get("res_attrs") or ({},) * len(signature.results)
+        stated: tuple[Any, ...] = made.attributes.get("res_attrs") or ({},) * len(signature.results)
         made.attributes["results"] = tuple(
             Argument("", kind, noted) for kind, noted in zip(signature.results, stated)
         )
