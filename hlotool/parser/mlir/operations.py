@@ -26,6 +26,9 @@ from hlotool.parser.mlir.syntax import (
 )
 from hlotool.parser.mlir.tokens import Text
 
+#: Kinds of words that may stand behind an operation.
+_FOLLOWING = frozenset({"word", "value", "string", "hash", "bang", "open", "end"})
+
 
 class OperationReader(AttributeReader):
     """Reads operations.
@@ -83,16 +86,23 @@ class OperationReader(AttributeReader):
             self._generic(made)
         else:
             made.name = self.of_kind("word", "an operation")
-            try:
-                self._pretty.get(made.name, OperationReader.loose)(self, made)
-            except HloSyntaxError as error:
-                if self._is_known(made.name) or "." not in made.name:
-                    raise
-                reason = f"{made.name} is no operation of HLO"
-                raise self.source.unsupported(reason, made.position) from error
+            self._in_pretty_form(made)
         if self.word == "loc" and self.ahead() == "(":
             made.scope = self.location()
         return made
+
+    def _in_pretty_form(self, made: Operation) -> None:
+        """What follows the name of an operation, whose form may be unknown."""
+        is_foreign = "." in made.name and not self._is_known(made.name)
+        try:
+            self._pretty.get(made.name, OperationReader.loose)(self, made)
+        except HloSyntaxError:
+            if not is_foreign:
+                raise
+        else:
+            if not is_foreign or self.kind in _FOLLOWING or self.word in ("}", ""):
+                return
+        raise self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
 
     def _results(self) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
