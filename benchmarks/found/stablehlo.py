@@ -1,4 +1,4 @@
-"""Our reader of StableHLO text beside XLA's importer: functions of JAX, read both ways and run on the same values.
+"""Our reader of StableHLO text beside XLA's importer: functions of JAX, read both ways, run on equal values.
 
     python -m benchmarks.found.stablehlo [--only NAME] [--json]
 
@@ -11,6 +11,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,21 +37,98 @@ def programs() -> dict[str, Program]:
     n, u, s = jnp.arange(6), jnp.arange(6, dtype=jnp.uint32), jnp.float32(2)
     x, w = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
     q, h = jnp.ones((5, 5)), jnp.ones((4, 6), jnp.bfloat16)
-    names = """abs cbrt ceil cos exp expm1 floor log1p logistic neg rsqrt sign sin sqrt tan tanh erf square
-        is_finite acos acosh asin asinh atanh cosh sinh erf_inv round""".split()
+    names = [
+        "abs",
+        "cbrt",
+        "ceil",
+        "cos",
+        "exp",
+        "expm1",
+        "floor",
+        "log1p",
+        "logistic",
+        "neg",
+        "rsqrt",
+        "sign",
+        "sin",
+        "sqrt",
+        "tan",
+        "tanh",
+        "erf",
+        "square",
+        "is_finite",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atanh",
+        "cosh",
+        "sinh",
+        "erf_inv",
+        "round",
+    ]
     found: dict[str, Program] = {f"lax.{name}": (getattr(lax, name), (v,)) for name in names}
-    pairs = "add sub mul div rem pow atan2 max min eq ne lt le gt ge nextafter complex".split()
+    pairs = [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "pow",
+        "atan2",
+        "max",
+        "min",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "nextafter",
+        "complex",
+    ]
     found |= {f"lax.{name}": (getattr(lax, name), (v, v)) for name in pairs}
-    bits = "bitwise_and bitwise_or bitwise_xor shift_left shift_right_logical shift_right_arithmetic".split()
+    bits = [
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "shift_left",
+        "shift_right_logical",
+        "shift_right_arithmetic",
+    ]
     found |= {f"lax.{name}": (getattr(lax, name), (n, n)) for name in bits}
-    found |= {f"lax.{name}": (getattr(lax, name), (n,)) for name in ("bitwise_not", "population_count", "clz")}
-    found |= {f"complex.{name}": (getattr(jnp, name), (c,)) for name in "real imag conj abs exp log angle".split()}
-    reductions = "sum prod max min mean var argmax argmin cumsum cumprod sort argsort median any all".split()
-    found |= {f"jnp.{name}": (lambda a, f=getattr(jnp, name): f(a, axis=-1), (m,)) for name in reductions}
+    found |= {
+        f"lax.{name}": (getattr(lax, name), (n,)) for name in ("bitwise_not", "population_count", "clz")
+    }
+    found |= {
+        f"complex.{name}": (getattr(jnp, name), (c,))
+        for name in ["real", "imag", "conj", "abs", "exp", "log", "angle"]
+    }
+    reductions = [
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "mean",
+        "var",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+        "sort",
+        "argsort",
+        "median",
+        "any",
+        "all",
+    ]
+    found |= {f"jnp.{name}": (partial(getattr(jnp, name), axis=-1), (m,)) for name in reductions}
     found |= {
         "broadcast": (lambda a: a[None] + a[:, None], (v,)),
         "bfloat16": (lambda a: jnp.tanh(a) @ a.T, (h,)),
-        "casts": (lambda a: (a.astype(jnp.int8), a.astype(jnp.float16), a > 0, a.astype(jnp.float8_e4m3fn)), (v,)),
+        "casts": (
+            lambda a: (a.astype(jnp.int8), a.astype(jnp.float16), a > 0, a.astype(jnp.float8_e4m3fn)),
+            (v,),
+        ),
         "clamp": (lambda a: jnp.clip(a, -1.0, 1.0), (v,)),
         "scalar clamp": (lambda a, low: lax.clamp(low, a, 1.0), (v, s)),
         "bitcast": (lambda a: lax.bitcast_convert_type(a, jnp.int32), (v,)),
@@ -86,7 +164,12 @@ def programs() -> dict[str, Program]:
         "integer dot": (lambda a: jnp.outer(a, a) @ a, (n,)),
         "convolution": (
             lambda a, b: lax.conv_general_dilated(
-                a, b, (2, 1), ((1, 1), (0, 2)), rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
+                a,
+                b,
+                (2, 1),
+                ((1, 1), (0, 2)),
+                rhs_dilation=(1, 2),
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
             ),
             (x, w),
         ),
@@ -101,11 +184,14 @@ def programs() -> dict[str, Program]:
             (x, w),
         ),
         "convolution gradient": (
-            lambda a, b: jax.grad(lambda k: (lax.conv(a.transpose(0, 3, 1, 2), k, (1, 1), "SAME") ** 2).sum())(b),
+            lambda a, b: jax.grad(
+                lambda k: (lax.conv(a.transpose(0, 3, 1, 2), k, (1, 1), "SAME") ** 2).sum()
+            )(b),
             (x, jnp.ones((5, 3, 3, 3))),
         ),
         "max pool": (
-            lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"), (x,)
+            lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"),
+            (x,),
         ),
         "max pool gradient": (
             lambda a: jax.grad(
@@ -114,13 +200,18 @@ def programs() -> dict[str, Program]:
             (x,),
         ),
         "average pool": (
-            lambda a: lax.reduce_window(a, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), ((0, 0), (1, 1), (1, 1), (0, 0))),
+            lambda a: lax.reduce_window(
+                a, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
+            ),
             (x,),
         ),
         "general reduce": (lambda a: lax.reduce(a, 1.0, lambda p, r: p * r + p, (1,)), (m,)),
         "reduce pairs": (
             lambda a, b: lax.reduce(
-                (a, b), (-jnp.inf, 0), lambda p, r: (jnp.maximum(p[0], r[0]), jnp.where(p[0] > r[0], p[1], r[1])), (0,)
+                (a, b),
+                (-jnp.inf, 0),
+                lambda p, r: (jnp.maximum(p[0], r[0]), jnp.where(p[0] > r[0], p[1], r[1])),
+                (0,),
             ),
             (v, n),
         ),
@@ -128,20 +219,28 @@ def programs() -> dict[str, Program]:
         "associative scan": (lambda a: lax.associative_scan(jnp.add, a, axis=0), (m,)),
         "scan": (lambda a: lax.scan(lambda k, e: (k * 0.5 + e, k - e), jnp.zeros(6), a), (m,)),
         "scan of scan": (
-            lambda a: lax.scan(lambda k, e: lax.scan(lambda i, j: (i + j * k, i), k, e), jnp.float32(0), a), (m,)
+            lambda a: lax.scan(lambda k, e: lax.scan(lambda i, j: (i + j * k, i), k, e), jnp.float32(0), a),
+            (m,),
         ),
         "fori": (lambda a: lax.fori_loop(0, 5, lambda i, k: k * a + i, a), (v,)),
         "while": (lambda a: lax.while_loop(lambda k: k[0] < 9, lambda k: (k[0] + 1, k[1] * a), (0, a)), (v,)),
-        "while with a test": (lambda a: lax.while_loop(lambda k: (k < a).all(), lambda k: k * 2 + 1, a * 0), (v + 5,)),
+        "while with a test": (
+            lambda a: lax.while_loop(lambda k: (k < a).all(), lambda k: k * 2 + 1, a * 0),
+            (v + 5,),
+        ),
         "cond": (lambda a: lax.cond(a.sum() > 0, lambda: a * 2, lambda: a - 1), (v,)),
         "cond of operands": (lambda a, b: lax.cond(b > 1, jnp.sin, jnp.cos, a), (v, s)),
         "cond pair": (lambda a: lax.cond(a[0] > 0, lambda: (a, a + 1), lambda: (a - 1, a)), (v,)),
         "switch": (
-            lambda a, i: lax.switch(i, [lambda k: k, lambda k: k * 2, lambda k: k @ a * k], a), (v, jnp.int32(2))
+            lambda a, i: lax.switch(i, [lambda k: k, lambda k: k * 2, lambda k: k @ a * k], a),
+            (v, jnp.int32(2)),
         ),
         "select": (lambda a: jnp.where(a > 0, a, 0.0), (v,)),
         "nested jit": (lambda a: jax.jit(lambda k: k * 3)(a) + jax.jit(lambda k: (k, k + 1))(a)[1], (v,)),
-        "checkpoint": (lambda a: jax.grad(lambda k: jax.checkpoint(lambda j: jnp.sin(jnp.sin(j)))(k).sum())(a), (v,)),
+        "checkpoint": (
+            lambda a: jax.grad(lambda k: jax.checkpoint(lambda j: jnp.sin(jnp.sin(j)))(k).sum())(a),
+            (v,),
+        ),
         "barrier": (lambda a: lax.optimization_barrier((a * 2, a + 1)), (v,)),
         "threefry": (lambda i: jax.random.bits(jax.random.key(i), (7,)), (3,)),
         "uniform": (lambda i: jax.random.uniform(jax.random.key(i), (7,)), (3,)),
@@ -151,7 +250,10 @@ def programs() -> dict[str, Program]:
         "fft": (jnp.fft.fft, (c,)),
         "rfft": (lambda a: jnp.fft.irfft(jnp.fft.rfft(a)), (m,)),
         "fft2": (jnp.fft.fft2, (c,)),
-        "triangular_solve": (lambda a, b: lax.linalg.triangular_solve(jnp.tril(a) + 3, b, lower=True), (q, q)),
+        "triangular_solve": (
+            lambda a, b: lax.linalg.triangular_solve(jnp.tril(a) + 3, b, lower=True),
+            (q, q),
+        ),
         "cholesky": (lambda a: jnp.linalg.cholesky(a @ a.T + 5 * jnp.eye(5)), (q,)),
         "qr": (jnp.linalg.qr, (q,)),
         "lu": (lambda a: jnp.linalg.solve(a + 4 * jnp.eye(5), a[0]), (q,)),
@@ -160,7 +262,10 @@ def programs() -> dict[str, Program]:
         "softmax": (jax.nn.softmax, (m,)),
         "gelu": (jax.nn.gelu, (m,)),
         "logsumexp": (jax.nn.logsumexp, (m,)),
-        "layer norm": (lambda a: (a - a.mean(-1, keepdims=True)) * lax.rsqrt(a.var(-1, keepdims=True) + 1e-5), (m,)),
+        "layer norm": (
+            lambda a: (a - a.mean(-1, keepdims=True)) * lax.rsqrt(a.var(-1, keepdims=True) + 1e-5),
+            (m,),
+        ),
         "attention": (lambda a: jax.nn.softmax(a @ a.T / 2.0) @ a, (m,)),
         "gradient": (jax.grad(lambda a: jnp.sum(jnp.tanh(a) ** 2)), (m,)),
         "hessian": (jax.hessian(lambda a: jnp.sum(a**3)), (v,)),
@@ -176,7 +281,7 @@ def programs() -> dict[str, Program]:
         "lgamma": (lax.lgamma, (v,)),
         "digamma": (lax.digamma, (v,)),
         "erfc": (lax.erfc, (v,)),
-    }  # fmt: skip
+    }
     return found
 
 
@@ -215,7 +320,9 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def main() -> None:
     """Print how many programs are read equally, and which are not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", help="part of a program's name")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -229,7 +336,9 @@ def main() -> None:
         rows.append({"program": name, "outcome": word, "reason": reason})
         if word != "equal" and not arguments.json:
             print(f"{name}: {word}: {reason[:300]}")
-    print(json.dumps(rows) if arguments.json else ", ".join(f"{n} {word}" for word, n in counts.most_common()))
+    print(
+        json.dumps(rows) if arguments.json else ", ".join(f"{n} {word}" for word, n in counts.most_common())
+    )
 
 
 if __name__ == "__main__":

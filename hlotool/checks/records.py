@@ -219,7 +219,7 @@ class CostInfo(Record, frozen=True, kw_only=True):
         flops: arithmetic operations, of integers too.
         transcendentals: evaluations of functions such as `exp`.
         bytes_accessed: read from memory and written to it.
-        unknown: custom calls, of which nothing is counted.
+        unknown: custom calls, and operations on arrays of unbounded size, of which nothing is counted.
     """
 
     flops: int

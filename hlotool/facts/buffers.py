@@ -15,6 +15,7 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import (
     COMBINE,
+    UNBOUNDED,
     ArrayShape,
     BufferShape,
     Layout,
@@ -35,8 +36,11 @@ _DIMENSION = 4
 def array_bytes(shape: ArrayShape) -> int:
     """Bytes of one array, in whole tiles and packed where its layout says so; at the bound of its dimensions.
 
-    XLA counts tiles since jaxlib 0.12, and not those that combine dimensions (`T(*,8)`).
+    XLA counts tiles since jaxlib 0.12, and not those that combine dimensions (`T(*,8)`). What has no bound
+    counts as nothing.
     """
+    if shape.is_dynamic and UNBOUNDED in shape.dims:
+        return 0
     layout = shape.layout
     if layout is None or not (layout.tiles or layout.element_bits):
         return shape.byte_size

@@ -44,7 +44,8 @@ def broken_expectations(module: Module, arguments: Sequence[Value]) -> list[str]
 
     def look(call: Instruction, values: Sequence[Value]) -> None:
         if reason := _difference(call, *values[:2]):
-            found.append(f"line {call.line}: {call.custom_call_target}: {reason}")
+            line = call.line or (call.metadata.source_line if call.metadata else 0)
+            found.append(f"line {line}: {call.custom_call_target}: {reason}")
 
     for call in expectations(module):
         watch.readers[call] = lambda values, call=call: look(call, values)  # type: ignore[misc]
@@ -69,7 +70,9 @@ def _difference(call: Instruction, actual: Any, expected: Any) -> str:
 def _close(call: Instruction, kind: ElementType, left: Any, right: Any) -> Any:
     with np.errstate(all="ignore"):
         if kind.is_complex:
-            parts = (_close(call, kind.real_part, getattr(left, p), getattr(right, p)) for p in ("real", "imag"))
+            parts = (
+                _close(call, kind.real_part, getattr(left, p), getattr(right, p)) for p in ("real", "imag")
+            )
             return np.logical_and(*parts)
         same = np.asarray(left == right)
         if not kind.is_floating:

@@ -223,11 +223,9 @@ def _with_expectations(row: ModuleRecord, module: Module, trial: Trial) -> Modul
             row, verdict=Verdict.WRONG, reason=reason, notes=[*row.notes, *broken[1:]]
         )
     note = f"all that the program expects of its values holds: {count} comparison{'s' if count > 1 else ''}"
-    is_alone = row.verdict is Verdict.NOT_COMPARED
-    verdict = Verdict.AGREE if is_alone else row.verdict
-    return msgspec.structs.replace(
-        row, verdict=verdict, reason=note if is_alone else row.reason, notes=[*row.notes, note]
-    )
+    if row.verdict is Verdict.NOT_COMPARED:
+        return msgspec.structs.replace(row, verdict=Verdict.AGREE, reason=note)
+    return msgspec.structs.replace(row, notes=[*row.notes, note])
 
 
 def _with_promises(

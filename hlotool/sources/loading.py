@@ -77,7 +77,7 @@ def read_stage(stage: Stage, *, reads_literals: bool = True, entry: str = "") ->
     if stage.text is not None:
         from hlotool.parser.reader import parse_module
 
-        text, path = stage.text.read_text(), str(stage.text)
+        text, path = stage.text.read_text(), stage.text.file_text
         try:
             module = parse_module(text, path, reads_literals=reads_literals)
         except HloSyntaxError as error:

@@ -66,9 +66,13 @@ class Source:
     version: str = ""
 
     def __str__(self) -> str:
+        return f"{self.file_text}#{self.item + 1}" if self.item else self.file_text
+
+    @property
+    def file_text(self) -> str:
+        """What stands in front of a line number: of a wrapped program the file that it stands in."""
         path = self.shown or self.path
         whole = f"{path}!{self.member}" if self.member else path
-        whole = f"{whole}#{self.item + 1}" if self.item else whole
         return f"{whole}@{self.span[0]}" if self.span and self.span[0] else whole
 
     @property

@@ -19,7 +19,7 @@ from hlotool.facts.buffers import Sizes, table_bytes
 from hlotool.facts.work import CONTRACTIONS
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, by_opcode, opcodes_with
-from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, array_shapes
 from hlotool.ir.walk import branches
 
 
@@ -30,7 +30,7 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
         flops: arithmetic operations, of integers too.
         transcendentals: evaluations of functions such as `exp`, square roots and random numbers included.
         bytes_accessed: read from memory and written to it.
-        unknown: custom calls, of which nothing is counted.
+        unknown: custom calls, and operations on arrays of unbounded size, of which nothing is counted.
     """
 
     flops: int = 0
@@ -127,6 +127,8 @@ class CostAnalysis:
         opcode = instruction.opcode
         if opcode in _FREE:
             return _NOTHING
+        if any(_is_unbounded(one.shape) for one in (instruction, *instruction.operands)):
+            return Cost(unknown=1)
         if (rule := _RULES.get(opcode)) is not None:
             return rule(self, instruction)
         if (moved := _TRAFFIC.get(opcode)) is not None:
@@ -143,6 +145,10 @@ class CostAnalysis:
         if opcode in _TRANSCENDENTAL:
             return Cost(0, elements, traffic)
         return Cost(elements, 0, traffic)
+
+
+def _is_unbounded(shape: Shape) -> bool:
+    return any(one.is_dynamic and UNBOUNDED in one.dims for one in array_shapes(shape))
 
 
 def _costs(*opcodes: str) -> Callable[[Rule], Rule]:

@@ -109,7 +109,7 @@ def _number_rows(stages: Sequence[StageInfo]) -> Iterator[tuple[str, list[str]]]
     yield "constants", [size_text(stage.memory.constants) for stage in stages]
     yield "peak memory, about", [size_text(stage.memory.peak) for stage in stages]
     yield "allocated by XLA", [_allocated(stage) for stage in stages]
-    yield "unknown custom calls", [str(stage.costs.unknown) for stage in stages]
+    yield "unknown calls, sizes", [str(stage.costs.unknown) for stage in stages]
 
 
 def _devices(stage: StageInfo) -> str:

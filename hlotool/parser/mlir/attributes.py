@@ -17,7 +17,9 @@ _ESCAPED = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
 #: Dialects whose attributes are lists of `key = value`, or one word.
 _OWN = ("#stablehlo", "#mhlo", "#chlo", "#vhlo")
 #: Words that begin a type: what stands alone is one.
-_TYPES = frozenset({"index", "none", "bf16", "f16", "f32", "f64", "tf32", "tuple", "complex", "memref", "vector"})
+_TYPES = frozenset(
+    {"index", "none", "bf16", "f16", "f32", "f64", "tf32", "tuple", "complex", "memref", "vector"}
+)
 
 
 def unquoted(text: str) -> str:
@@ -158,7 +160,7 @@ class AttributeReader(TypeReader):
         if is_own and self._is_word_of():
             words = self.balanced()[1:-1].split()
             return Word(words[-1])
-        if is_own and self.kinds[self.at + 1] == "word" and self.ahead(2) == "=":
+        if is_own and self.kind_ahead() == "word" and self.ahead(2) == "=":
             return dict(self.listed("<", ">", self.entry))
         self.balanced()
         end = self.starts[self.at - 1] + len(self.words[self.at - 1])
@@ -167,6 +169,6 @@ class AttributeReader(TypeReader):
     def _is_word_of(self) -> bool:
         """Whether `<LT>` or `<comparison_direction LT>` follows."""
         count = 1
-        while self.at + count < len(self.kinds) and self.kinds[self.at + count] == "word":
+        while self.kind_ahead(count) == "word":
             count += 1
         return 2 <= count <= 3 and self.ahead(count) == ">"

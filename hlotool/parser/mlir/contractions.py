@@ -49,7 +49,7 @@ def _algorithm(context: Context) -> dict[str, AttributeValue]:
     if types[0].startswith("f8") and types[1].startswith("f8"):
         is_fast = words.get("allow_imprecise_accumulation") == "true"
         return {"algorithm": "dot_any_f8_any_f8_f32" + ("_fast_accum" if is_fast else "")}
-    name = _ALGORITHMS.get((*types, int(count) if count.isdigit() else 0))  # type: ignore[arg-type]
+    name = _ALGORITHMS.get((*types, int(count) if count.isdigit() else 0))
     if name is None:
         raise context.unsupported("this algorithm has no name in HLO")
     return {"algorithm": name}
@@ -187,7 +187,10 @@ def _triangular_solve(context: Context) -> Results:
         name: True for name in ("left_side", "lower", "unit_diagonal") if context.flag(name)
     }
     return context.main(
-        "triangular-solve", *context.operands, **flags, transpose_a=context.text("transpose_a", default="NO_TRANSPOSE")
+        "triangular-solve",
+        *context.operands,
+        **flags,
+        transpose_a=context.text("transpose_a", default="NO_TRANSPOSE"),
     )
 
 

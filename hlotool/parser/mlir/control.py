@@ -24,7 +24,7 @@ _PER_VALUE = "#sdy.sharding_per_value<[{}]>"
 
 
 def _read_from_around(context: Context, regions: Sequence[Region]) -> list[tuple[str, int]]:
-    """Names that regions read from the computation around them, constants aside, and their numbers of values."""
+    """Names that regions read from around them, constants aside, with their numbers of values."""
     frame = context.frame
     names = dict.fromkeys(name for region in regions for name in free_names(region))
     return [
@@ -127,8 +127,6 @@ def _layouts(context: Context, name: str, shapes: Sequence[Shape]) -> list[Shape
     ]
 
 
-
-
 def _output_aliases(context: Context) -> tuple[OperandAlias, ...]:
     listed = context.get("output_operand_aliases")
     found: list[OperandAlias] = []
@@ -183,7 +181,9 @@ def _constraint(context: Context) -> Results:
     if not isinstance(stated, Foreign):
         raise context.error("needs a sharding")
     text = stated.text.removeprefix("#sdy.sharding")
-    return _annotated(context, "Sharding", context.operands[0], context.shape, sharding=_PER_VALUE.format(text))
+    return _annotated(
+        context, "Sharding", context.operands[0], context.shape, sharding=_PER_VALUE.format(text)
+    )
 
 
 @operation("sdy.propagation_barrier", "sdy.all_reduce", "sdy.all_gather", "sdy.replicated_to_unreduced")
@@ -227,7 +227,11 @@ def _manual(context: Context) -> Results:
 def _text(context: Context, name: str) -> str:
     found = context.get(name)
     if isinstance(found, Foreign):
-        return found.text.removeprefix("#sdy<manual_axes").removesuffix(">") if "#sdy<" in found.text else found.text
+        return (
+            found.text.removeprefix("#sdy<manual_axes").removesuffix(">")
+            if "#sdy<" in found.text
+            else found.text
+        )
     raise context.error(f"needs {name}")
 
 

@@ -33,12 +33,15 @@ def _plain(opcode: str) -> Rule:
     return rule
 
 
-#: Opcodes of other classes that take nothing but operands, too.
-_OTHERS = ("bitcast-convert", "copy", "partition-id", "replica-id", "reshape")
 for _name, _row in OPCODES.items():
-    if (_row.opcode_class is Class.ELEMENTWISE and not _row.required) or _name in _OTHERS:
+    if _row.opcode_class is Class.ELEMENTWISE and not _row.required:
         operation(_name.replace("-", "_"))(_plain(_name))
 del RULES["clamp"], RULES["select"]
+
+
+@operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
+def _of_other_classes(context: Context) -> Results:
+    return _plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
 
 
 @operation("clamp", "select")
@@ -136,9 +139,9 @@ def _broadcasting(opcode: str) -> Rule:
     return rule
 
 
-for _name in """add and atan2 compare complex divide maximum minimum multiply or power remainder select
-        shift-left shift-right-arithmetic shift-right-logical subtract xor""".split():
-    operation(f"broadcast_{_name.replace('-', '_')}")(_broadcasting(_name))
+for _name, _row in OPCODES.items():
+    if _row.opcode_class is Class.ELEMENTWISE and _row.min_operands == 2:
+        operation(f"broadcast_{_name.replace('-', '_')}")(_broadcasting(_name))
 
 
 # Constants.
@@ -152,7 +155,9 @@ def _constant(context: Context) -> Results:
     literal = Literal(shape, None, elided=True)
     if not _is_elided(value.text, context.program.resources):
         literal = Literal(shape, np.ascontiguousarray(context.dense(value, shape)).reshape(shape.dims))
-    return context.add(Instruction("constant", "constant", shape, attributes=context.common(), literal=literal))
+    return context.add(
+        Instruction("constant", "constant", shape, attributes=context.common(), literal=literal)
+    )
 
 
 def _is_elided(text: str, resources: Mapping[str, str]) -> bool:
@@ -188,7 +193,9 @@ def _broadcast_in_dim(context: Context) -> Results:
 def broadcast(context: Context, operand: Instruction, dims: Ints, along: Ints) -> Instruction:
     """`operand` broadcast to `dims`: of its dimensions, those of size 1 may be spread."""
     own = operand.dims
-    if len(along) != len(own) or not all(0 <= d < len(dims) and s in (1, dims[d]) for d, s in zip(along, own)):
+    if len(along) != len(own) or not all(
+        0 <= d < len(dims) and s in (1, dims[d]) for d, s in zip(along, own)
+    ):
         raise context.error(f"cannot broadcast sizes {own} to {dims} along {along}")
     kept = [(d, s) for d, s in zip(along, own) if s == dims[d]]
     if len(kept) < len(own):
@@ -245,7 +252,9 @@ def _constant_integers(context: Context, number: int) -> Ints:
 
 def _sliced(context: Context, lists: Sequence[Ints]) -> Instruction:
     if {len(one) for one in lists} != {len(context.dims(0))}:
-        raise context.error(f"needs a start, a limit and a stride for each of {len(context.dims(0))} dimensions")
+        raise context.error(
+            f"needs a start, a limit and a stride for each of {len(context.dims(0))} dimensions"
+        )
     return context.main("slice", context.operand(0), slice=tuple(SliceDim(*one) for one in zip(*lists)))
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlotool.errors import HloSyntaxError, InputError, Unsupported, VerificationError
+from hlotool.errors import HloSyntaxError, InputError, Unsupported
 from hlotool.ir.arrays import Array, Literal
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes, Ints, Metadata, ResultAccuracy, Sharding
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.opcodes import by_name
+from hlotool.ir.opcodes import Trait, by_name, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parser.mlir.syntax import Attribute, Dense, Foreign, Name, Operation
 from hlotool.parser.mlir.tokens import Text
@@ -36,6 +36,7 @@ RULES: dict[str, Rule] = {}
 DIALECTS = ("stablehlo", "mhlo", "chlo")
 #: Values of no element may be written anywhere; others are not copied from one computation to another.
 _COPIED = frozenset({"constant", "iota"})
+_REGROUPING = opcodes_with(Trait.REGROUPS)
 
 
 def operation(*names: str) -> Callable[[Rule], Rule]:
@@ -112,9 +113,9 @@ class Frame:
 
 def is_constant(value: Instruction) -> bool:
     """Whether an instruction is a constant, or a broadcast of one: XLA copies those, too."""
-    if value.opcode in _COPIED:
-        return True
-    return value.opcode in ("broadcast", "reshape", "convert") and is_constant(value.operands[0])
+    while value.opcode in _REGROUPING and value.operands:
+        value = value.operands[0]
+    return value.opcode in _COPIED
 
 
 def plain_name(name: str) -> str:
@@ -248,15 +249,6 @@ class Context:
         made = Instruction(opcode, opcode, self.shape if shape is None else shape, operands, attributes)
         return self.add(made)
 
-    def inferred(self, opcode: str, *operands: Instruction, **attributes: AttributeValue) -> Instruction:
-        """An instruction whose shape follows from its operands."""
-        try:
-            made = self.frame.builder.op(opcode, *operands, **attributes)
-        except VerificationError as error:
-            raise self.error(f"cannot be: {error.message}") from error
-        made.line = self.source.line(self.operation.position)
-        return made
-
     def add(self, made: Instruction) -> Instruction:
         """An instruction of this operation."""
         made.line = self.source.line(self.operation.position)
@@ -266,7 +258,8 @@ class Context:
 
     def main(self, opcode: str, *operands: Instruction, **attributes: AttributeValue) -> Instruction:
         """The instruction that stands for the operation: with its sharding and its frontend attributes."""
-        return self.emit(opcode, *operands, **self.common(), **attributes)
+        named = {**self.common(), **attributes}
+        return self.add(Instruction(opcode, opcode, self.shape, operands, named))
 
     def common(self) -> dict[str, AttributeValue]:
         """Attributes that any instruction may have."""
@@ -337,5 +330,3 @@ def sharding(text: str, source: Text, position: int) -> Sharding:
         raise source.error(f"unreadable sharding {text[:60]!r}", position) from error
     assert isinstance(bound, Sharding)
     return bound
-
-

@@ -75,7 +75,9 @@ class Program:
             UsageError: there is no function of this name, or none is named and several may be meant.
         """
         whole = {name: made for name, made in self.functions.items() if made.regions}
-        listed = ", ".join(f"@{name} (line {self.source.line(made.position)})" for name, made in whole.items())
+        listed = ", ".join(
+            f"@{name} (line {self.source.line(made.position)})" for name, made in whole.items()
+        )
         if entry:
             if entry not in whole:
                 raise UsageError(f"{self.source.path}: no function @{entry}; there is {listed or 'none'}")
@@ -164,9 +166,7 @@ class Program:
             self._parameter(frame, number, argument)
         return frame.finish(self._body(frame, region, context.operation))
 
-    def inner(
-        self, context: Context, region: Region, values: Sequence[Instruction]
-    ) -> list[Instruction]:
+    def inner(self, context: Context, region: Region, values: Sequence[Instruction]) -> list[Instruction]:
         """What a region returns whose instructions become part of the computation around it."""
         frame = Frame(self, context.frame.builder, None, dict(context.frame.values))
         for argument, value in zip(region.arguments, values):
@@ -174,13 +174,19 @@ class Program:
         return self._body(frame, region, context.operation)
 
     def loop(
-        self, context: Context, region: Region, state: TupleShape, read: Sequence[tuple[str, int]], is_body: bool
+        self,
+        context: Context,
+        region: Region,
+        state: TupleShape,
+        read: Sequence[tuple[str, int]],
+        is_body: bool,
     ) -> Computation:
         """A region of a loop: its arguments, and then the values that it reads from around, are one tuple."""
         frame = self._frame("region", context.frame)
         carried = frame.builder.parameter(0, state, "arg_tuple")
         parts = [
-            frame.builder.op("get-tuple-element", carried, index=number) for number in range(len(state.elements))
+            frame.builder.op("get-tuple-element", carried, index=number)
+            for number in range(len(state.elements))
         ]
         own = len(region.arguments)
         for argument, part in zip(region.arguments, parts):
@@ -192,7 +198,7 @@ class Program:
     def branch(
         self, context: Context, region: Region, read: Sequence[tuple[str, int]]
     ) -> tuple[Instruction, Computation]:
-        """A branch as a computation of one parameter, and its operand: the values that it reads from around."""
+        """A branch as a computation of one parameter, and its operand: what it reads from around it."""
         frame = self._frame("region", context.frame)
         values = [value for name, _ in read for value in context.frame.values[name]]
         if len(values) == 1:
@@ -203,7 +209,8 @@ class Program:
             operand = context.emit("tuple", *values, shape=shape)
             parameter = frame.builder.parameter(0, shape)
             parts = [
-                frame.builder.op("get-tuple-element", parameter, index=number) for number in range(len(values))
+                frame.builder.op("get-tuple-element", parameter, index=number)
+                for number in range(len(values))
             ]
         self._bind_read(frame, read, parts)
         return operand, frame.finish(self._body(frame, region, context.operation))

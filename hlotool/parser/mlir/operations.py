@@ -9,6 +9,7 @@ MLIR: docs/LangRef.md#operations. StableHLO: dialect/StablehloOps.td (assemblyFo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from hlotool.errors import HloSyntaxError
 from hlotool.parser.mlir.attributes import AttributeReader, unquoted
@@ -24,6 +25,9 @@ from hlotool.parser.mlir.syntax import (
     Type,
 )
 from hlotool.parser.mlir.tokens import Text
+
+#: Kinds of words that may stand behind an operation.
+_FOLLOWING = frozenset({"word", "value", "string", "hash", "bang", "open", "end"})
 
 
 class OperationReader(AttributeReader):
@@ -82,16 +86,23 @@ class OperationReader(AttributeReader):
             self._generic(made)
         else:
             made.name = self.of_kind("word", "an operation")
-            try:
-                self._pretty.get(made.name, OperationReader.loose)(self, made)
-            except HloSyntaxError as error:
-                if self._is_known(made.name) or "." not in made.name:
-                    raise
-                reason = f"{made.name} is no operation of HLO"
-                raise self.source.unsupported(reason, made.position) from error
+            self._in_pretty_form(made)
         if self.word == "loc" and self.ahead() == "(":
             made.scope = self.location()
         return made
+
+    def _in_pretty_form(self, made: Operation) -> None:
+        """What follows the name of an operation, whose form may be unknown."""
+        is_foreign = "." in made.name and not self._is_known(made.name)
+        try:
+            self._pretty.get(made.name, OperationReader.loose)(self, made)
+        except HloSyntaxError:
+            if not is_foreign:
+                raise
+        else:
+            if not is_foreign or self.kind in _FOLLOWING or self.word in ("}", ""):
+                return
+        raise self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
 
     def _results(self) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
@@ -157,7 +168,7 @@ class OperationReader(AttributeReader):
     def location(self) -> str:
         """`loc(…)`: the name that it gives, or the alias of one."""
         self.next()
-        kind, word = self.kinds[self.at + 1], self.ahead()
+        kind, word = self.kind_ahead(), self.ahead()
         is_name = kind == "string" and self.ahead(2) != ":"
         self.balanced()
         if kind == "hash":
@@ -216,14 +227,14 @@ class OperationReader(AttributeReader):
     def _begins_results(self) -> bool:
         """Whether a value is the first of `%x, %y =` or `%x:2 =`, results of the next operation."""
         count = 1
-        while self.ahead(count) == ":" and self.kinds[self.at + count + 1] == "number":
+        while self.ahead(count) == ":" and self.kind_ahead(count + 1) == "number":
             count += 2
         return count > 1 and self.ahead(count) in ("=", ",")
 
     def _keyword(self) -> Attribute:
         """What follows `key =`: one attribute, or `[0] x [1]`."""
         self.next()
-        if self.word == "<" and self.kinds[self.at + 1] == "word" and self.ahead(2) == "=":
+        if self.word == "<" and self.kind_ahead() == "word" and self.ahead(2) == "=":
             return dict(self.listed("<", ">", self.entry))
         first = self.bare()
         if self.word == "x" and self.ahead() == "[":
@@ -233,7 +244,7 @@ class OperationReader(AttributeReader):
 
     def attributes_or_region(self, made: Operation) -> None:
         """`{key = value}` or `{ operations }`."""
-        kind, second = self.kinds[self.at + 1], self.ahead(2)
+        kind, second = self.kind_ahead(), self.ahead(2)
         if self.ahead() == "}" or (kind in ("word", "string") and second in ("=", ",", "}")):
             made.attributes |= self.dictionary()
         else:
@@ -280,7 +291,7 @@ class OperationReader(AttributeReader):
         signature = made.attributes.get("function_type")
         if not made.regions or not isinstance(signature, FunctionType):
             raise self.source.error("a function without type or body", made.position)
-        stated = made.attributes.get("res_attrs") or ({},) * len(signature.results)
+        stated: tuple[Any, ...] = made.attributes.get("res_attrs") or ({},) * len(signature.results)
         made.attributes["results"] = tuple(
             Argument("", kind, noted) for kind, noted in zip(signature.results, stated)
         )
@@ -295,5 +306,3 @@ class OperationReader(AttributeReader):
         if self.taken("attributes"):
             made.attributes |= self.dictionary()
         made.regions = [self.region()]
-
-

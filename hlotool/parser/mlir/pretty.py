@@ -112,7 +112,7 @@ def _while(reader: OperationReader, made: Operation) -> None:
 
 
 def _manual(reader: OperationReader, made: Operation) -> None:
-    """`sdy.manual_computation(%x) in_shardings=[…] out_shardings=[…] manual_axes={…} (%a: type) { … } : …`."""
+    """`sdy.manual_computation(%x) in_shardings=[…] out_shardings=[…] manual_axes={…} (%a: T) { … } : …`."""
     made.operands = reader.listed("(", ")", reader.name_used)
     for key in ("in_shardings", "out_shardings", "manual_axes"):
         reader.take(key)
@@ -166,4 +166,3 @@ PRETTY = {
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
 }
-

@@ -61,5 +61,3 @@ def _resources(reader: OperationReader) -> dict[str, str]:
             key = unquoted(name) if name.startswith('"') else name
             found[key] = unquoted(reader.next()).removeprefix("0x")
     return found
-
-

@@ -25,7 +25,9 @@ def _reduce(context: Context) -> Results:
         reducer = _applied(context, applied, strip_layouts(context.operands[1].shape))
     else:
         raise context.error("applies one operation to one operand")
-    return context.main("reduce", *context.operands, dimensions=context.integers("dimensions"), to_apply=reducer)
+    return context.main(
+        "reduce", *context.operands, dimensions=context.integers("dimensions"), to_apply=reducer
+    )
 
 
 def _applied(context: Context, name: str, kind: Shape) -> Computation:
@@ -44,7 +46,9 @@ def _sort(context: Context) -> Results:
     dimension = context.integer("dimension", default=-1)
     stable: dict[str, AttributeValue] = {"is_stable": True} if context.flag("is_stable") else {}
     dimensions = (dimension + rank if dimension < 0 else dimension,)
-    return context.main("sort", *context.operands, dimensions=dimensions, to_apply=context.region(0), **stable)
+    return context.main(
+        "sort", *context.operands, dimensions=dimensions, to_apply=context.region(0), **stable
+    )
 
 
 @operation("top_k", "topk")
@@ -59,7 +63,9 @@ _GATHER = ("operand_batching_dims", "start_indices_batching_dims")
 _SCATTER = ("input_batching_dims", "scatter_indices_batching_dims")
 
 
-def _numbers(context: Context, name: str, required: tuple[str, ...], batching: tuple[str, ...]) -> dict[str, AttributeValue]:
+def _numbers(
+    context: Context, name: str, required: tuple[str, ...], batching: tuple[str, ...]
+) -> dict[str, AttributeValue]:
     """Dimension numbers of a gather or a scatter; those of batches only where there are some."""
     stated = context.get(name)
     if not isinstance(stated, dict):
@@ -222,7 +228,11 @@ def _all_to_all(context: Context) -> Results:
     if not (0 <= split < len(dims) and 0 <= concat < len(dims)) or not count or dims[split] % count:
         raise context.error("has no such dimensions")
     moved = context.emit(
-        "all-to-all", operand, shape=operand.array_shape.without_layout(), dimensions=(split,), **_exchange(context)
+        "all-to-all",
+        operand,
+        shape=operand.array_shape.without_layout(),
+        dimensions=(split,),
+        **_exchange(context),
     )
     if split == concat:
         return moved
@@ -244,7 +254,10 @@ def _all_to_all(context: Context) -> Results:
 def _cross_replica_sum(context: Context) -> Results:
     scalar = ArrayShape(context.operand(0).element_type, ())
     return context.main(
-        "all-reduce", *context.operands, **_exchange(context), to_apply=_applied(context, "stablehlo.add", scalar)
+        "all-reduce",
+        *context.operands,
+        **_exchange(context),
+        to_apply=_applied(context, "stablehlo.add", scalar),
     )
 
 
@@ -257,12 +270,16 @@ def _infeed(context: Context) -> Results:
     data: Shape = TupleShape(tuple(arrays))
     config = context.text("infeed_config", default="")
     made = context.emit(
-        "infeed", *context.operands, shape=TupleShape((data, TOKEN)), **({"infeed_config": config} if config else {})
+        "infeed",
+        *context.operands,
+        shape=TupleShape((data, TOKEN)),
+        **({"infeed_config": config} if config else {}),
     )
     whole = context.emit("get-tuple-element", made, shape=data, index=0)
     token = context.emit("get-tuple-element", made, shape=TOKEN, index=1)
     parts = [
-        context.emit("get-tuple-element", whole, shape=shape, index=number) for number, shape in enumerate(arrays)
+        context.emit("get-tuple-element", whole, shape=shape, index=number)
+        for number, shape in enumerate(arrays)
     ]
     return [*parts, token]
 
@@ -314,5 +331,6 @@ def _parts(context: Context, whole: Instruction, shapes: Sequence[Shape]) -> lis
     if whole.shape == shapes[0]:
         return [whole]
     return [
-        context.emit("get-tuple-element", whole, shape=shape, index=number) for number, shape in enumerate(shapes)
+        context.emit("get-tuple-element", whole, shape=shape, index=number)
+        for number, shape in enumerate(shapes)
     ]

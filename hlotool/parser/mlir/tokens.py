@@ -121,6 +121,11 @@ class Cursor:
         at = self.at + count
         return self.words[at] if at < len(self.words) else ""
 
+    def kind_ahead(self, count: int = 1) -> str:
+        """The kind of a word further on; `end` behind the end."""
+        at = self.at + count
+        return self.kinds[at] if at < len(self.kinds) else "end"
+
     def next(self) -> str:
         """Take the next word."""
         word = self.words[self.at]
@@ -192,5 +197,3 @@ class Cursor:
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-
-

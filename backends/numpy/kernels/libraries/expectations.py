@@ -1,4 +1,4 @@
-"""What tests of StableHLO expect of their values: compared beside the run, see `hlotool.runs.expectations`."""
+"""What tests of StableHLO expect of their values: `hlotool.runs.expectations` compares it."""
 
 from __future__ import annotations
 

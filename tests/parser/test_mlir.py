@@ -1,0 +1,216 @@
+"""Our reader of StableHLO text: beside XLA's importer, on what that refuses, and on damaged texts."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from hlotool.backends.numpy import create
+from hlotool.errors import HloSyntaxError, HlotoolError, Unsupported, UsageError
+from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.module import Module
+from hlotool.ir.verifier import verify
+from hlotool.parser.mlir.reader import parse_mlir
+
+LOOP = """module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32> {jax.buffer_donor = true}) -> (tensor<4xf32>, tensor<i32>) {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %1 = stablehlo.sine %arg0 : tensor<4xf32>
+    %0:2 = stablehlo.while(%iterArg = %c, %iterArg_0 = %arg0) : tensor<i32>, tensor<4xf32>
+    cond {
+      %c_1 = stablehlo.constant dense<5> : tensor<i32>
+      %2 = stablehlo.compare LT, %iterArg, %c_1, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2 = func.call @inner(%iterArg_0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %c_1 = stablehlo.constant dense<1> : tensor<i32>
+      %3 = stablehlo.add %iterArg, %c_1 : tensor<i32>
+      stablehlo.return %3, %2 : tensor<i32>, tensor<4xf32>
+    }
+    return %0#1, %0#0 : tensor<4xf32>, tensor<i32>
+  }
+  func.func private @inner(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.multiply %arg0, %arg1 : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+"""
+BRANCHES = """func.func @main(%arg0: tensor<3x4xf32>, %arg1: tensor<i32>) -> tensor<3xf32> {
+  %cst = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.reduce(%arg0 init: %cst) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<3x4xf32>, tensor<f32>) -> tensor<3xf32>
+  %1 = "stablehlo.case"(%arg1) ({
+    %3 = stablehlo.negate %0 : tensor<3xf32>
+    stablehlo.return %3 : tensor<3xf32>
+  }, {
+    %4 = "stablehlo.slice"(%arg0) <{limit_indices = array<i64: 3, 1>, start_indices = array<i64: 0, 0>,
+      strides = array<i64: 1, 1>}> : (tensor<3x4xf32>) -> tensor<3x1xf32>
+    %5 = stablehlo.reshape %4 : (tensor<3x1xf32>) -> tensor<3xf32>
+    %6 = stablehlo.add %5, %0 : tensor<3xf32>
+    stablehlo.return %6 : tensor<3xf32>
+  }) : (tensor<i32>) -> tensor<3xf32>
+  return %1 : tensor<3xf32>
+}
+"""
+INDEXING = """func.func @main(%arg0: tensor<5x3xf32>, %arg1: tensor<4x1xi32>)
+    -> (tensor<5x3xf32>, tensor<4x3xf32>) {
+  %0 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false,
+    slice_sizes = array<i64: 1, 3>}> : (tensor<5x3xf32>, tensor<4x1xi32>) -> tensor<4x3xf32>
+  %1 = "stablehlo.scatter"(%arg0, %arg1, %0) <{indices_are_sorted = false, scatter_dimension_numbers =
+    #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+    scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<5x3xf32>, tensor<4x1xi32>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  return %1, %0 : tensor<5x3xf32>, tensor<4x3xf32>
+}
+"""
+CONTRACTIONS = """func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf32>) -> tensor<1x6x6x6xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[1, 1], [1, 1]]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x6x6x4xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 1, 3, 2] : (tensor<1x6x6x4xf32>) -> tensor<1x6x4x6xf32>
+  %2 = stablehlo.dot_general %0, %1, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2],
+    precision = [DEFAULT, DEFAULT] : (tensor<1x6x6x4xf32>, tensor<1x6x4x6xf32>) -> tensor<1x6x6x6xf32>
+  return %2 : tensor<1x6x6x6xf32>
+}
+"""
+PROGRAMS = {"loop": LOOP, "branches": BRANCHES, "indexing": INDEXING, "contractions": CONTRACTIONS}
+
+
+def results(module: Module, values: tuple[object, ...]) -> list[bytes]:
+    value = create().compile(module).run(values)  # type: ignore[arg-type]
+    parts = value if isinstance(value, tuple) else (value,)
+    return [np.ascontiguousarray(part).tobytes() for part in parts]
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_equal_to_what_xla_reads(name: str) -> None:
+    from hlotool.parser.proto.module import parse_module_proto
+    from hlotool.sources.mlir import hlo_proto
+
+    theirs = parse_module_proto(hlo_proto(PROGRAMS[name].encode(), name), name)
+    ours = parse_mlir(PROGRAMS[name], name)
+    assert not verify(ours)
+    values = generate_inputs(theirs, 3).values
+    assert results(ours, values) == results(theirs, values)
+
+
+def test_a_loop_computes_what_it_says() -> None:
+    x = np.array([0.5, -1, 2, 3], np.float32)
+    value = create().compile(parse_mlir(LOOP)).run((x,))
+    assert isinstance(value, tuple)
+    expected = x
+    for _ in range(5):
+        expected = (expected * np.sin(x)).astype(np.float32)
+    np.testing.assert_allclose(np.asarray(value[0]), expected, rtol=1e-6)
+    assert int(np.asarray(value[1])) == 5
+
+
+def test_foreign_attributes_and_resources_have_no_effect() -> None:
+    text = """#map = affine_map<(d0) -> (d0)>
+module @m attributes {iree.target = #iree.x<"a", {b = [1]}>, dlti.spec = #dlti<y>} {
+  func.func @main(%arg0: tensor<2xf32> {tt.shard = #tt.mesh<"x", 2 -> 3>}) -> tensor<2xf32> {
+    %c = stablehlo.constant dense_resource<blob> : tensor<2xf32>
+    %0 = stablehlo.add %arg0, %c {foreign.note = #foreign<z>} : tensor<2xf32> loc("here"("a.py":1:2))
+    return %0 : tensor<2xf32>
+  }
+}
+{-# dialect_resources: { builtin: { blob: "0x040000000000803F00000040" } } #-}
+"""
+    module = parse_mlir(text)
+    assert results(module, (np.zeros(2, np.float32),)) == [np.array([1, 2], np.float32).tobytes()]
+    assert [i.metadata.op_name for i in module.instructions() if i.metadata] == ["here"]
+
+
+ONE = (
+    "func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {{\n  %0 = {}\n  return %0 : tensor<2xf32>\n}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "error", "column", "words"),
+    [
+        ("stablehlo.add %arg0, %arg1 : tensor<2xf32>", HloSyntaxError, 29, "no value %arg1"),
+        ("foo.bar %arg0 : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
+        ("foo.bar %arg0 to ^bb1 step [% : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
+        ("stablehlo.add %arg0, %arg0 : tensor<2xi32>", HloSyntaxError, 0, "does not return"),
+        ("stablehlo.add %arg0 : tensor<2xf32>", HloSyntaxError, 8, "takes 2 operands"),
+        ("stablehlo.convert %arg0 : (tensor<3xf32>) -> tensor<2xf32>", HloSyntaxError, 26, "says otherwise"),
+        (
+            "stablehlo.convert %arg0 : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.1>>",
+            Unsupported,
+            53,
+            "quant",
+        ),
+        ("stablehlo.abs %arg0 ? tensor<2xf32>", HloSyntaxError, 0, "expected"),
+    ],
+)
+def test_errors_say_where(operation: str, error: type[HlotoolError], column: int, words: str) -> None:
+    with pytest.raises(error, match=words) as raised:
+        parse_mlir(ONE.format(operation), "f.mlir")
+    location = raised.value.location  # type: ignore[attr-defined]
+    assert min(location.line, location.column) >= 1
+    if column:
+        assert (location.line, location.column) == (2, column)
+
+
+def test_the_entry() -> None:
+    one = "func.func {}@{}(%a: tensor<f32>) -> tensor<f32> {{\n  return %a : tensor<f32>\n}}\n"
+    assert parse_mlir(one.format("", "forward")).entry.name == "forward"
+    several = one.format("", "f") + one.format("public ", "g") + one.format("private ", "h")
+    with pytest.raises(UsageError, match=r"--entry NAME: @f \(line 1\), @g \(line 4\)"):
+        parse_mlir(several)
+    assert parse_mlir(several, entry="h").entry.name == "h"
+    with pytest.raises(UsageError, match="no function @x"):
+        parse_mlir(several, entry="x")
+
+
+def test_elided_values_are_elided() -> None:
+    module = parse_mlir(ONE.format("stablehlo.constant dense_resource<__elided__> : tensor<2xf32>"))
+    assert [i.literal.elided for i in module.instructions() if i.literal] == [True]
+
+
+def test_damaged_texts_give_a_module_or_a_typed_error() -> None:
+    draw = random.Random(11)
+    pieces = [
+        *'{}()<>[]"%:=,',
+        "->",
+        "tensor<",
+        "%arg0",
+        "-1",
+        "99999999999",
+        "stablehlo.add",
+        "\0",
+        "!",
+        "#loc",
+    ]
+    for _ in range(400):
+        text = draw.choice(list(PROGRAMS.values()))
+        for _ in range(draw.randint(1, 3)):
+            at = draw.randrange(len(text) + 1)
+            cut = draw.choice((0, 0, 1, 5, 40))
+            text = text[:at] + draw.choice(["", draw.choice(pieces)]) + text[at + cut :]
+        try:
+            parse_mlir(text)
+        except HlotoolError as error:
+            location = getattr(error, "location", None)
+            assert location is None or (location.line and location.column), text
+
+
+def test_long_texts_take_little_time() -> None:
+    line = "  %{} = stablehlo.add %arg0, %arg0 : tensor<2xf32>\n"
+    body = "".join(line.format(number) for number in range(2000))
+    text = (
+        f"func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {{\n{body}  return %0 : tensor<2xf32>\n}}\n"
+    )
+    begun = time.process_time()
+    parse_mlir(text)
+    assert (time.process_time() - begun) / (len(text) / 100_000) < 2
