@@ -127,7 +127,7 @@ def _first(value: Array, kind: Kind) -> Sequence[int] | None:
 
 
 def _operand_text(value: Any, result: Any, index: Sequence[int] | None) -> str:
-    """The value at an element of the result where the operand has one, else its range or that of its modulus."""
+    """The value at an element of the result where the operand has one, else its range or its modulus'."""
     if value is None:
         return ""
     at = tuple(index) if index is not None and value.shape == result.shape else ()
