@@ -51,6 +51,7 @@ def leaf_records(
     facts: Sequence[Facts],
     shape: Shape,
     copies: int = 1,
+    is_real: bool = False,
 ) -> list[LeafRecord]:
     """The comparison, with what the tested side tells about the leaves that differ.
 
@@ -60,19 +61,22 @@ def leaf_records(
         facts: of the leaves of its result.
         shape: of its result.
         copies: how many results of the module it holds: with several, the first index is a device.
+        is_real: it is what a device returned: people ask about these numbers where they agree, too.
     """
     by_index = dict(zip((index for index, _ in leaves(shape)), facts))
     prefix = 1 if copies > 1 else 0
     return [
-        _leaf_record(leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:])
+        _leaf_record(leaf, module, by_index.get(leaf.index, Facts()), leaf.index[prefix:], is_real)
         for leaf in comparison.leaves
     ]
 
 
-def _leaf_record(leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex) -> LeafRecord:
+def _leaf_record(
+    leaf: LeafComparison, module: Module, facts: Facts, output: ShapeIndex, is_real: bool
+) -> LeafRecord:
     record = comparison_record(leaf)
     differs = record.verdict is Verdict.WRONG
-    is_explained = differs or record.verdict in EXCUSED | {Verdict.DIFFERS, Verdict.UNEQUAL}
+    is_explained = differs or is_real or record.verdict in EXCUSED | {Verdict.DIFFERS, Verdict.UNEQUAL}
     return msgspec.structs.replace(
         record,
         decision=str(facts.decision) if differs and facts.decision and record.max_ulp is None else "",

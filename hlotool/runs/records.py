@@ -71,7 +71,7 @@ class LeafRecord(Record, frozen=True, kw_only=True):
             flip it.
         evidence: what the verdict rests on; None where equality or a tolerance decides.
         exact: what the programs are as functions of real numbers; None where that was not asked.
-        source: of a leaf that does not agree: the instruction that makes it.
+        source: of a leaf that does not agree, or that a device returned: the instruction that makes it.
         expected_file: where `--save-outputs` put the reference's value.
         actual_file: where it put the tested value.
     """

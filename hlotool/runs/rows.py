@@ -174,7 +174,8 @@ def compare_row(
     comparison = judged(task, reference, trial, expected, actual, facts, allowed, in_full)
     verdict = comparison.verdict
     runner = actual.runner
-    records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies)
+    is_real = actual.label == REALITY
+    records = leaf_records(comparison, actual.module, facts, runner.result, runner.copies, is_real)
     if verdict is Verdict.WRONG:
         records = _with_heat(records, shape, expected, actual.outcome.value)
     if saves and task.options.save_outputs is not None and verdict is not Verdict.STRUCTURAL:

@@ -111,3 +111,14 @@ def test_distances() -> None:
     assert words.within(3) == "≤ 3 ulps"
     assert words.at([]) == ""
     assert words.at([2, 0]) == " at [2, 0]"
+
+
+def test_names_of_tensorflow_lose_their_configuration_where_they_stay_apart() -> None:
+    long = "__XlaMustCompile_true_config_proto_13561_executor_type_11160_"
+    one, other, twin = f"m.a_f_8{long}.5", f"m.a_g_9{long}.7", f"m.a_g_9{long}.8"
+    assert words.short_names([one, other, twin, "jit_f"]) == {
+        one: "m.a_f_8",
+        other: other,
+        twin: twin,
+        "jit_f": "jit_f",
+    }

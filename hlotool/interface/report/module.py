@@ -30,6 +30,7 @@ from hlotool.interface.report.words import (
     plural,
     row_verdict,
     seconds,
+    short_names,
     style_of,
     verdict_text,
     within,
@@ -283,7 +284,9 @@ def module_table(modules: Sequence[ModuleRecord]) -> Table:
     stages = {compared_stages(module) for module in modules}
     columns = [column for column in _COLUMNS if column.name != "tested" or len(stages) > 1]
     table = plain_table()
-    rows = [[column.cell(module) for column in columns] for module in worst_last(modules)]
+    short = short_names(module.name for module in modules)
+    named = [structs.replace(module, name=short[module.name]) for module in worst_last(modules)]
+    rows = [[column.cell(module) for column in columns] for module in named]
     for i, column in enumerate(columns):
         widest = max(len(column.name), *(row[i].cell_len for row in rows))
         table.add_column(

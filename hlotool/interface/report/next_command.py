@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.backends.registry import portable
@@ -13,6 +13,7 @@ from hlotool.checks.records import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.interface.report.module import worst_last
 from hlotool.interface.report.records import RunRecord
+from hlotool.interface.report.words import short_names
 from hlotool.judge.verdicts import DIFFERING, EXCUSED, FAILED, Verdict
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
@@ -75,11 +76,19 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
     return ""
 
 
+def _only(name: str, names: Collection[str]) -> str:
+    """The shortest expression for one of some names that TensorFlow may have made long."""
+    short = short_names([name])[name]
+    is_enough = short != name and sum(other.startswith(short) for other in names) == 1
+    return f"^{re.escape(short)}" if is_enough else f"^{re.escape(name)}$"
+
+
 def _beyond_values(run: RunRecord, module: ModuleRecord) -> str:
     """What to type where values say nothing: the programs say more, where there are two."""
     rows = [row for row in run.modules if row.name == module.name]
     if len(run.paths) == 1 and any(row.stage_tested not in (None, row.stage_reference) for row in rows):
-        return shlex.join(["hlotool", "prove", *run.paths, "--only", f"^{re.escape(module.name)}$"])
+        only = _only(module.name, {row.name for row in run.modules})
+        return shlex.join(["hlotool", "prove", *run.paths, "--only", only])
     return command_line(run, module) + " --verbose"
 
 
@@ -168,7 +177,7 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     options = run.options
     only = options.only
     if module is not None and any(record.name != module.name for record in run.modules):
-        only = f"^{re.escape(module.name)}$"
+        only = _only(module.name, {record.name for record in run.modules})
     given: dict[str, object] = {field: getattr(options, field) for field in options.__struct_fields__}
     if options.compare:
         given |= {"reference": "numpy", "backend": "numpy"}

@@ -188,6 +188,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     skipped = sum(module.verdict not in compared for module in run.modules)
     if skipped:
         yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
+    yield from _frontend(run.modules)
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
         yield (
@@ -195,6 +196,16 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
             if is_captured
             else f"{not_in_a_dump(module.name for module in run.modules)} --test xla"
         )
+
+
+def _frontend(modules: Sequence[ModuleRecord]) -> Iterator[str]:
+    """What is left to look at where all numbers that came from a device are right."""
+    real = [module for module in modules if module.stage_tested == REALITY]
+    if not real or any(module.verdict not in AGREEING for module in modules):
+        return
+    sources = [leaf.source for leaf in real[-1].leaves if leaf.source is not None and leaf.source.place]
+    where = f" ({sources[-1].place})" if sources else ""
+    yield f"XLA computes what this program says: of an unexpected number, see what the frontend wrote{where}"
 
 
 def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
@@ -42,6 +43,17 @@ _NAMED = 4
 _NOT_IN_A_DUMP = "code generation and run-time libraries are not in a dump: add"
 #: Names that TensorFlow gives to programs. Some versions die of the flag for snapshots.
 _OF_TENSORFLOW = re.compile(r"(?:^|\.|_)inference_|XlaMustCompile|XlaCompiledKernel|(?:^|\.)cluster_\d")
+
+
+#: What TensorFlow puts behind the name of a function: its configuration as numbers.
+_CONFIGURATION = re.compile(r"__XlaMustCompile_\w*executor_type_\d+_(?:\.\d+)?$")
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Each name without the configuration that TensorFlow puts behind it, where that leaves them apart."""
+    short = {name: _CONFIGURATION.sub("", name) for name in names}
+    count = Counter(short.values())
+    return {name: text if count[text] == 1 else name for name, text in short.items()}
 
 
 def not_in_a_dump(names: Iterable[str]) -> str:

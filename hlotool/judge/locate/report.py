@@ -21,6 +21,7 @@ from hlotool.judge.locate.blame import (
     deviation_record,
     difference,
     neighbourhood,
+    scalar_text,
     source_in,
     text_in,
 )
@@ -126,15 +127,18 @@ def _first(value: Array, kind: Kind) -> Sequence[int] | None:
 
 
 def _operand_text(value: Any, result: Any, index: Sequence[int] | None) -> str:
-    """The operand's value at an element of the result where it has one, else its range."""
-    if value is None or value.dtype.kind == "c":
+    """The value at an element of the result where the operand has one, else its range or its modulus'."""
+    if value is None:
         return ""
-    if index is not None and value.shape == result.shape:
-        return f"{value[tuple(index)]}"
-    if value.ndim == 0:
-        return f"{value[()]}"
-    numbers = value.astype(np.float64)
-    return f"{np.nanmin(numbers):.6g} … {np.nanmax(numbers):.6g}" if value.size else "empty"
+    at = tuple(index) if index is not None and value.shape == result.shape else ()
+    if len(at) == value.ndim:
+        element = value[at]
+        return scalar_text(complex(element)) if value.dtype.kind == "c" else f"{element}"
+    if not value.size:
+        return "empty"
+    is_complex = value.dtype.kind == "c"
+    numbers = np.abs(value) if is_complex else value.astype(np.float64)
+    return f"{'modulus ' if is_complex else ''}{np.nanmin(numbers):.6g} … {np.nanmax(numbers):.6g}"
 
 
 #: Instructions without a counterpart that are named.
