@@ -1,6 +1,6 @@
 """Attributes of MLIR text as Python values.
 
-Those of other dialects than StableHLO's are kept as text: whoever needs none of them may ignore them.
+Those of other dialects than StableHLO's are kept as text: a reader that needs none of them may ignore them.
 MLIR: docs/Dialects/Builtin.md. StableHLO: dialect/StablehloAttrs.td.
 """
 
