@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -36,13 +36,14 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.rounding_errors import has_default_precision
 from hlotool.facts.buffers import is_tiled
 from hlotool.facts.dataflow import Leaves, join_leaves, leaf_facts
+from hlotool.facts.float_order import flush_threshold
 from hlotool.facts.result_facts import Facts
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, array_shapes, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison, compare_values, part_at
 from hlotool.judge.records import FreedomsRecord
-from hlotool.judge.tolerance import ChosenTolerance, few_ulps
+from hlotool.judge.tolerance import ChosenTolerance, Tolerance, few_ulps
 from hlotool.sources.compilation import fast_math, inexact, keeps_every_rounding, switches
 from hlotool.sources.records import DumpModule
 
@@ -288,7 +289,17 @@ class Judgement:
             self.actual,
             actual_shape=self.tested.shape if self.tested is not None else None,
             facts=self.facts,
-            tolerance=self.tolerance or few_ulps,
+            tolerance=self.tolerance or self._few,
+        )
+
+    def _few(self, element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
+        """What needs no explanation: a few ulps, of pairs of f32 where the target has no f64 of its own."""
+        few, unit = few_ulps(element_type, facts, scale), self.freedoms.f64_unit
+        if not unit or element_type.real_part is not ElementType.F64:
+            return few
+        tiny = flush_threshold(ElementType.F32)
+        return replace(
+            few, atol=unit * scale, rtol=unit, denormal=tiny, reason="an f64 of a TPU is a pair of f32"
         )
 
     def leaves(self, compared: Comparison) -> Iterator[Leaf]:
