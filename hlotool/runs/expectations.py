@@ -83,7 +83,7 @@ def _close(call: Instruction, kind: ElementType, left: Any, right: Any) -> Any:
             return same | (np.abs(left.astype(np.float64) - right.astype(np.float64)) <= allowed)
         if call.custom_call_target == "check.expect_close":
             finite = np.isfinite(left) & np.isfinite(right)
-            distance = ulp_distance(np.ascontiguousarray(left), np.ascontiguousarray(right), kind)
+            distance = ulp_distance(left.copy(), right.copy(), kind).reshape(left.shape)
             return same | (finite & (distance <= _option(call, "max_ulp_difference", _ULPS)))
     return same
 

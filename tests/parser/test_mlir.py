@@ -214,3 +214,14 @@ def test_long_texts_take_little_time() -> None:
     begun = time.process_time()
     parse_mlir(text)
     assert (time.process_time() - begun) / (len(text) / 100_000) < 2
+
+
+def test_text_is_read_without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlotool.sources.mlir.find_spec", lambda name: None)
+    from hlotool.sources.mlir import read_program
+
+    assert [i.opcode for i in read_program(BRANCHES.encode(), "f.mlir").entry.instructions][
+        -1
+    ] == "conditional"
+    with pytest.raises(HlotoolError, match="is read by jaxlib"):
+        read_program(b"ML\xefR\x01\0", "f.mlirbc")

@@ -1,6 +1,7 @@
 """Attributes of MLIR text as Python values.
 
-Those of other dialects than StableHLO's are kept as text: a reader that needs none of them may ignore them.
+Attributes of other dialects than StableHLO's are kept as text; they have no effect on values.
+
 MLIR: docs/Dialects/Builtin.md. StableHLO: dialect/StablehloAttrs.td.
 """
 

@@ -63,7 +63,8 @@ def _dot_general(context: Context) -> Results:
         if isinstance(numbers, dict):
             pair = [numbers.get(f"{side}_{key}_dimensions", ()) for side in ("lhs", "rhs")]
         else:
-            pair = list(context.get(f"{key}_dims") or ((), ()))
+            stated = context.get(f"{key}_dims") or ((), ())
+            pair = list(stated) if isinstance(stated, tuple) else []
         if len(pair) != 2:
             raise context.error(f"needs {key} dimensions of both operands")
         for side, dims in zip(("lhs", "rhs"), pair):

@@ -152,6 +152,10 @@ def _constant(context: Context) -> Results:
     value, shape = context.get("value"), context.array
     if not isinstance(value, Dense):
         raise context.error("needs dense<…>")
+    if shape.size > 1 and not set('["') & set(value.text) and value.text.startswith("dense<"):
+        scalar = ArrayShape(shape.element_type, ())
+        one = context.literal(context.dense(value, scalar), scalar)
+        return context.main("broadcast", one, dimensions=())
     literal = Literal(shape, None, elided=True)
     if not _is_elided(value.text, context.program.resources):
         literal = Literal(shape, np.ascontiguousarray(context.dense(value, shape)).reshape(shape.dims))

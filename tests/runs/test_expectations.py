@@ -1,0 +1,59 @@
+"""Comparisons that a program makes itself: `check.expect_*` of StableHLO's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlotool.interface.api.replay import replay
+from hlotool.parser.mlir.reader import parse_mlir
+from hlotool.runs.expectations import broken_expectations
+
+TEXT = """func.func @f() {{
+  %x = stablehlo.constant dense<{0}> : tensor<2xf32>
+  {1}
+  func.return
+}}
+"""
+#: Three representable values above 1 and above 2.
+NEAR = "[1.00000036, 2.00000072]"
+
+
+@pytest.mark.parametrize(
+    ("value", "check", "holds"),
+    [
+        ("[1.0, 2.0]", "check.expect_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>", True),
+        (NEAR, "check.expect_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>", False),
+        (NEAR, "check.expect_almost_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>", True),
+        ("[1.001, 2.0]", "check.expect_almost_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>", False),
+        ("0x7FC00000", "check.expect_eq %x, %x : tensor<2xf32>", True),
+    ],
+)
+def test_what_holds(value: str, check: str, holds: bool) -> None:
+    assert (broken_expectations(parse_mlir(TEXT.format(value, check)), ()) == []) is holds
+
+
+def test_close_counts_representable_values() -> None:
+    up = np.nextafter(np.float32(1), np.float32(2))
+    for _ in range(2):
+        up = np.nextafter(up, np.float32(2))
+    for value, holds in ((up, True), (np.nextafter(up, np.float32(2)), False)):
+        text = f"""func.func @f() {{
+  %x = stablehlo.constant dense<{float(value)!r}> : tensor<f32>
+  %y = stablehlo.constant dense<1.0> : tensor<f32>
+  stablehlo.custom_call @check.expect_close(%x, %y) {{has_side_effect = true}}
+    : (tensor<f32>, tensor<f32>) -> ()
+  return
+}}
+"""
+        assert (broken_expectations(parse_mlir(text), ()) == []) is holds
+
+
+def test_what_does_not_hold_is_wrong(tmp_path: Path) -> None:
+    check = "check.expect_eq_const %x, dense<[1.0, 3.0]> : tensor<2xf32>"
+    (tmp_path / "f.mlir").write_text(TEXT.format("[1.0, 2.0]", check))
+    [row] = replay(str(tmp_path / "f.mlir"), jobs=1).record.modules
+    assert row.verdict.value == "wrong"
+    assert "2.0, not 3.0 at (1,)" in row.reason
