@@ -66,7 +66,7 @@ def test_a_contraction_that_gives_the_same_bits_is_named() -> None:
     fused = (a.astype(np.float64) ** 2 - (a * a)).astype(F32)
     leaf = _said(text, [a, a * a], fused)
     assert leaf.verdict is Verdict.ROUNDING
-    assert leaf.reason.endswith("a contraction (fma) gives the same bits: subtract %r (line 5)")
+    assert "a contraction (fma) gives the same bits: subtract %r (line 5)" in leaf.reason
     assert _said(text, [a, a * a], -fused).verdict is not Verdict.ROUNDING
 
 
