@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from support.ahead import Compiler, use
 from support.budget import HUNG
 from support.capture import stub_of_jaxlib
 
+from hlotool.errors import BackendUnavailable, ExitCode
 from hlotool.interface.cli.main import main
 from hlotool.interface.report.command_records import exec_exit_code
 
@@ -51,6 +53,33 @@ def test_a_healthy_program(stub: Path, capfd: pytest.CaptureFixture[str], tmp_pa
     assert record["program"]["processes"][0]["packages"].keys() == {"jaxlib"}
     assert record["dump"] == ""
     assert not list(tmp_path.glob("hlotool-exec-*"))
+
+
+def test_what_another_device_would_get(
+    stub: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program compiles for its own device, and what it compiled is compiled for the target as well."""
+    use(monkeypatch, Compiler())
+    options = ("--for", "v5e", "--keep", str(tmp_path / "kept"))
+    code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r})", *options)
+    [row] = record["compiled"]["programs"]
+    assert (code, row["outcome"], row["verdict"]) == (0, "compiles", "identical")
+    assert list((tmp_path / "kept" / "compiled").rglob("*before_optimizations.txt"))
+
+
+def test_a_target_that_is_missing(
+    stub: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replay is reported all the same."""
+
+    def missing(text: str) -> str:
+        raise BackendUnavailable("no such compiler")
+
+    use(monkeypatch, Compiler(ends_with=missing))
+    code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r})", "--for", "v5e")
+    assert record["run"]["summary"] == {"identical": 1}
+    assert code == ExitCode.NOTHING_COMPARED
+    assert "no such compiler" in json.dumps(record["compiled"])
 
 
 def test_a_wrong_program(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
