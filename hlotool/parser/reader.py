@@ -66,16 +66,16 @@ def parse_module(
             raise source.error(error.message, error.position) from error
 
 
-#: A header that somebody has shortened: three dots in place of an attribute, of its value or within it.
-_SHORTENED = re.compile(
-    r"^(?P<name>[ \t]*HloModule[ \t]+[^\s,]+)(?P<attributes>,[^\n]*\.\.\.[^\n]*)$", re.MULTILINE
-)
 _BRACKETS = re.compile(r"\"[^\"\\]*(?:\\.[^\"\\]*)*\"|[{}\[\]()]|,")
 
 
 def _without_elided(text: str, path: str | None) -> str:
     """The text with blanks in the place of what its header leaves out; what that says, the body says, too."""
-    if (header := _SHORTENED.search(text)) is None:
+    at, header = text.find(_HEADER_WORD), None
+    while at >= 0 and header is None:
+        header = _HEADER.match(text, text.rfind("\n", 0, at) + 1)
+        at = text.find(_HEADER_WORD, at + 1)
+    if header is None or "..." not in header["attributes"] or not header["attributes"].startswith(","):
         return text
     start, end = header.span("attributes")
     starts, depth = [start], 0
@@ -126,7 +126,8 @@ _OPENING = re.compile(
 _CLOSING = re.compile(r"^[ \t]*\}")
 _INSTRUCTION = re.compile(r"^(?P<blanks>[ \t]*)(?P<root>ROOT[ \t]+)?%?[\w.~-]+[ \t]*=[ \t]")
 _PARAMETER = re.compile(r"=[^=]*\bparameter\((\d+)\)")
-_HEADER = re.compile(r"^[ \t]*HloModule[ \t]+(?P<name>[^\s,]+)(?P<attributes>.*)$")
+_HEADER_WORD = "HloModule"
+_HEADER = re.compile(r"^[ \t]*HloModule[ \t]+(?P<name>[^\s,]+)(?P<attributes>.*)$", re.MULTILINE)
 #: What is kept of the header: the rest speaks of a result that is not there.
 _FACTS = ("is_scheduled", "replica_count", "num_partitions")
 _KEPT = re.compile(rf"\b(?:{'|'.join(_FACTS)})=(?:true|\d+)")

@@ -21,7 +21,7 @@ from hlotool.sources.mlir import has_several_modules, is_mlir
 from hlotool.sources.open_files import Limits
 from hlotool.sources.pages import pairs_of
 from hlotool.sources.records import DumpFile
-from hlotool.sources.sections import is_mended, looks_like_hlo, split_log, split_modules
+from hlotool.sources.sections import is_mended, looks_like_hlo, module_name, split_log, split_modules
 from hlotool.sources.wrapped import Wrapped, is_as_printed, wrapped_texts
 
 # What a file is, judged by its content: for names that say nothing, and for names that lie.
@@ -30,7 +30,6 @@ from hlotool.sources.wrapped import Wrapped, is_as_printed, wrapped_texts
 HEAD_BYTES = 1 << 16
 
 _TEXT_PROTO_MODULE = re.compile(rb"^\s*(?:hlo_module|hlo)\s*:?\s*\{")
-_HEADER_NAME = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*HloModule[ \t]+%?([^\s,]+)", re.MULTILINE)
 #: Each of the messages read here begins with another one (or, HloModuleProto, with its name), so the number
 #: of messages that open one in the other before the first string tells them apart. HloProto and the small
 #: form of HloUnoptimizedSnapshot look alike; the reader of PLAIN protos takes either. The large form of the
@@ -52,12 +51,6 @@ def sniff(head: bytes) -> tuple[Kind, Format]:
     if kind is Kind.UNKNOWN and _proto_nesting(head, has_length=True) == 1:
         kind = Kind.UNOPTIMIZED_SNAPSHOT
     return kind, Format.PROTO if kind is not Kind.UNKNOWN else Format.OTHER
-
-
-def module_name(head: bytes) -> str:
-    """The name on the HloModule line, or empty."""
-    found = _HEADER_NAME.search(head)
-    return found.group(1).decode("utf-8", errors="backslashreplace") if found else ""
 
 
 def _is_text(head: bytes) -> bool:
@@ -191,7 +184,7 @@ def _by_content(
         yield from _blocks("" if listing.is_single_file else path, source, inside, listing.notes)
         return
     if not is_as_printed(content) and (programs := wrapped_texts(content)):
-        yield from _wrapped(path, source, name, programs, listing, limits)
+        yield from _wrapped(path, source, name, content, programs, listing)
         return
     parts = split_modules(content)
     if not parts:
@@ -238,7 +231,7 @@ def _of_profile(path: str, source: Source, name: DumpName, limits: Limits) -> It
 
 
 def _wrapped(
-    path: str, source: Source, name: DumpName, programs: Sequence[Wrapped], listing: Listing, limits: Limits
+    path: str, source: Source, name: DumpName, content: bytes, programs: Sequence[Wrapped], listing: Listing
 ) -> Iterator[DumpFile]:
     """The programs that are wrapped in a text, or the files that a log holds below its prefixes."""
     inside = [source.wrapped(number) for number in range(len(programs))]
@@ -246,17 +239,14 @@ def _wrapped(
         blocks = [(one.name, own, one.is_complete) for one, own in zip(programs, inside, strict=True)]
         yield from _blocks("" if listing.is_single_file else path, source, blocks, listing.notes)
         return
-    kinds = pairs_of(source.read_text(limits), programs)
+    kinds = pairs_of(content, programs)
     for i, (one, own) in enumerate(zip(programs, inside, strict=True)):
         kind, form = sniff(one.content) if b"\0" in one.content else (Kind.PLAIN, Format.TEXT)
         if form is Format.OTHER:
             continue  # bytes of something else
         form = Format.MLIR if is_mlir(one.content) else form
         shown = path if len(programs) == 1 else f"{path}#{i + 1}"
-        number = None
-        own_name = module_name(one.content)
-        if i in kinds:
-            number, kind, own_name = kinds[i]
+        number, kind, own_name = kinds.get(i, (None, kind, module_name(one.content)))
         found = replace(name, kind=kind, format=form, module_name=own_name, module_number=number)
         yield DumpFile(shown, own, found)
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from hlotool.sources.file_names import Kind
 from hlotool.sources.mlir import is_mlir
+from hlotool.sources.sections import mended, module_name
 from hlotool.sources.wrapped import Wrapped
 
-_NAME = re.compile(rb"^[ \t]*(?:HloModule[ \t]+%?([^\s,{]+)|module[ \t]+@([\w.$-]+))", re.MULTILINE)
+_MLIR_NAME = re.compile(rb"^[ \t]*module[ \t]+@([\w.$-]+)", re.MULTILINE)
 _OPTIMISED = re.compile(rb"^[ \t]*HloModule[^\n]*\bis_scheduled=true|= [^\n]* fusion\(", re.MULTILINE)
 #: Words above a program, the more particular ones first.
 _BEFORE = re.compile(r"\b(?:un-?optimi[sz]ed|before|original|input)\b", re.IGNORECASE)
@@ -23,16 +24,16 @@ _AFTER = re.compile(r"\b(?:optimi[sz]ed|after|compiled|output|result)\b", re.IGN
 _HEADING = 5
 
 
-def pairs_of(text: str, programs: Sequence[Wrapped]) -> dict[int, tuple[int, Kind, str]]:
+def pairs_of(page: bytes, programs: Sequence[Wrapped]) -> dict[int, tuple[int, Kind, str]]:
     """By index of a program that has a partner: number of the pair, its stage, the name of the module.
 
     Args:
-        text: the page.
+        page: all of it.
         programs: its programs, in order.
     """
     if len(programs) < 2:
         return {}
-    lines = text.split("\n")
+    lines = mended(page).split("\n")
     ends = [one.line + one.content.count(b"\n") for one in programs]
     headings = [
         "\n".join(lines[max(end, one.line - _HEADING, 0) : one.line])
@@ -55,8 +56,8 @@ def pairs_of(text: str, programs: Sequence[Wrapped]) -> dict[int, tuple[int, Kin
 
 
 def _name(content: bytes) -> str:
-    match = _NAME.search(content)
-    return (match[1] or match[2]).decode("utf-8", "backslashreplace") if match is not None else ""
+    match = None if (name := module_name(content)) else _MLIR_NAME.search(content)
+    return match[1].decode("utf-8", "backslashreplace") if match is not None else name
 
 
 def _by_structure(content: bytes) -> Kind:

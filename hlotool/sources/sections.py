@@ -168,6 +168,15 @@ _BARE = re.compile(_COMMENTS + rb"[\w.~-]+\s*\{\s*\n")
 _ENTRY = re.compile(_INDENT + rb"ENTRY\s", re.MULTILINE)
 
 
+_HEADER_NAME = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*HloModule[ \t]+%?([^\s,]+)", re.MULTILINE)
+
+
+def module_name(head: bytes) -> str:
+    """The name on the HloModule line, or empty."""
+    found = _HEADER_NAME.search(head)
+    return found.group(1).decode("utf-8", errors="backslashreplace") if found else ""
+
+
 def is_bare(text: bytes) -> bool:
     """Whether `text` begins with a computation and has an entry: enough for what is quoted as a whole."""
     return _BARE.match(text) is not None and _ENTRY.search(text) is not None and looks_like_hlo(text)

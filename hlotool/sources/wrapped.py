@@ -135,10 +135,9 @@ class Wrapped:
 def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     """The programs inside of `content`, each once; none where nothing is wrapped."""
     text = mended(content)
-    if "<BLANKLINE>" in text:
-        text = _BLANK_LINE.sub("", text)
-        programs = _quoted(Quotation(0, text), 0, _DEEPEST)
-    elif is_mended(content):
+    has_blanks = "<BLANKLINE>" in text
+    text = _BLANK_LINE.sub("", text) if has_blanks else text
+    if has_blanks or is_mended(content):
         programs = _quoted(Quotation(0, text), 0, _DEEPEST)
     else:
         programs = itertools.chain(_programs(text, 0, _DEEPEST), _printed_bytes(text))
@@ -148,6 +147,8 @@ def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
 
 def _printed_bytes(text: str) -> Iterator[Wrapped]:
     """Protos, bytecode and what `jax.export` writes, as Python prints bytes: `b'\\n\\x05jit_f…'`."""
+    if "\\x0" not in text:
+        return
     counted = Lines(text)
     for found in _BYTES.finditer(text):
         with contextlib.suppress(ValueError, SyntaxError):

@@ -229,12 +229,14 @@ def _equal(expected: Array, actual: Array) -> bool:
 
 def _makes_pairs(instruction: Instruction) -> bool:
     """Whether it takes f64 apart for a TPU, or makes one of two f32: pairs depend on how f32 is rounded."""
-    shapes = {
-        "X64SplitHigh": lambda: instruction.operands[0].shape,
-        "X64SplitLow": lambda: instruction.operands[0].shape,
-        "X64Combine": lambda: instruction.shape,
-    }.get(instruction.custom_call_target)
-    return shapes is not None and any(part.element_type is ElementType.F64 for part in array_shapes(shapes()))
+    target = instruction.custom_call_target
+    if target == "X64Combine":
+        shape = instruction.shape
+    elif target in ("X64SplitHigh", "X64SplitLow"):
+        shape = instruction.operands[0].shape
+    else:
+        return False
+    return any(part.element_type is ElementType.F64 for part in array_shapes(shape))
 
 
 def _beside_rounding(

@@ -112,7 +112,7 @@ class Part:
         return tuple(r for r in self.roots if is_reduction(r))
 
 
-def _nobody(_: Instruction) -> Iterable[Instruction]:
+def _no_successors(_: Instruction) -> Iterable[Instruction]:
     return ()
 
 
@@ -128,7 +128,7 @@ class Setting:
 
     users: Callable[[Instruction], Iterable[Instruction]]
     root: Instruction
-    successors: Callable[[Instruction], Iterable[Instruction]] = _nobody
+    successors: Callable[[Instruction], Iterable[Instruction]] = _no_successors
 
 
 Rule: TypeAlias = Callable[[Part, Part, Setting], FusionDecision]
