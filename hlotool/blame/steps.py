@@ -25,7 +25,7 @@ class Listener(Protocol):
     """Receives the progress of a search."""
 
     def step(self, text: str, verdict: str, seconds: float, again: bool) -> None:
-        """A step is done: what it was about, what came out; `again` when it was taken from the journal."""
+        """A step is done: what it was about, what came out; `again` when it was known, not asked."""
 
     def phase(self, text: str, steps: int | None = None) -> None:
         """A new part of the search begins; `steps` is an estimate of its length."""
@@ -88,14 +88,14 @@ class Steps:
             lasts: whether another run of the command should believe it, too.
         """
         start = time.perf_counter()
+        again = key in self._known and key not in self._seconds
         if not self._recall(key):
             value = compute()
             self._keep(key, value, lasts(value))
             self.computed += 1
         value = self._known[key]
         took = self._seconds.pop(key, time.perf_counter() - start)
-        self.listener.step(text, show(value), took, key in self._old)
-        self._old.discard(key)
+        self.listener.step(text, show(value), took, again)
         return value
 
     def keep(self, key: str, value: Any, seconds: float, lasts: bool = True) -> None:
@@ -110,6 +110,7 @@ class Steps:
 
     def _recall(self, key: str) -> bool:
         if key in self._old:
+            self._old.discard(key)
             self.recalled += 1
         return key in self._known
 
