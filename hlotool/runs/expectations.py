@@ -3,12 +3,16 @@
 Source: stablehlo/tests/CheckOps.td and CheckOps.cpp: `expect_eq` compares values, `expect_almost_eq` allows
 an absolute difference (0.0001 unless told otherwise), `expect_close` a number of representable values between
 the two (3 unless told otherwise). NaN meets NaN.
+
+Where the values are further apart, other legal executions of the program decide, as for any result: an expected
+value is one that some implementation returned.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,9 @@ from hlotool.facts.float_order import ulp_distance
 from hlotool.facts.recognition import EXPECTATIONS
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType
+from hlotool.judge.rules.judge import judge
+from hlotool.judge.rules.judgement import judgement_of
+from hlotool.judge.verdicts import Verdict
 
 _ULPS = 3
 _TOLERANCE = 1e-4
@@ -29,8 +36,21 @@ def expectations(module: Module) -> list[Instruction]:
     return [i for i in module.instructions() if i.custom_call_target in EXPECTATIONS]
 
 
-def broken_expectations(module: Module, arguments: Sequence[Value]) -> list[str]:
-    """What a program expects of itself and does not find, each in one sentence.
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """An expectation that the values do not meet as it is written.
+
+    Attributes:
+        verdict: of the judge on the expected value, as on any result of the program: `wrong`, or why not.
+        reason: where, by how much, and what the judge says, in one sentence.
+    """
+
+    verdict: Verdict
+    reason: str
+
+
+def unmet_expectations(module: Module, arguments: Sequence[Value]) -> list[Unmet]:
+    """What a program expects of itself and does not find, the worst first.
 
     Args:
         module: with `expectations`.
@@ -40,17 +60,35 @@ def broken_expectations(module: Module, arguments: Sequence[Value]) -> list[str]
         HlotoolError: as the numpy backend does.
     """
     watch = ReadingProbe()
-    found: list[str] = []
+    found: list[Unmet] = []
 
     def look(call: Instruction, values: Sequence[Value]) -> None:
-        if reason := _difference(call, *values[:2]):
+        if difference := _difference(call, *values[:2]):
             line = call.line or (call.metadata.source_line if call.metadata else 0)
-            found.append(f"line {line}: {call.custom_call_target}: {reason}")
+            verdict, reason = _judged(module, arguments, call, *values[:2])
+            found.append(Unmet(verdict, f"line {line}: {call.custom_call_target}: {difference}{reason}"))
 
     for call in expectations(module):
         watch.readers[call] = lambda values, call=call: look(call, values)  # type: ignore[misc]
     get_backend("numpy").compile(module).run(arguments, watch)
-    return found
+    return sorted(found, key=lambda one: -one.verdict.rank)
+
+
+def _judged(
+    module: Module, arguments: Sequence[Value], call: Instruction, actual: Value, expected: Value
+) -> tuple[Verdict, str]:
+    """The verdict on an expected value, and its reason to append; a call inside a computation has no judge."""
+    if call not in module.entry.instructions or np.shape(actual) != np.shape(expected):
+        return Verdict.WRONG, ""
+    entry = replace(module.entry, root=call.operands[0])
+    others = [entry if c is module.entry else c for c in module.computations]
+    program = replace(module, entry=entry, computations=others)
+    comparison = judge(judgement_of(program, arguments, expected, expected=actual))
+    if comparison.verdict is Verdict.WRONG:
+        return Verdict.WRONG, ""
+    # It is not what was written, however close.
+    verdict = max(comparison.verdict, Verdict.ROUNDING, key=lambda one: one.rank)
+    return verdict, f"; {comparison.reason}"
 
 
 def _difference(call: Instruction, actual: Any, expected: Any) -> str:

@@ -213,16 +213,15 @@ def compare_row(
 
 def _with_expectations(row: ModuleRecord, module: Module, trial: Trial) -> ModuleRecord:
     """The row of a program that compares its own values, as StableHLO's tests do."""
-    from hlotool.runs.expectations import broken_expectations, expectations
+    from hlotool.runs.expectations import expectations, unmet_expectations
 
     count = len(expectations(module))
     if not count or row.verdict.answer is Answer.BAD:
         return row
-    if broken := broken_expectations(module, trial.arguments):
-        reason = f"the program expects other values: {broken[0]}"
-        return msgspec.structs.replace(
-            row, verdict=Verdict.WRONG, reason=reason, notes=[*row.notes, *broken[1:]]
-        )
+    if unmet := unmet_expectations(module, trial.arguments):
+        reason = f"the program expects other values: {unmet[0].reason}"
+        notes = [*row.notes, *(one.reason for one in unmet[1:])]
+        return msgspec.structs.replace(row, verdict=unmet[0].verdict, reason=reason, notes=notes)
     note = f"all that the program expects of its values holds: {count} comparison{'s' if count > 1 else ''}"
     if row.verdict is Verdict.NOT_COMPARED:
         return msgspec.structs.replace(row, verdict=Verdict.AGREE, reason=note)

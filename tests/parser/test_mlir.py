@@ -225,3 +225,24 @@ def test_text_is_read_without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
     ] == "conditional"
     with pytest.raises(HlotoolError, match="is read by jaxlib"):
         read_program(b"ML\xefR\x01\0", "f.mlirbc")
+
+
+@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh"])
+def test_functions_of_complex_numbers(name: str) -> None:
+    """In both directions along cuts, near and far from zero; NumPy has the same principal values."""
+    parts = [-3e8, -2, -1, -0.5, -1e-3, 0, 1e-3, 0.5, 1, 2, 3e8]
+    given = np.array([complex(re, im) for re in parts for im in parts if im or abs(re) < 1], np.complex128)
+    if name in ("cosh", "sinh"):
+        given = given[np.abs(given) < 10]
+    kind = f"tensor<{len(given)}xcomplex<f64>>"
+    text = f"""func.func @main(%x: {kind}) -> {kind} {{
+  %0 = chlo.{name} %x : {kind} -> {kind}
+  return %0 : {kind}
+}}"""
+    module = parse_mlir(text)
+    assert verify(module) == []
+    found = np.asarray(create().compile(module).run([given]))
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name if name in ("cosh", "sinh") else f"arc{name[1:]}")(given)
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-10, atol=1e-16)

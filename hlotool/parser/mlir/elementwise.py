@@ -15,7 +15,7 @@ from hlotool.ir.attributes import AttributeValue, Ints, PaddingDim, SliceDim, de
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import UNBOUNDED, ArrayShape
-from hlotool.parser.mlir.frames import RULES, Context, Results, Rule, operation
+from hlotool.parser.mlir.frames import Context, Results, Rule, operation
 from hlotool.parser.mlir.syntax import Dense
 
 # Elementwise.
@@ -23,7 +23,9 @@ from hlotool.parser.mlir.syntax import Dense
 _FORMAT = re.compile(r"e(\d+)m(\d+)")
 
 
-def _plain(opcode: str) -> Rule:
+def plain(opcode: str) -> Rule:
+    """The rule of an operation that is one instruction on the same operands."""
+
     def rule(context: Context) -> Results:
         row = OPCODES[opcode]
         if not row.min_operands <= len(context.operands) <= (row.max_operands or len(context.operands)):
@@ -33,15 +35,18 @@ def _plain(opcode: str) -> Rule:
     return rule
 
 
-for _name, _row in OPCODES.items():
-    if _row.opcode_class is Class.ELEMENTWISE and not _row.required:
-        operation(_name.replace("-", "_"))(_plain(_name))
-del RULES["clamp"], RULES["select"]
+#: Scalars are broadcast (below); complex numbers are taken apart (complex_functions.py).
+_ELSEWHERE = frozenset(
+    {"clamp", "select", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"}
+)
 
+for _name, _row in OPCODES.items():
+    if _row.opcode_class is Class.ELEMENTWISE and not _row.required and _name not in _ELSEWHERE:
+        operation(_name.replace("-", "_"))(plain(_name))
 
 @operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
 def _of_other_classes(context: Context) -> Results:
-    return _plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
+    return plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
 
 
 @operation("clamp", "select")

@@ -293,7 +293,8 @@ def common_attributes(
     """
     found: dict[str, AttributeValue] = {}
     stated = attributes.get("mhlo.sharding")
-    if isinstance(stated, str):
+    # JAX 0.4 wrote an empty one for arguments of unknown sizes.
+    if isinstance(stated, str) and stated:
         found["sharding"] = sharding(stated, source, position)
     listed: list[tuple[str, str]] = []
     noted = attributes.get("mhlo.frontend_attributes")

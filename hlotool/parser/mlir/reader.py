@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from hlotool.errors import HloSyntaxError, VerificationError
 from hlotool.ir.module import Module
-from hlotool.parser.mlir import contractions, control, elementwise, expansions, reductions  # noqa: F401 - they register rules
+from hlotool.parser.mlir import (  # noqa: F401 - they register rules
+    complex_functions,
+    contractions,
+    control,
+    elementwise,
+    expansions,
+    reductions,
+)
 from hlotool.parser.mlir.attributes import unquoted
 from hlotool.parser.mlir.frames import rule_of
 from hlotool.parser.mlir.functions import RETURNS, Program
