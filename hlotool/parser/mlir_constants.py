@@ -339,7 +339,7 @@ def _number(word: str, kind: ElementType) -> Any:
     """One number: `true`, `-3`, `1.000000e+00`, or the bits of a float as `0x7FC00000`."""
     try:
         if kind is ElementType.PRED:
-            return {"true": True, "false": False}[word]
+            return {"true": True, "false": False, "1": True, "-1": True, "0": False}[word]
         if kind.is_floating and word.startswith("0x"):
             return _from_bits(int(word, 16), kind)
         return float(word) if kind.is_floating else int(word, 0)

@@ -4,8 +4,8 @@ Source: stablehlo/tests/CheckOps.td and CheckOps.cpp: `expect_eq` compares value
 an absolute difference (0.0001 unless told otherwise), `expect_close` a number of representable values between
 the two (3 unless told otherwise). NaN meets NaN.
 
-Where the values are further apart, other legal executions of the program decide, as for any result: an expected
-value is one that some implementation returned.
+Where the values are further apart, other legal executions of the program decide, as for any result: an
+expected value is one that some implementation returned.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def unmet_expectations(module: Module, arguments: Sequence[Value]) -> list[Unmet
 def _judged(
     module: Module, arguments: Sequence[Value], call: Instruction, actual: Value, expected: Value
 ) -> tuple[Verdict, str]:
-    """The verdict on an expected value, and its reason to append; a call inside a computation has no judge."""
+    """The verdict on an expected value, and its reason to append; inside other computations none is asked."""
     if call not in module.entry.instructions or np.shape(actual) != np.shape(expected):
         return Verdict.WRONG, ""
     entry = replace(module.entry, root=call.operands[0])

@@ -246,3 +246,38 @@ def test_functions_of_complex_numbers(name: str) -> None:
         expected = getattr(np, name if name in ("cosh", "sinh") else f"arc{name[1:]}")(given)
     finite = np.isfinite(expected)
     np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-10, atol=1e-16)
+
+
+RAGGED = """func.func @main(%a: tensor<5x2xf32>, %b: tensor<2x2x3xf32>, %n: tensor<2xi32>)
+    -> tensor<5x3xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %n) {ragged_dot_dimension_numbers = #chlo.ragged_dot<
+    lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1],
+    rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}
+    : (tensor<5x2xf32>, tensor<2x2x3xf32>, tensor<2xi32>) -> tensor<5x3xf32>
+  return %0 : tensor<5x3xf32>
+}
+"""
+
+
+def test_ragged_products_are_those_of_hlo() -> None:
+    module = parse_mlir(RAGGED)
+    rows, blocks = np.arange(10, dtype=np.float32).reshape(5, 2), np.ones((2, 2, 3), np.float32)
+    blocks[1] = 10
+    found = create().compile(module).run([rows, blocks, np.array([2, 3], np.int32)])
+    sums = rows.sum(1) * [1, 1, 10, 10, 10]
+    np.testing.assert_array_equal(np.asarray(found), np.repeat(sums[:, None], 3, axis=1))
+
+
+def test_what_hlo_lacks_costs_only_the_function_that_has_it() -> None:
+    text = """func.func @narrow(%x: tensor<2xf6E2M3FN>) -> tensor<2xf6E2M3FN> {
+  return %x : tensor<2xf6E2M3FN>
+}
+func.func @wide() -> tensor<2xi1> {
+  %0 = stablehlo.constant dense<[0, 1]> : tensor<2xi1>
+  return %0 : tensor<2xi1>
+}
+"""
+    found = create().compile(parse_mlir(text, entry="wide")).run([])
+    np.testing.assert_array_equal(np.asarray(found), [False, True])
+    with pytest.raises(Unsupported, match="f6E2M3FN"):
+        parse_mlir(text, entry="narrow")

@@ -1,9 +1,9 @@
 """Functions of complex numbers that HLO has for real ones only, written by the parts of their operands.
 
-Source: Kahan, "Branch cuts for complex elementary functions", 1987. XLA's own expansion (ChloLegalizeToStablehlo)
-is twenty times as long. Of finite numbers it differs from this one by a few ulps, but for `sinh` and `cosh`, which
-XLA takes from exponentials that cancel, and for the real part of `atanh` beyond 1.8e19, which is 0 here and 1 / |z|
-there. Infinite operands give NaN here.
+Source: Kahan, "Branch cuts for complex elementary functions", 1987. XLA's own expansion, of
+ChloLegalizeToStablehlo, is twenty times as long. It differs from this one by a few ulps, but
+for `sinh` and `cosh`, which XLA takes from exponentials that cancel, and for the real part of `atanh` beyond
+1.8e19, which is 0 here and 1 / |z| there. Infinite operands give NaN here.
 """
 
 from __future__ import annotations

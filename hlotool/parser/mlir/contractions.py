@@ -55,9 +55,7 @@ def _algorithm(context: Context) -> dict[str, AttributeValue]:
     return {"algorithm": name}
 
 
-@operation("dot_general")
-def _dot_general(context: Context) -> Results:
-    numbers = context.get("dot_dimension_numbers")
+def _batch_and_contracting(context: Context, numbers: object) -> dict[str, AttributeValue]:
     named: dict[str, AttributeValue] = {}
     for kind, key in (("batch", "batching"), ("contracting", "contracting")):
         if isinstance(numbers, dict):
@@ -69,8 +67,24 @@ def _dot_general(context: Context) -> Results:
             raise context.error(f"needs {key} dimensions of both operands")
         for side, dims in zip(("lhs", "rhs"), pair):
             if listed := context.as_integers(dims, f"{key}_dims"):
-                named[f"{side}_{kind}_dims" if kind == "batch" else f"{side}_contracting_dims"] = listed
+                named[f"{side}_{kind}_dims"] = listed
+    return named
+
+
+@operation("dot_general")
+def _dot_general(context: Context) -> Results:
+    named = _batch_and_contracting(context, context.get("dot_dimension_numbers"))
     return context.main("dot", *context.operands, **named, **_precision(context), **_algorithm(context))
+
+
+@operation("ragged_dot")
+def _ragged_dot(context: Context) -> Results:
+    numbers = context.get("ragged_dot_dimension_numbers")
+    named = _batch_and_contracting(context, numbers)
+    for name in ("lhs_ragged", "rhs_group"):
+        stated = numbers.get(f"{name}_dimensions", ()) if isinstance(numbers, dict) else ()
+        named[f"{name}_dims"] = context.as_integers(stated, name)
+    return context.main("ragged-dot", *context.operands, **named, **_precision(context))
 
 
 @operation("dot")

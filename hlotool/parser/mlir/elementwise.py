@@ -36,13 +36,12 @@ def plain(opcode: str) -> Rule:
 
 
 #: Scalars are broadcast (below); complex numbers are taken apart (complex_functions.py).
-_ELSEWHERE = frozenset(
-    {"clamp", "select", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"}
-)
+_ELSEWHERE = frozenset({"clamp", "select", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"})
 
 for _name, _row in OPCODES.items():
     if _row.opcode_class is Class.ELEMENTWISE and not _row.required and _name not in _ELSEWHERE:
         operation(_name.replace("-", "_"))(plain(_name))
+
 
 @operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
 def _of_other_classes(context: Context) -> Results:

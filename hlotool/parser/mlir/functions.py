@@ -18,6 +18,7 @@ from hlotool.ir.walk import DEEPEST_CALLS, reachable
 from hlotool.parser.mlir.frames import Context, Frame, common_attributes, plain_name, rule_of
 from hlotool.parser.mlir.syntax import Argument, Foreign, Operation, Region
 from hlotool.parser.mlir.tokens import Text
+from hlotool.parser.mlir.types import as_shape
 
 _FUNCTIONS = frozenset({"func.func", "func"})
 _MODULES = frozenset({"builtin.module", "module"})
@@ -37,7 +38,7 @@ class Program:
         functions: by name.
         meshes: the text of each mesh, by name.
         attributes: of the module.
-        name: of the module.
+        name: of the module; the function's, where it has none.
     """
 
     source: Text
@@ -46,7 +47,7 @@ class Program:
     functions: dict[str, Operation] = field(default_factory=dict)
     meshes: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, object] = field(default_factory=dict)
-    name: str = "module"
+    name: str = ""
     _names: Names = field(default_factory=lambda: Names(()))
     _built: dict[str, Computation | None] = field(default_factory=dict)
     _depth: int = 0
@@ -104,7 +105,7 @@ class Program:
         if self.meshes:
             text = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in self.meshes.items())
             attributes["frontend_attributes"] = FrontendAttributes((("xla.sdy.meshes", f"{{{text}}}"),))
-        name = plain_name(self.name)
+        name = plain_name(self.name or made.symbol)
         return Module(name, reachable(computation), computation, attributes, path=self.source.path)
 
     # Functions and regions.
@@ -150,14 +151,7 @@ class Program:
 
     def shape_of(self, argument: Argument) -> Shape:
         """The shape of an argument; raises Unsupported for a type that is none of HLO's."""
-        return self.shape(argument.type, argument.position)
-
-    def shape(self, kind: object, position: int) -> Shape:
-        """A type as a shape; raises Unsupported for one that is none of HLO's."""
-        text = getattr(kind, "text", None)
-        if text is not None or hasattr(kind, "operands"):
-            raise self.source.unsupported(f"{text or 'a function'} is no type of HLO", position)
-        return kind  # type: ignore[return-value]
+        return as_shape(self.source, argument.type, argument.position)
 
     def region(self, context: Context, region: Region) -> Computation:
         """A region as a computation of its own; see `Context.region`."""
@@ -239,7 +233,7 @@ class Program:
             raise self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
         operands = tuple(map(frame.look_up, made.operands))
         self._check_operands(made, operands)
-        shapes = tuple(self.shape(kind, made.position) for kind in made.result_types)
+        shapes = tuple(as_shape(self.source, kind, made.position) for kind in made.result_types)
         count = sum(number for _, number in made.results)
         if made.results and count != len(shapes):
             raise self.source.error(f"{made.name}: {count} names for {len(shapes)} results", made.position)

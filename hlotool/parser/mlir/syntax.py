@@ -26,9 +26,15 @@ class Word(str):
 
 @dataclass(frozen=True, slots=True)
 class OtherType:
-    """A type that is no value's of HLO: `i64` of an attribute, or one of a foreign dialect."""
+    """A type that is no value's of HLO: `i64` of an attribute, or one of a foreign dialect.
+
+    Attributes:
+        text: as it is written.
+        position: where, of a tensor's; None of others.
+    """
 
     text: str
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

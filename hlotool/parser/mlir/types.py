@@ -27,6 +27,25 @@ def element_name(text: str) -> str:
     return text.lower()
 
 
+def as_shape(source: Text, found: object, position: int) -> Shape:
+    """A type that a value of HLO has.
+
+    Args:
+        source: the text.
+        found: the type.
+        position: of the value, for an error where the type does not know its own.
+
+    Raises:
+        Unsupported: it is none of HLO's.
+    """
+    if isinstance(found, OtherType):
+        at = position if found.position is None else found.position
+        raise source.unsupported(f"{found.text} is no type of HLO", at)
+    if isinstance(found, FunctionType):
+        raise source.unsupported("a function is no type of HLO", position)
+    return found  # type: ignore[return-value]
+
+
 class TypeReader(Cursor):
     """Reads types; `type_aliases` are those that the text has given a name."""
 
@@ -57,17 +76,9 @@ class TypeReader(Cursor):
             return OtherType(word + body)
         raise self.error("a type")
 
-    def as_shape(self, found: Type, position: int | None = None) -> Shape:
-        """A type that a value of HLO has.
-
-        Raises:
-            Unsupported: it is none of HLO's.
-        """
-        if isinstance(found, OtherType | FunctionType):
-            text = found.text if isinstance(found, OtherType) else "a function"
-            at = self.position if position is None else position
-            raise self.source.unsupported(f"{text} is no type of HLO", at)
-        return found
+    def as_shape(self, found: Type) -> Shape:
+        """A type that a value of HLO has; raises Unsupported as `as_shape`."""
+        return as_shape(self.source, found, self.position)
 
     def types(self) -> tuple[Type, ...]:
         """`(type, type)`, or one type without parentheses."""
@@ -81,7 +92,8 @@ class TypeReader(Cursor):
         self.take("->")
         return FunctionType(operands, self.types())
 
-    def _tensor(self, text: str, position: int) -> ArrayShape:
+    def _tensor(self, text: str, position: int) -> ArrayShape | OtherType:
+        """The shape of a tensor; what only other functions of the text have costs this one nothing."""
         body, _, encoding = text.partition(",") if "quant" not in text else (text, "", "")
         dims: list[int] = []
         at = 0
@@ -90,7 +102,7 @@ class TypeReader(Cursor):
             at = found.end()
         kind = ELEMENT_TYPES.get(element_name(body[at:]))
         if kind is None:
-            raise self.source.unsupported(f"tensors of {body[at:].strip()[:80]} have no HLO", position)
+            return OtherType(f"tensor<{text}>", position)
         if UNBOUNDED not in dims:
             return ArrayShape(kind, tuple(dims))
         dynamic = tuple(size == UNBOUNDED for size in dims)
