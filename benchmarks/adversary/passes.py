@@ -46,7 +46,7 @@ class Begun:
         kind: of the fault.
         said: what was done, in words.
         seen: whether `bisect` finds something wrong.
-        named: the passes that it names.
+        named: the passes that it names, and the first wrong text.
         answer: in one line, where it names another.
     """
 
@@ -107,6 +107,7 @@ def plant(subject: Subject, dump: Path, rng: random.Random, had: Counter[str]) -
             had[name] += 1
             for one in later[number:]:
                 Path(str(one.source)).write_text(planted[1])
+            # No pass stands between the last one and the last text.
             accused = stage.after_pass or stage.title
             return Begun(subject.name, stage.title, accused, name, planted[0])
     return None
@@ -125,8 +126,8 @@ def ask(case: Begun, dump: Path) -> None:
     record: dict[str, Any] = json.loads(done.stdout)
     found = record["culprits"]
     case.seen = bool(found)
-    names = [found[0]["pass"], *(each["name"] for each in found[0]["candidates"])] if found else []
-    case.named = tuple(filter(None, names))
+    names = [c["pass"] for c in found[:1]] + [p["name"] for c in found[:1] for p in c["candidates"]]
+    case.named = tuple(filter(None, [*names, *(c["stage"] for c in found[:1])]))
     case.answer = f"{found[0]['level']}: {found[0]['stage']}" if found else ""
 
 
