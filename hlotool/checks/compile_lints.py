@@ -69,9 +69,18 @@ def recompilation(programs: Sequence[ProgramFacts]) -> Iterator[Finding]:
             yield _finding(group)
 
 
+_NUMBERED = re.compile(r"(?:^|\.)module_\d{4,}(?:\.|$)")
+
+
 def _key(program: ProgramFacts) -> tuple[str, ...]:
-    """Folder and function. PyTorch/XLA calls all programs alike: the operations tell functions apart."""
-    folder = program.module.rpartition("/")[0]
+    """Where it was compiled, and the function.
+
+    That is the folder of a dump; files without a module's number, which somebody put side by side, are each
+    for itself. PyTorch/XLA calls all programs alike: the operations tell functions apart.
+    """
+    folder, _, title = program.module.rpartition("/")
+    if not _NUMBERED.search(title):
+        folder = program.file.partition("#")[0]
     distinct = program.structure if program.frontend == "torch" else ""
     return folder, program.frontend, program.function, distinct
 

@@ -14,6 +14,18 @@ from hlotool.sources.loading import read_stage
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
+
+def test_files_side_by_side_are_no_compilations_of_one_function(tmp_path: Path) -> None:
+    text = "HloModule f\nENTRY e {{ p = f32[{0}] parameter(0) ROOT n = f32[{0}] negate(p) }}\n"
+    facts = []
+    for number, name in enumerate(("a.hlo", "b.hlo", "log.txt#1", "log.txt#2")):
+        module = parse_module(text.format(number + 1))
+        facts.append(program_facts(module, name, str(tmp_path / name)))
+    [finding] = recompilation(facts)
+    assert finding.message.startswith("f was compiled 2 times")
+    assert finding.file.endswith("log.txt#1")
+
+
 #: For each dump: message and details of each finding.
 EXPECTED: dict[str, list[tuple[str, list[str]]]] = {
     "jax/recompiled_on_launch": [

@@ -347,3 +347,18 @@ def test_a_small_program_takes_little_time(tmp_path: Path) -> None:
         used.append(seconds_of_children() - before)
     # Twice what it needs without compiled bytecode.
     assert min(used) < 2.0 * slowness()
+
+
+def test_two_programs_side_by_side_may_be_one_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "HloModule f\nENTRY e {{ p = {0} parameter(0) ROOT r = {0} {1} }}\n"
+    for name, kind, made in (("a", "f32[4]", "add(p, p)"), ("b", "f32[4]", "negate(p)")):
+        (tmp_path / f"{name}.hlo").write_text(text.format(kind, made))
+    assert main(["run", str(tmp_path)]) == ExitCode.NOTHING_COMPARED
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"next: hlotool prove {tmp_path}/a.hlo {tmp_path}/b.hlo"
+    assert main(shlex.split(last)[2:]) == ExitCode.MISMATCH
+    (tmp_path / "b.hlo").write_text(text.format("f32[5]", "add(p, p)"))
+    main(["run", str(tmp_path)])
+    assert "next:" not in capsys.readouterr().out
