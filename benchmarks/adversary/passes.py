@@ -61,8 +61,11 @@ class Begun:
 
     @property
     def right(self) -> bool:
-        """Whether the pass is the one, or among those that cannot be told apart, which are said."""
-        return self.accused in self.named
+        """Whether the pass is the one, or among those that cannot be told apart, which are said.
+
+        The first wrong text names it as well: a step of a pass bears the name of the pass.
+        """
+        return self.accused in self.named or self.stage in self.named
 
 
 def dumps(spec: str, found: list[Subject], folder: Path) -> Iterator[tuple[Subject, Path]]:
