@@ -82,6 +82,9 @@ def dumps(spec: str, found: list[Subject], folder: Path) -> Iterator[tuple[Subje
         except hlotool.errors.HlotoolError as error:
             print(f"left out, not compiled: {subject.name}: {str(error).splitlines()[0][:120]}")
             continue
+        if not dump.is_dir():
+            print(f"left out, compiled in another form than its text: {subject.name}")
+            continue
         yield subject, dump
 
 
