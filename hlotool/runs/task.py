@@ -145,9 +145,7 @@ def find_tasks(
     dumps = open_dumps(paths) if unusable is None else open_usable(paths, unusable)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
-    found = (task_of(module, options) for _, module in modules_matching(dumps, only))
-    # Several functions of one file are one module where the user names the function.
-    return list({task.module: task for task in found}.values())
+    return [task_of(module, options) for _, module in modules_matching(dumps, only)]
 
 
 def task_of(module: DumpModule, options: ReplayOptions) -> Task:
@@ -161,14 +159,12 @@ def task_of(module: DumpModule, options: ReplayOptions) -> Task:
 
 def as_asked(module: DumpModule, options: ReplayOptions) -> DumpModule:
     """The module with what the user says of the things that a dump leaves open."""
-    named = options.entry and module.entry
     return replace(
         module,
-        directory=module.directory.removesuffix(f"@{module.entry}") if named else module.directory,
         devices=options.devices,
         takes_opaque=options.opaque,
         generates_elided=options.elided_seed,
-        entry=options.entry or module.entry,
+        entry=options.entry,
     )
 
 

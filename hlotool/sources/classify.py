@@ -17,7 +17,7 @@ from hlotool.errors import DumpError
 from hlotool.parser.proto.schema import fields, varint
 from hlotool.sources.file_names import DumpName, Format, Kind, parse_name, promises_hlo
 from hlotool.sources.locations import Listing, Source
-from hlotool.sources.mlir import functions_of, has_several_modules, is_mlir
+from hlotool.sources.mlir import has_several_modules, is_mlir
 from hlotool.sources.open_files import Limits
 from hlotool.sources.pages import pairs_of
 from hlotool.sources.records import DumpFile
@@ -172,12 +172,8 @@ def _by_content(
     kind, form = sniff(head)
     is_several = form is Format.MLIR and _is_text(head) and has_several_modules(source.read_bytes(limits))
     if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR) and not is_several:
-        found = _placed(replace(name, kind=kind, format=form), module_name(head), listing.is_single_file)
-        entries = functions_of(source.read_bytes(limits)) if form is Format.MLIR and _is_text(head) else []
-        if found.kind is Kind.PLAIN and len(entries) > 1:
-            yield from (DumpFile(f"{path}@{entry}", source, found, entry) for entry in entries)
-        else:
-            yield DumpFile(path, source, found)
+        found = replace(name, kind=kind, format=form)
+        yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
         return
     if name.kind is Kind.PLAIN and name.format is Format.PROTO:
         yield DumpFile(path, source, name)

@@ -193,7 +193,6 @@ class _Group:
     captures: list[Capture] = field(default_factory=list)
     artefacts: list[DumpFile] = field(default_factory=list)
     stablehlo: list[DumpFile] = field(default_factory=list)
-    entry: str = ""
 
     def module(self) -> DumpModule:
         ordered = [s for s in self.stages.values() if s.kind in _ORDERED or self.key.number is None]
@@ -208,7 +207,6 @@ class _Group:
             tuple(sorted(self.captures, key=lambda c: (c.execution or 0, str(c.source)))),
             self.stablehlo[0].source if len(self.stablehlo) == 1 else None,
             artefacts=tuple(self.artefacts),
-            entry=self.entry,
             change=self.key.change,
         )
 
@@ -265,7 +263,6 @@ class _Groups:
         name, group = file.name, self._group(_Key.of(file))
         if name.module_number is None:
             group.stages[name.kind, ""] = _stage(file)
-            group.entry = file.entry
             return
         slot = (name.kind, f"{name.sequence}.{name.label}")
         known = group.stages.get(slot)

@@ -168,18 +168,6 @@ def has_several_modules(content: bytes) -> bool:
     return len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
 
 
-_FUNCTION = re.compile(
-    rb"^[ \t]*func\.func[ \t]+(?:(?P<hidden>private|nested)[ \t]+|public[ \t]+)?@(?P<name>[\w$.-]+)",
-    re.MULTILINE,
-)
-
-
-def functions_of(content: bytes) -> list[str]:
-    """The functions of a StableHLO text that are run, each for itself: none where `main` is."""
-    found = {match["name"].decode(): match["hidden"] is None for match in _FUNCTION.finditer(content)}
-    return [] if "main" in found else [name for name, is_public in found.items() if is_public]
-
-
 def mlir_amid_lines(text: str) -> Iterator[Quotation]:
     """The modules of StableHLO that begin with a `module` line somewhere in `text`."""
     headers = list(_HEADER.finditer(text))

@@ -81,14 +81,3 @@ def test_legal_executions_decide_on_what_is_not_close(expected: float, verdict: 
     [row] = replay(str(tmp_path / "f.mlir"), jobs=1).record.modules
     assert row.verdict.value == verdict, row.reason
     assert row.reason.startswith("the program expects other values: line 9: check.expect_close: ")
-
-
-def test_each_function_of_a_file_without_main_is_a_program(tmp_path: Path) -> None:
-    met = TEXT.format("[1.0, 2.0]", "check.expect_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>")
-    unmet = met.replace("@f", "@g").replace("dense<[1.0, 2.0]> : tensor<2xf32>\n  func", "dense<3.0>\n  func")
-    path = tmp_path / "f.mlir"
-    path.write_text(met + unmet.replace("dense<3.0>", "dense<[3.0, 2.0]> : tensor<2xf32>"))
-    rows = replay(str(path), jobs=1).record.modules
-    assert [(row.name, row.verdict.value) for row in rows] == [("f.mlir@f", "agree"), ("f.mlir@g", "wrong")]
-    [row] = replay(str(path), jobs=1, entry="g").record.modules
-    assert (row.name, row.verdict.value) == ("f.mlir", "wrong")
