@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.bisect import bisect
     from hlotool.interface.api.check import check, explain_fusion, list_rules, mend
     from hlotool.interface.api.compare import compare
+    from hlotool.interface.api.compare_dumps import compare_dumps
     from hlotool.interface.api.compile import compile
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
@@ -45,6 +46,7 @@ __all__ = [
     "cache",
     "check",
     "compare",
+    "compare_dumps",
     "compile",
     "conformance",
     "diff",

@@ -261,6 +261,23 @@ examples:
 """,
     ),
     Command(
+        "compare [options] DUMP_A DUMP_B",
+        "two versions or two machines: who changed what, and is either wrong",
+        "hlotool.interface.api.compare_dumps:compare_dumps",
+        description="""\
+Compare what two versions of a compiler, or two machines, made of the same functions. They are paired by what
+they compute. Of each pair: did the frontend hand over another program; is what either compiler made of it no
+legal execution; and if both are legal, what do they differ in?
+""",
+        examples="""\
+examples:
+  hlotool compare DUMP_OLD DUMP_NEW                   the dumps of two versions of jaxlib
+  hlotool compare DUMP_V5E DUMP_H100 --only step      a TPU beside a GPU
+  hlotool compare step.hlo --test xla --test xla:python=OLD/bin/python
+                                                      one program on two versions of XLA
+""",
+    ),
+    Command(
         "compile [options] PROGRAM ...",
         "have the compiler of a TPU or GPU make a dump of a program, without one",
         "hlotool.interface.api.compile:compile",

@@ -37,6 +37,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
     RunRecord,
 )
+from hlotool.runs.two_dumps import CompareRecord
 from hlotool.system.records import Record
 
 FOLDER = Path(__file__).parent / "schema"
@@ -57,6 +58,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "extract-1.json": ExtractRecord,
     "diff-1.json": DiffRecord,
     "prove-1.json": ProveRecord,
+    "compare-1.json": CompareRecord,
     "compile-1.json": CompileRecord,
     "mutate-1.json": MutateRecord,
     "conformance-1.json": ConformanceRecord,

@@ -26,6 +26,7 @@ _REPORTS = {
     "check": "hlotool.interface.report.listings:CheckReport",
     "rules": "hlotool.interface.report.listings:RuleTable",
     "diff": "hlotool.interface.report.diff:DiffReport",
+    "compare": "hlotool.interface.report.two_dumps:CompareReport",
     "compile": "hlotool.interface.report.compiled:CompileReport",
     "prove": "hlotool.interface.report.prove:ProveReport",
     "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",
