@@ -113,6 +113,7 @@ def test_nothing_but_programs_is_run_of_a_bundle_that_is_not_trusted(tmp_path: P
         "command": check(f"touch {witness}"),
         "interpreter": replace(program, backend=f"xla:python={script}"),
         "plug-in": replace(program, backend=f"pjrt:{script}"),
+        "compiler": replace(program, backend=f"aot:v5e,libtpu={script}"),
         "reference": replace(program, reference=f"xla:python={script}"),
         "flag": replace(program, backend=f"xla:xla_dump_to={witness}"),
     }
