@@ -72,7 +72,7 @@ PLACES = frozenset({"python", "libtpu"})
 
 
 def portable(text: str) -> str:
-    """A backend as it is called on any machine: where an interpreter or a compiler lies is this one's matter."""
+    """A backend as it is called on any machine: where its parts lie is this one's matter."""
     spec = parse_spec(text)
     return str(replace(spec, options={k: v for k, v in spec.options.items() if k not in PLACES}))
 

@@ -63,7 +63,9 @@ def _why_not(platform: str, topology: str, error: Exception) -> str:
         return f"libtpu={library} cannot be loaded ({reason})"
     is_missing = not library and not any(map(_version, _PACKAGES[platform])) and "libtpu" not in reason
     if is_missing or "not implemented" in reason or "not find" in reason:
-        return f"there is no compiler for {platform} here: pip install 'hlotool[{EXTRAS[platform]}]' ({reason})"
+        return (
+            f"there is no compiler for {platform} here: pip install 'hlotool[{EXTRAS[platform]}]' ({reason})"
+        )
     return f"topology {topology}: {reason}"
 
 

@@ -67,6 +67,7 @@ _OWN: dict[str, Callable[[str], HlotoolError]] = {
     "NoPlugin": BackendUnavailable,
 }
 
+
 def typed_error(error: BackendFailed, python: str = "", extra: str = _XLA) -> HlotoolError:
     """The error that a failed call of the process means.
 

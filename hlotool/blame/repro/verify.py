@@ -174,7 +174,6 @@ def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
 # that names an interpreter, or flags of XLA that name files to read and to write.
 
 
-
 def objection(bundle: Bundle, backend: str | None) -> str:
     """Why a bundle is not run unless it is trusted; empty where nothing speaks against it.
 

@@ -289,10 +289,17 @@ class Judgement:
             self.actual,
             actual_shape=self.tested.shape if self.tested is not None else None,
             facts=self.facts,
-            tolerance=self.tolerance or self._few,
+            tolerance=self.tolerance or self.few,
         )
 
-    def _few(self, element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
+    @property
+    def has_f64_of_pairs(self) -> bool:
+        """Whether what gave `actual` makes f64 of pairs of f32: a TPU, or its program once that says so."""
+        if not self.freedoms.f64_unit:
+            return False
+        return self.tested is None or any(map(makes_pairs, self.tested.module.instructions()))
+
+    def few(self, element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
         """What needs no explanation: a few ulps, of pairs of f32 where the target has no f64 of its own."""
         few, unit = few_ulps(element_type, facts, scale), self.freedoms.f64_unit
         if not unit or element_type.real_part is not ElementType.F64:
@@ -309,6 +316,18 @@ class Judgement:
             if isinstance(shape, ArrayShape):
                 expected, actual = (np.asarray(part_at(v, index)) for v in (self.expected, self.actual))
                 yield Leaf(number, shape, self.facts[number], expected, actual, said[index])
+
+
+def makes_pairs(instruction: Instruction) -> bool:
+    """Whether it takes f64 apart for a TPU, or makes one of two f32: pairs depend on how f32 is rounded."""
+    target = instruction.custom_call_target
+    if target == "X64Combine":
+        shape = instruction.shape
+    elif target in ("X64SplitHigh", "X64SplitLow"):
+        shape = instruction.operands[0].shape
+    else:
+        return False
+    return any(part.element_type is ElementType.F64 for part in array_shapes(shape))
 
 
 def judgement_of(
