@@ -179,7 +179,7 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
-    """The arguments as XLA's tool takes them; none where it cannot run the program, or not for that device."""
+    """The arguments as XLA's tool takes them; none where it cannot show the failure."""
     if not bundle.inputs or not bundle.is_for_tools or len(bundle.grid) > 1:
         return b""
     from hlotool.parser.proto.executions import tool_inputs

@@ -120,8 +120,8 @@ class Departures:
     def _of_range(self, leaf: Leaf) -> npt.NDArray[np.bool_] | None:
         """The elements that differ because a value is beyond the range of f32; None where none does.
 
-        They are not finite where that of pairs need not be, or as far off as executions in pairs are from each
-        other: these differ where numbers are denormal in f32, and nowhere else.
+        They are not finite where that of pairs need not be, or as far off as executions in pairs are from
+        each other: these differ where numbers are denormal in f32, and nowhere else.
         """
         if not self._has_pairs or leaf.actual.dtype.kind == "c":
             return None
