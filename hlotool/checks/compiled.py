@@ -66,9 +66,10 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
     except InputError:
         return CompilerAnswer(version)  # what it ends with is a text that is not read here
     except Unsupported as error:
-        if not error.reason.startswith(f"{brief(name)}: "):
+        by_whom, _, refusal = error.reason.partition(": ")
+        if by_whom != brief(name):
             raise  # it was not asked
-        return CompilerAnswer(version, _shown(error.reason))
+        return CompilerAnswer(version, _shown(refusal))
     except (BackendCrashed, BackendOutOfMemory) as error:
         return CompilerAnswer(version, _shown(error.message))
     return CompilerAnswer(version)

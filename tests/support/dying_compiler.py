@@ -1,4 +1,4 @@
-"""Loaded into a process that is to hold a compiler for TPUs: its compiler fails as the program's name says."""
+"""Loaded into a process that is to hold a compiler for TPUs: it fails as the name of a program says."""
 
 from __future__ import annotations
 

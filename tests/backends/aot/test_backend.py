@@ -87,8 +87,8 @@ def test_of_a_dump_the_first_stage_is_compiled(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (BackendCrashed("xla", "signal 6: Check failed: !index.empty()"), "crashed"),
-        (Unsupported("XLA: INVALID_ARGUMENT: E1200: a tensor is returned"), "unsupported"),
+        (BackendCrashed("aot:v5e", "signal 6: Check failed: !index.empty()"), "crashed"),
+        (Unsupported("aot:v5e: INVALID_ARGUMENT: E1200: a tensor is returned"), "unsupported"),
         (BackendUnavailable("there is no compiler for tpu here"), "unsupported"),
     ],
 )

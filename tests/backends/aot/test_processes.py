@@ -1,4 +1,4 @@
-"""Compilers that die, hang or are missing, each in a process of its own: one row, with the compiler's words."""
+"""Compilers that die, hang or are missing, each in a process of its own: one row, with their own words."""
 
 from __future__ import annotations
 
