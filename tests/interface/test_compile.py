@@ -95,7 +95,7 @@ def test_what_is_made_wrong_is_a_finding(
     ("error", "outcome", "code"),
     [
         (
-            Unsupported("aot:v5e: INVALID_ARGUMENT: E1200: CompileTimeHostOffload"),
+            Unsupported("aot:v5e: INVALID_ARGUMENT: E1200: CompileTime"),
             "refused",
             ExitCode.MISMATCH,
         ),
