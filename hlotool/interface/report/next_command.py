@@ -110,6 +110,11 @@ def command_after_bisect(record: BisectRecord) -> str:
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
+    asked = record.options.backend
+    if culprit is None and asked != record.options.reference:
+        died_of = [m.path for m in record.modules if Verdict(m.verdict) in FAILED]
+        if died_of:
+            return command_after_death(died_of[0], asked)
     dead = [m.path for m in record.modules if m.verdict == Verdict.NOT_COMPILED.value]
     if culprit is None and dead:
         return command_after_death(dead[-1])
