@@ -62,7 +62,9 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
     if found := _worst(modules, {Verdict.NOT_COMPILED}):
         return command_after_death(found.path)
     if found := _worst(ending, FAILED):
-        return command_line(run, found) + " --verbose"
+        is_of_compiler = verbose and run.options.backend != run.options.reference
+        smaller = command_after_death(found.path, run.options.backend) if is_of_compiler else ""
+        return smaller or command_line(run, found) + " --verbose"
     special = [m for m in modules if m.nothing_but_nan or m.is_not_finite(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
