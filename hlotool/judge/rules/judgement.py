@@ -13,6 +13,8 @@ What the target of a program may do that HLO does not say, the freedoms of legal
   too: on every target (`rules.products`).
 - **Excess precision.** A narrow type need not be rounded to, unless the dump's debug options say
   `xla_allow_excess_precision=false`. A `reduce-precision` always is (`facts.retyping`).
+- **f64 of pairs.** A TPU makes f64 of two f32: of 2^-44 precision, and of the range of f32
+  (`rules.semantics`).
 - **Fast math.** NaN and infinity may be lost where the dump's debug options say so.
 
 Nothing else loses width (`rules.lost_width`).
