@@ -95,6 +95,11 @@ class AotBackend:
         """The device that is compiled for, as the compiler names it."""
         return self.setup.device
 
+    @property
+    def target(self) -> str:
+        """`tpu`, whose programs are rounded as text says; empty for GPUs, on which that is the hardware's."""
+        return "tpu" if self._target().platform == "tpu" else ""
+
     def compile(self, module: Module) -> Executable:
         """Compile for one device.
 

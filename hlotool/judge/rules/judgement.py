@@ -161,6 +161,19 @@ def freedoms(
     return Freedoms(target, told_by, product, excess, tuple(fast_math(flags)), tuple(inexact(flags)))
 
 
+def freedoms_on(target: str, reference: Module) -> Freedoms:
+    """What a legal execution may do on a backend that returns results, and no program.
+
+    Args:
+        target: what it compiles for (`backends.base.target_of`).
+        reference: the program.
+    """
+    if target != "tpu":
+        return UNKNOWN_TARGET
+    product = ON_TPU if any(map(_is_open, reference.instructions())) else STRICT
+    return Freedoms(target, "the backend", product)
+
+
 def _target(
     module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool
 ) -> tuple[str, str]:
@@ -343,6 +356,7 @@ def judgement_of(
     tolerance: ChosenTolerance | None = None,
     compare_exactly: CompareExactly | None = None,
     exact: bool = False,
+    freedoms: Freedoms = UNKNOWN_TARGET,
 ) -> Judgement:
     """The judgement on a result of a program for one device.
 
@@ -356,6 +370,7 @@ def judgement_of(
         tolerance: set by the user.
         compare_exactly: both programs as functions, where the numpy backend executed both.
         exact: the user wants the same function.
+        freedoms: what the target may do.
 
     Raises:
         Unsupported: the numpy backend cannot execute `reference`.
@@ -374,6 +389,7 @@ def judgement_of(
         tolerance=tolerance,
         compare_exactly=compare_exactly,
         exact=exact,
+        freedoms=freedoms,
     )
 
 

@@ -63,7 +63,7 @@ class Rule:
 #: What XLA's CPU and GPU code does at run time, but not where it folds constants.
 _FLUSHED = Rule("flushed-denormals", "XLA takes denormal numbers for zero at run time")
 
-_PAIRS = Rule("f64-of-two-f32", "f64 on a TPU is a pair of f32: range of f32")
+PAIRS = Rule("f64-of-two-f32", "f64 on a TPU is a pair of f32: range of f32")
 #: Executions that show what the range of f32 makes of a program in f64.
 _IN_PAIRS = (Pairs(), Pairs(flushes=True), Pairs(overflow=np.nan))
 
@@ -99,7 +99,7 @@ class Departures:
                 return rule
         of_range = self._of_range(leaf)
         if of_range is not None and bool((of_range | self._near(leaf, leaf.expected)).all()):
-            return _PAIRS
+            return PAIRS
         return None
 
     def in_part(self, leaf: Leaf) -> Iterator[tuple[Rule, Array]]:
@@ -115,7 +115,7 @@ class Departures:
             if follows.any():
                 yield rule, np.where(follows, leaf.expected, leaf.actual)
         if (of_range := self._of_range(leaf)) is not None:
-            yield _PAIRS, np.where(of_range, leaf.expected, leaf.actual)
+            yield PAIRS, np.where(of_range, leaf.expected, leaf.actual)
 
     def _of_range(self, leaf: Leaf) -> npt.NDArray[np.bool_] | None:
         """The elements that differ because a value is beyond the range of f32; None where none does.
