@@ -39,7 +39,7 @@ class Pairs:
         """The value with all f64 in it as pairs."""
         if isinstance(value, tuple):
             return tuple(map(self, value))
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype != np.float64:
+        if getattr(value, "dtype", None) != np.float64:
             return value
         with np.errstate(all="ignore"):
             leading = value.astype(np.float32)
