@@ -107,6 +107,12 @@ def notes_of(executable: object) -> tuple[str, ...]:
     return tuple(getattr(executable, "notes", ()))
 
 
+def target_of(backend: object) -> str:
+    """What a backend compiles for, where that rounds as no other processor does: its attribute `target`."""
+    found: str = getattr(backend, "target", "")
+    return found
+
+
 class Backend(Protocol):
     """A way to execute HLO."""
 

@@ -67,10 +67,20 @@ def parse_spec(text: str) -> BackendSpec:
     return BackendSpec(name, MappingProxyType(options))
 
 
+#: Options that say where something lies on this machine.
+PLACES = frozenset({"python", "libtpu"})
+
+
 def portable(text: str) -> str:
-    """A backend as it is called on any machine: where an interpreter lies is this one's matter."""
+    """A backend as it is called on any machine: where its parts lie is this one's matter."""
     spec = parse_spec(text)
-    return str(replace(spec, options={k: v for k, v in spec.options.items() if k != "python"}))
+    return str(replace(spec, options={k: v for k, v in spec.options.items() if k not in PLACES}))
+
+
+def brief(text: str) -> str:
+    """A backend with the device that it is for, and without its options: `aot:v5e`."""
+    spec = parse_spec(text)
+    return str(replace(spec, options={k: v for k, v in spec.options.items() if not v}))
 
 
 def check_options(name: str, options: Options, known: Mapping[str, str]) -> None:

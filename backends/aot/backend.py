@@ -11,6 +11,7 @@ import numpy as np
 
 from hlotool.backends.aot.options import TARGETS, AotOptions
 from hlotool.backends.aot.protocol import (
+    EXTRAS,
     LOG,
     AheadRequest,
     AheadResult,
@@ -19,7 +20,7 @@ from hlotool.backends.aot.protocol import (
     TargetRequest,
 )
 from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
-from hlotool.backends.registry import RUNS_COMPILED, get_backend, get_devices_backend
+from hlotool.backends.registry import RUNS_COMPILED, brief, get_backend, get_devices_backend
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
 from hlotool.backends.xla.programs import (
@@ -37,7 +38,7 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.ir.types import ArrayShape, Shape, array_shapes, strip_layouts
 from hlotool.parser.reader import parse_module
 from hlotool.system.files import brief_folder
 from hlotool.system.process import Log
@@ -94,6 +95,11 @@ class AotBackend:
         """The device that is compiled for, as the compiler names it."""
         return self.setup.device
 
+    @property
+    def target(self) -> str:
+        """`tpu`, whose programs are rounded as text says; empty for GPUs, on which that is the hardware's."""
+        return "tpu" if self._target().platform == "tpu" else ""
+
     def compile(self, module: Module) -> Executable:
         """Compile for one device.
 
@@ -112,7 +118,7 @@ class AotBackend:
 
     def made_of(self, module: Module) -> Module | None:
         """See `CompilingBackend.made_of`; raises as `compile`."""
-        if flat_signature(module) is not module and not is_optimised(module):
+        if not (is_optimised(module) or _signature(flat_signature(module)) == _signature(module)):
             return None
         return self._made_of(module, *_devices_of(module))
 
@@ -162,10 +168,18 @@ class AotBackend:
 
     def _process(self) -> XlaProcess:
         options = self.options
-        if options.target is None:
-            self._target()
-        key = ProcessKey("aot", options.python, 1, options.timeout, options.environment)
-        return shared_process(key)
+        platform = self._target().platform
+        return shared_process(
+            ProcessKey(
+                "aot",
+                options.python,
+                1,
+                options.timeout,
+                options.environment,
+                name=brief(self.name),
+                extra=EXTRAS[platform],
+            )
+        )
 
     def _made_of(self, module: Module, grid: DeviceGrid, is_manual: bool = False) -> Module:
         """What the compiler makes of a program.
@@ -233,6 +247,11 @@ def _devices_of(module: Module) -> tuple[DeviceGrid, bool]:
     else:
         grid = DeviceGrid(module.replica_count, module.num_partitions)
     return grid, grid.partitions > 1 and (is_optimised(module) or is_per_device(module))
+
+
+def _signature(module: Module) -> list[Shape]:
+    """What a program takes and returns, in whatever layout."""
+    return [strip_layouts(i.shape) for i in (*module.entry.parameters, module.entry.root)]
 
 
 def _source(module: Module, is_manual: bool) -> Module:

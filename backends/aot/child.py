@@ -18,6 +18,8 @@ from typing import Any
 
 from hlotool.backends.aot.protocol import (
     COUNTED,
+    EXTRAS,
+    LIBRARY,
     LOG,
     AheadRequest,
     AheadResult,
@@ -33,7 +35,6 @@ _FINAL = ("*after_codegen.txt", "*after_optimizations.txt")
 
 #: Packages that bring the compilers.
 _PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda13-pjrt", "jax-cuda12-pjrt")}
-_REMEDY = {"tpu": "pip install 'hlotool[tpu]'", "cuda": "pip install 'hlotool[gpu]'"}
 
 
 @cache
@@ -57,9 +58,14 @@ def _devices(platform: str, topology: str, facts: str) -> list[Any]:
 
 def _why_not(platform: str, topology: str, error: Exception) -> str:
     reason = " ".join(str(error).split())
-    is_missing = not any(map(_version, _PACKAGES[platform])) and "libtpu" not in reason
+    library = os.environ.get(LIBRARY, "") if platform == "tpu" else ""
+    if library and "Failed to open" in reason:
+        return f"libtpu={library} cannot be loaded ({reason})"
+    is_missing = not library and not any(map(_version, _PACKAGES[platform])) and "libtpu" not in reason
     if is_missing or "not implemented" in reason or "not find" in reason:
-        return f"there is no compiler for {platform} here: {_REMEDY[platform]} ({reason})"
+        return (
+            f"there is no compiler for {platform} here: pip install 'hlotool[{EXTRAS[platform]}]' ({reason})"
+        )
     return f"topology {topology}: {reason}"
 
 
@@ -69,6 +75,8 @@ def describe(target: TargetRequest) -> CompilerSetup:
 
     found = _devices(target.platform, target.topology, target.facts)
     packages = {package: _version(package) for package in _PACKAGES[target.platform]}
+    if target.platform == "tpu" and LIBRARY in os.environ:
+        packages = {"libtpu": _version_beside(Path(os.environ[LIBRARY]))}
     named = (f"{package} {version}" for package, version in packages.items() if version)
     build = re.search(r"cl/\d+", str(getattr(found[0].client, "platform_version", "")))
     compiler = next(named, "") or (f"libtpu {build[0]}" if build else "a compiler")
@@ -80,6 +88,12 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def _version_beside(library: Path) -> str:
+    """The version of the package that a libtpu.so was installed with; empty where it lies there alone."""
+    found = metadata.distributions(name=library.parent.name, path=[str(library.parent.parent)])
+    return next((package.version for package in found), "")
 
 
 def compile_ahead(request: AheadRequest) -> AheadResult:

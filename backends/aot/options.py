@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlotool.backends.aot.protocol import LIBRARY
 from hlotool.backends.registry import Options, check_options
 from hlotool.backends.xla.options import DEFAULT_TIMEOUT, flag_value, interpreter, seconds
 from hlotool.backends.xla.protocol import Flag
@@ -163,7 +164,7 @@ class AotOptions:
         # The last two: its warnings are for the user.
         wanted = [("TPU_SKIP_MDS_QUERY", "1"), ("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")]
         wanted += [("TPU_STDERR_LOG_LEVEL", "1"), ("TPU_MIN_LOG_LEVEL", "1")]
-        library = [("TPU_LIBRARY_PATH", self.libtpu)] if self.libtpu else []
+        library = [(LIBRARY, self.libtpu)] if self.libtpu else []
         return (*common, *wanted, *library)
 
 

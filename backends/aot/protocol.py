@@ -11,6 +11,12 @@ from hlotool.backends.xla.protocol import Flag
 #: In the folder of a dump: what the compiler wrote to stderr.
 LOG = "compiler.log"
 
+#: The extras of hlotool that bring the compilers.
+EXTRAS = {"tpu": "tpu", "cuda": "gpu"}
+
+#: The variable that names a TPU's compiler, in place of the installed one.
+LIBRARY = "TPU_LIBRARY_PATH"
+
 #: What compilers count, on the device and, with `host_` before it, on the host.
 COUNTED = ("argument", "output", "alias", "temp", "generated_code")
 

@@ -32,7 +32,9 @@ class IreeBackend:
 
     def __init__(self, python: str = "", timeout: float | None = None, name: str = "iree") -> None:
         self.name = name
-        self._process = shared_process(ProcessKey("cpu", python, 1, timeout, preload=(_CHILD,)))
+        self._process = shared_process(
+            ProcessKey("cpu", python, 1, timeout, preload=(_CHILD,), name="iree", extra="iree")
+        )
 
     def warm_up(self) -> None:
         """Start the process that holds the runtime, without waiting for it."""

@@ -121,6 +121,11 @@ class XlaBackend:
         """The device that XLA computes on, as jaxlib names it."""
         return self.setup.device
 
+    @property
+    def target(self) -> str:
+        """`tpu`, or empty: see `base.target_of`."""
+        return "tpu" if self.setup.platform == "tpu" else ""
+
     def compile(self, module: Module) -> XlaExecutable | XlaPartitionedExecutable:
         """Compile for one device; a program on global arrays for as many partitions as its header says.
 

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import Final
 
 from hlotool.backends.registry import Options, check_options
-from hlotool.backends.xla.process import REMEDY
 from hlotool.backends.xla.protocol import Flag, Route
 from hlotool.errors import BackendUnavailable, UsageError
 
@@ -133,7 +132,7 @@ def interpreter(path: str, backend: str = "xla") -> str:
 def _require_jaxlib() -> None:
     missing = [name for name in ("jax", "jaxlib") if not find_spec(name)]
     if missing:
-        raise BackendUnavailable(f"backend xla needs {missing[0]}: {REMEDY}")
+        raise BackendUnavailable(f"backend xla needs {missing[0]}: pip install 'hlotool[xla]'")
 
 
 def seconds(key: str, text: str, backend: str = "xla") -> float:

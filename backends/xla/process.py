@@ -32,6 +32,9 @@ from hlotool.system.executor import Done, Limits
 from hlotool.system.pool import Pool
 from hlotool.system.resources import address_space_limit
 
+#: XLA itself, and what installs it.
+_XLA = "xla"
+
 _STATUS = re.compile(r"\w*(?:Xla|Jax)RuntimeError: ([A-Z_]+): (.*)", re.DOTALL)
 
 #: Options that XLA does not know, or whose value has another type.
@@ -58,34 +61,41 @@ _REFUSALS = frozenset(
 
 #: Exceptions of the process itself.
 _OWN: dict[str, Callable[[str], HlotoolError]] = {
-    "Refused": lambda reason: Unsupported(f"XLA: {reason}"),
     "BadScript": UsageError,
-    "WrongFlag": lambda reason: UsageError(f"backend xla: {reason}"),
     "TooFewDevices": BackendUnavailable,
     "NotImplementedError": BackendUnavailable,
     "NoPlugin": BackendUnavailable,
 }
 
-#: What brings the packages that are missing.
-REMEDY = "pip install 'hlotool[xla]'"
 
+def typed_error(error: BackendFailed, python: str = "", extra: str = _XLA) -> HlotoolError:
+    """The error that a failed call of the process means.
 
-def typed_error(error: BackendFailed, python: str = "") -> HlotoolError:
-    """The error that a failed call of the process means; `python` is its interpreter, empty for this one."""
+    Args:
+        error: as it was raised.
+        python: its interpreter, empty for this one.
+        extra: of hlotool, brings what it needs.
+    """
     if not isinstance(error, BackendCrashed):
         return error
     if found := _STATUS.match(error.message):
         return _status_error(found[1], found[2].strip(), error)
     kind, _, reason = error.message.partition(": ")
+    line = " ".join(reason.split())
+    if kind == "Refused":
+        return Unsupported(f"{_compiler(error)}: {line}")
+    if kind == "WrongFlag":
+        return UsageError(f"backend {error.backend}: {line}")
     if kind in _OWN:
-        return _OWN[kind](" ".join(reason.split()))
+        return _OWN[kind](line)
     if found := _TOO_OLD.search(error.message + error.log):
-        return BackendUnavailable(f"backend xla: {found[0]}")
+        return BackendUnavailable(f"backend {error.backend}: {found[0]}")
     if "No module named" in error.message + error.log:
         missing = re.search(r"No module named '([\w.]+)'", error.message + error.log)
         name = missing[1] if missing else "a package"
-        remedy = f"{python} -m pip install {name}" if python else REMEDY
-        return BackendUnavailable(f"backend xla needs {name}{f' in {python}' if python else ''}: {remedy}")
+        remedy = f"{python} -m pip install {name}" if python else f"pip install 'hlotool[{extra}]'"
+        where = f" in {python}" if python else ""
+        return BackendUnavailable(f"backend {error.backend} needs {name}{where}: {remedy}")
     if found := _NO_DEVICE.match(error.message):
         return BackendUnavailable(f"no such device: {found[1]}")
     return error
@@ -94,12 +104,17 @@ def typed_error(error: BackendFailed, python: str = "") -> HlotoolError:
 def _status_error(status: str, message: str, error: BackendFailed) -> HlotoolError:
     line = " ".join(message.split())
     if _BAD_OPTION.search(message):
-        return UsageError(f"backend xla: {line}")
+        return UsageError(f"backend {error.backend}: {line}")
     if status == "RESOURCE_EXHAUSTED":
         return BackendOutOfMemory(error.backend, line, error.log)
     if status in _REFUSALS or _DIAGNOSTIC.search(message) or _UNKNOWN_CALL.search(message):
-        return Unsupported(f"XLA: {status}: {line}")
+        return Unsupported(f"{_compiler(error)}: {status}: {line}")
     return BackendCrashed(error.backend, f"{status}: {line}", error.log)
+
+
+def _compiler(error: BackendFailed) -> str:
+    """What its messages are known by."""
+    return "XLA" if error.backend == _XLA else error.backend
 
 
 _T = TypeVar("_T")
@@ -121,6 +136,8 @@ class ProcessKey:
         timeout: seconds per call.
         environment: variables besides, with their values.
         preload: modules that it imports before its first call.
+        name: what fails where it does, in messages.
+        extra: of hlotool, brings what it needs.
     """
 
     platform: str = "cpu"
@@ -129,13 +146,16 @@ class ProcessKey:
     timeout: float | None = None
     environment: tuple[tuple[str, str], ...] = ()
     preload: tuple[str, ...] = (_CHILD, "jax")
+    name: str = _XLA
+    extra: str = _XLA
 
 
 def key_for(platform: str, python: str, devices: int, timeout: float | None) -> ProcessKey:
     """The process for a program that needs so many devices."""
     if devices > 1:
         devices = max(_MANY_DEVICES, devices)
-    return ProcessKey(platform, python, devices if platform == "cpu" else 1, timeout)
+    name = f"pjrt:{platform}" if os.path.isabs(platform) else _XLA
+    return ProcessKey(platform, python, devices if platform == "cpu" else 1, timeout, name=name)
 
 
 def _memory_limit(platform: str) -> int | None:
@@ -165,7 +185,7 @@ class XlaProcess:
         self._lock = threading.Lock()
         limits = Limits(1, key.timeout, _memory_limit(key.platform))
         environment = process_environment(key)
-        self._pool = Pool(limits, key.preload, "xla", environment, key.python)
+        self._pool = Pool(limits, key.preload, key.name, environment, key.python)
         atexit.register(self._pool.close)
 
     def start(self) -> None:
@@ -199,7 +219,7 @@ class XlaProcess:
         with self._lock:
             value = self._value(function, argument)
         if isinstance(value, BackendFailed):
-            raise typed_error(value, self.key.python)
+            raise typed_error(value, self.key.python, self.key.extra)
         return msgspec.msgpack.decode(value, type=kind)
 
     def _value(self, function: str, argument: object) -> bytes | BackendFailed:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from hlotool.backends.base import CompilingBackend
-from hlotool.backends.registry import get_backend
+from hlotool.backends.registry import brief, get_backend
 from hlotool.checks.explain.messages import recognize
 from hlotool.checks.records import Finding, Severity
 from hlotool.checks.rules import Applies, CompilerAnswer, Problem, Subject, module_rule
@@ -54,7 +54,8 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
         BackendTimeout: it does not come to an end.
         UsageError: it takes no such options.
     """
-    backend = get_backend(f"aot:{target}")
+    name = f"aot:{target}"
+    backend = get_backend(name)
     assert isinstance(backend, CompilingBackend)
     version = backend.version
     try:
@@ -65,9 +66,10 @@ def ask_compiler(module: Module, target: str) -> CompilerAnswer:
     except InputError:
         return CompilerAnswer(version)  # what it ends with is a text that is not read here
     except Unsupported as error:
-        if not error.reason.startswith("XLA: "):
+        by_whom, _, refusal = error.reason.partition(": ")
+        if by_whom != brief(name):
             raise  # it was not asked
-        return CompilerAnswer(version, _shown(error.reason))
+        return CompilerAnswer(version, _shown(refusal))
     except (BackendCrashed, BackendOutOfMemory) as error:
         return CompilerAnswer(version, _shown(error.message))
     return CompilerAnswer(version)

@@ -14,13 +14,13 @@ from hlotool.facts.dataflow import Leaves
 from hlotool.judge.comparison import Comparison
 from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import (
-    UNKNOWN_TARGET,
     CompareExactly,
     CompareWith,
     Freedoms,
     Judgement,
     Side,
     freedoms,
+    freedoms_on,
     watching,
 )
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
@@ -96,7 +96,7 @@ def freedoms_of(task: Task, reference: Program, actual: Actual) -> Freedoms:
     """What the target may do that gave `actual`; nothing, where another backend executed the reference."""
     tested = actual.program
     if tested is not None and not _is_other_program(tested, reference):
-        return UNKNOWN_TARGET
+        return freedoms_on(tested.target, reference.module)
     if tested is None:
         return freedoms(task.module, reference.module, None)
     return freedoms(task.module, reference.module, tested.module, bool(tested.made_by))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hlotool.backends.base import Backend, CompilingBackend, DevicesBackend, SlowToStart
+from hlotool.backends.base import Backend, CompilingBackend, DevicesBackend, SlowToStart, target_of
 from hlotool.backends.registry import RUNS_COMPILED, get_backend
 from hlotool.errors import Location, Unsupported
 from hlotool.facts.dataflow import Leaves, leaf_facts
@@ -233,6 +233,7 @@ class Program:
             returns these arrays all the same.
         warnings: rules of the language that it breaks, on which execution does not depend.
         made_by: the backend whose compiler made it of what is in the file; empty for what is there.
+        target: what its backend compiles for (`backends.base.target_of`).
     """
 
     label: str
@@ -244,6 +245,7 @@ class Program:
     whole: Program | None = None
     warnings: tuple[str, ...] = ()
     made_by: str = ""
+    target: str = ""
 
     @cached_property
     def facts(self) -> Leaves:
@@ -302,7 +304,8 @@ def compile_program(
 
     runner = compiled_by(engine)
     whole = reference if isinstance(runner, Partitioned) else None
-    return Program(label, path, module, runner, engine.version, compiled_by, whole, warnings)
+    target = target_of(engine)
+    return Program(label, path, module, runner, engine.version, compiled_by, whole, warnings, target=target)
 
 
 def _compile(

@@ -14,7 +14,7 @@ from support.bisection import bisected, workers
 
 from hlotool.blame.bisection.records import TriggerRecord
 from hlotool.blame.repro.bundle import Bundle, read_bundle, write_bundle
-from hlotool.blame.repro.making import bundle_of
+from hlotool.blame.repro.making import bundle_of, trigger_on
 from hlotool.blame.repro.verify import objection, verify
 from hlotool.errors import DumpError, ExitCode
 from hlotool.inputs.given import npz_bytes
@@ -113,6 +113,7 @@ def test_nothing_but_programs_is_run_of_a_bundle_that_is_not_trusted(tmp_path: P
         "command": check(f"touch {witness}"),
         "interpreter": replace(program, backend=f"xla:python={script}"),
         "plug-in": replace(program, backend=f"pjrt:{script}"),
+        "compiler": replace(program, backend=f"aot:v5e,libtpu={script}"),
         "reference": replace(program, reference=f"xla:python={script}"),
         "flag": replace(program, backend=f"xla:xla_dump_to={witness}"),
     }
@@ -157,6 +158,21 @@ def test_every_text_says_whether_it_triggers(
     for name in ("README.md", "issue.md"):
         assert words in (tmp_path / name).read_text(encoding="utf-8")
     assert words[1:-1] in (tmp_path / "repro.toml").read_text(encoding="utf-8")
+
+
+def test_a_compiler_without_a_device_is_named_with_the_command_that_shows_it(tmp_path: Path) -> None:
+    """XLA's own tools do not run it; where it lies on this machine stays here."""
+    backend = "aot:v5e,libtpu=/here/libtpu.so,disable=cse"
+    trigger = trigger_on(backend, "libtpu 0.0.42 for TPU v5e (disable=cse)")
+    assert trigger is not None
+    assert trigger.summary == "triggers on libtpu 0.0.42 (v5e, disable=cse)"
+    bundle = Bundle("backend", "t", "wrong", "wrong", "r", ADD, inputs=npz_bytes([VALUE]), trigger=trigger)
+    write_bundle(replace(bundle, backend=trigger.backend, culprit={"pass": "algsimp"}), tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "hlotool run repro.hlo --test aot:v5e,disable=cse --inputs inputs.npz" in readme
+    for absent in ("run_hlo_module", "hlo-opt", "/here"):
+        assert absent not in readme
+    assert not (tmp_path / "inputs.pb").exists()
 
 
 def test_a_backend_is_asked_again(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ ENTRY main {
 }
 """
 E1200 = (
-    "XLA: INVALID_ARGUMENT: E1200: CompileTimeHostOffloadOutputLocationMismatch: "
+    "aot:v5e: INVALID_ARGUMENT: E1200: CompileTimeHostOffloadOutputLocationMismatch: "
     "Tensor which is moved to host (starting from tuple.1) is returned from the entry computation "
     "but the layout for this output is not set to host memory."
 )

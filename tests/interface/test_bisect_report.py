@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from hlotool.blame.bisection.records import (
     BisectedModule,
@@ -130,6 +131,19 @@ def test_the_next_command() -> None:
     assert "--xla_dump_hlo_pass_re=.*" not in next_command(record(dumped))
     assert next_command(record(interrupted=True)) == "hlotool bisect dump"
     assert next_command(record()) == ""
+
+
+def test_what_the_compiler_in_question_dies_of_is_made_small_with_it(tmp_path: Path) -> None:
+    """It is the program as given, not what the compiler wrote of it."""
+    program = tmp_path / "p.hlo"
+    program.touch()
+    modules = [
+        BisectedModule(name="m", path=str(program), verdict="crashed"),
+        BisectedModule(name="m", path=str(tmp_path), verdict="not compiled"),
+    ]
+    options = RunOptions(backend="aot:v5e,timeout=9")
+    found = next_command(record(modules=modules, options=options))
+    assert found == f"hlotool reduce {program} --backend aot:v5e,timeout=9"
 
 
 def test_exit_codes_of_bisections() -> None:

@@ -94,7 +94,11 @@ def test_what_is_made_wrong_is_a_finding(
 @pytest.mark.parametrize(
     ("error", "outcome", "code"),
     [
-        (Unsupported("XLA: INVALID_ARGUMENT: E1200: CompileTimeHostOffload"), "refused", ExitCode.MISMATCH),
+        (
+            Unsupported("aot:v5e: INVALID_ARGUMENT: E1200: CompileTime"),
+            "refused",
+            ExitCode.MISMATCH,
+        ),
         (BackendCrashed("xla", "the process died of SIGABRT"), "crashed", ExitCode.BACKEND_FAILED),
         (BackendOutOfMemory("xla", "Ran out of memory"), "out of memory", ExitCode.BACKEND_FAILED),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -132,3 +133,32 @@ def test_devices_are_judged_one_by_one() -> None:
     assert judged(found, rows) == Judged()
     rows[1][0] = rows[1][0] + np.ones((), rows[1][0].dtype)
     assert judged(found, rows).wrong[0].startswith("device 1, leaf 0: ")
+
+
+PRODUCT = """
+ENTRY e {
+  x = f32[8,16] parameter(0)  y = f32[16,8] parameter(1)
+  ROOT r = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_a_tpu_multiplies_bf16() -> None:
+    """No other target does, and a TPU does nothing else to a product."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(dims).astype(np.float32) for dims in ((8, 16), (16, 8)))
+    product = trial(PRODUCT, [x, y], "dot")
+    rounded = [v.astype(ml_dtypes.bfloat16).astype(np.float32) for v in (x, y)]
+    result = rounded[0] @ rounded[1]
+    assert not judged(product, [[result]], "tpu").wrong
+    assert judged(product, [[result]]).wrong
+    assert judged(product, [[result * np.float32(1.1)]], "tpu").wrong
+
+
+def test_a_tpu_has_the_range_of_f32_in_f64() -> None:
+    added = trial("r = f64[3] add(f64[3], f64[3])", [np.array([1.0, 3e38, 1e300])] * 2, "add")
+    result = np.array([2.0, np.inf, np.inf])
+    assert judged(added, [[result]], "tpu").freedoms == {"f64-of-two-f32"}
+    assert "pair of f32" in judging.meaning("f64-of-two-f32")
+    assert judged(added, [[result]]).wrong
+    assert judged(added, [[np.array([2.5, np.inf, np.inf])]], "tpu").wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.tpu_programs import TPU_CASES
 
@@ -82,6 +83,52 @@ def test_a_tpu_makes_f64_of_pairs(tmp_path: Path) -> None:
     assert _row(_dump(tmp_path, DOUBLED, IN_PAIRS)).verdict in HEALTHY
     lost = IN_PAIRS.replace("d = f32[64]{0:T(128)} add(b, b)", "d = f32[64]{0:T(128)} subtract(b, b)")
     assert _row(_dump(tmp_path, DOUBLED, lost)).verdict is Verdict.WRONG
+
+
+#: What f32 cannot hold, what it holds with fewer digits than a pair has, and ordinary numbers.
+BEYOND = [3e38, 1e300, -1e300, 1.23456789012345e-36, -1.1e-42, 1e-60, 0.0, np.inf]
+ORDINARY = [1.1, -2.3e30, 7.7e-30, 1e38]
+#: What a fault makes of the sum of the leading terms, and of the others.
+PLANTED = {
+    "sign": ("add(a, a)", "negate(a)"),
+    "one term": ("add(a, a)", "maximum(a, a)"),
+    "lost digits": ("add(b, b)", "subtract(b, b)"),
+    "infinite": ("add(a, a)", "divide(a, b)"),
+    "unknown": ("add(a, a)", "log(a)"),
+    "zero": ("add(a, a)", "subtract(a, a)"),
+}
+
+
+def _on(folder: Path, after: str, values: list[float]) -> ModuleRecord:
+    np.savez(folder / "in.npz", x=np.resize(np.array(values), 64))
+    [module] = open_dump(str(_dump(folder, DOUBLED, after))).modules
+    options = ReplayOptions(inputs=str(folder / "in.npz"))
+    [row] = replay_module(Task(module, options))
+    return row
+
+
+def test_such_a_pair_has_the_range_of_f32(tmp_path: Path) -> None:
+    row = _on(tmp_path, IN_PAIRS, BEYOND + ORDINARY)
+    assert row.verdict is Verdict.SEMANTICS
+    assert "f64 on a TPU is a pair of f32: range of f32" in row.reason
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_beside_numbers_beyond_that_range_is_found(fault: str, tmp_path: Path) -> None:
+    assert _on(tmp_path, IN_PAIRS.replace(*PLANTED[fault]), BEYOND + ORDINARY).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("fault", ["sign", "one term", "zero"])
+def test_so_is_one_where_numbers_have_lost_digits(fault: str, tmp_path: Path) -> None:
+    assert _on(tmp_path, IN_PAIRS.replace(*PLANTED[fault]), BEYOND[3:4]).verdict is Verdict.WRONG
+
+
+def test_f64_of_a_pass_before_there_are_pairs_has_its_own_range(tmp_path: Path) -> None:
+    """Infinity there is no pair's."""
+    after = DOUBLED.replace("f64[64] add(x, x)", "f64[64] divide(x, z)").replace(
+        "ROOT", "z = f64[64] subtract(x, x) ROOT"
+    )
+    assert _on(tmp_path, after, [1e300]).verdict is Verdict.WRONG
 
 
 @pytest.mark.parametrize("platform", ["cpu_", "sm_9.0_gpu_"])

@@ -10,6 +10,7 @@ and tells people how to avoid the fault.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,7 +21,7 @@ import msgspec
 
 from hlotool._version import __version__
 from hlotool.backends.base import DumpingBackend, Value
-from hlotool.backends.registry import get_backend, parse_spec
+from hlotool.backends.registry import PLACES, get_backend, parse_spec
 from hlotool.blame.bisection.stages import StageOracle, stage_program, stage_trials
 from hlotool.blame.searches import minimize
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
@@ -42,7 +43,7 @@ from hlotool.system.records import Record
 VERSION_FUNCTION = "hlotool.blame.bisection.compiler:compiler_here"
 
 #: Options of a backend that say where it is found and how long it may take, not what it does.
-_NOT_WHAT = frozenset({"python", "timeout"})
+_NOT_WHAT = PLACES | {"timeout"}
 
 
 class CompilerRecord(Record, frozen=True, kw_only=True):
@@ -67,13 +68,13 @@ def compiler_here(backend: str) -> CompilerRecord:
 
 
 def compiler_name(version: str, backend: str) -> str:
-    """A compiler as its bug tracker knows it: `XLA 0.10.2` for jaxlib of that version, with options.
+    """A compiler as its bug tracker knows it: `XLA 0.10.2`, `libtpu 0.0.42 (v5e)`, with options.
 
     Args:
         version: as the backend says it.
         backend: its spec.
     """
-    name = version.partition(" (")[0].replace("jaxlib ", "XLA ")
+    name = re.split(r" \(| for ", version)[0].replace("jaxlib ", "XLA ")
     given = parse_spec(backend).options.items()
     options = [f"{key}={value}" if value else key for key, value in given if key not in _NOT_WHAT]
     return f"{name} ({', '.join(options)})" if options else name

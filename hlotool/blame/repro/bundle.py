@@ -109,6 +109,19 @@ class Bundle:
     opaque: bool = False
 
     @property
+    def compiler(self) -> str:
+        """The backend that shows the failure; empty where none is known to."""
+        if self.kind == "backend":
+            return self.backend
+        trigger = self.trigger
+        return trigger.backend if trigger is not None and trigger.status == "triggers" else ""
+
+    @property
+    def is_for_tools(self) -> bool:
+        """Whether XLA's own command lines may show the failure."""
+        return self.kind != "check" and self.compiler.partition(":")[0] in ("", "numpy", "xla")
+
+    @property
     def grid(self) -> DeviceGrid:
         """The devices that the program is for."""
         header = self.program.partition("\n")[0]
@@ -166,8 +179,8 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
 
 
 def _tool_inputs(bundle: Bundle) -> bytes:
-    """The arguments as XLA's tool takes them; none where it cannot run the program: for several devices."""
-    if not bundle.inputs or bundle.kind == "check" or len(bundle.grid) > 1:
+    """The arguments as XLA's tool takes them; none where it cannot show the failure."""
+    if not bundle.inputs or not bundle.is_for_tools or len(bundle.grid) > 1:
         return b""
     from hlotool.parser.proto.executions import tool_inputs
 

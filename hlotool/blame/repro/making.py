@@ -158,12 +158,12 @@ def bundle_of_case(
         found: the program.
         options: which backend is compared with which.
         check: the command that judged it, empty where a backend did.
-        versions: of what took part.
+        versions: of what took part, with the backend's.
         row: the comparison of the program; None where a backend died of it, or a command judged.
     """
     opcodes = dict.fromkeys(i.opcode for i in found.case.module.instructions() if i.opcode != "parameter")
     what = ", ".join(list(opcodes)[-3:])
-    by = check or options.backend
+    by = check or portable(options.backend)
     is_shown = row is not None and row.verdict.answer is Answer.BAD
     return Bundle(
         kind="check" if check else "backend",
@@ -179,21 +179,25 @@ def bundle_of_case(
         command=check,
         evidence=(f"reduced from {found.before} to {found.case.size} instructions, failing in the same way",),
         versions=dict(versions),
-        trigger=trigger_on(options.backend, row.tested) if row is not None and is_shown else None,
+        trigger=None if check else trigger_on(options.backend, versions.get("backend", "")),
         tolerance=tolerance_of(options),
         exact=options.exact,
         opaque=options.opaque,
     )
 
 
-def trigger_on(backend: str, version: str | None) -> TriggerRecord | None:
-    """That real XLA shows the fault of a reduced program; None where another judged, or none is known.
+#: Backends that are compilers of their own, by their bug trackers.
+_COMPILERS = frozenset({"aot", "iree", "pjrt", "xla"})
+
+
+def trigger_on(backend: str, version: str) -> TriggerRecord | None:
+    """That a real compiler shows the fault of a reduced program; None where another judged, or none is known.
 
     Args:
         backend: spec of what judged.
-        version: of it, as it says it itself.
+        version: of it, as `compiler_name` says it, or as it says it itself.
     """
-    if parse_spec(backend).name != "xla" or not version:
+    if parse_spec(backend).name not in _COMPILERS or not version:
         return None
     name = compiler_name(version, backend)
     return TriggerRecord.of("triggers", name, backend=portable(backend), form="the reduced program", judged=1)

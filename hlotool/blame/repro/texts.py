@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hlotool.blame.repro.bundle import Bundle
 
-
 #: Longer programs are attached, not quoted.
 _QUOTED = 6000
 
@@ -92,11 +91,15 @@ def how_to_run(bundle: Bundle) -> Iterator[str]:
         yield f"{bundle.command} repro.hlo"
     elif bundle.exact:
         # The values that XLA's tools compare need not show it.
-        pair, alone = "prove repro.hlo repro.after.hlo", "bisect repro.hlo --backend xla --exact"
+        alone = f"bisect repro.hlo --backend {bundle.compiler or 'xla'} --exact"
+        pair = "prove repro.hlo repro.after.hlo"
         yield f"hlotool {pair if bundle.kind == 'stages' else alone}"
-    else:
+    elif bundle.is_for_tools:
         yield _with_tools_of_xla(bundle)
-    if passes := bundle.culprit.get("pass"):
+    else:
+        given = " --inputs inputs.npz" if bundle.inputs else ""
+        yield f"hlotool run repro.hlo --test {bundle.compiler}{given}"
+    if bundle.is_for_tools and (passes := bundle.culprit.get("pass")):
         yield f"hlo-opt --passes={passes} repro.hlo"
     yield "```"
 
@@ -154,7 +157,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     if bundle.after:
         yield "`repro.after.hlo`", "what the pass made of it, which computes something else"
     if bundle.inputs:
-        pb = "" if bundle.kind == "check" or len(bundle.grid) > 1 else ", `inputs.pb`"
+        pb = ", `inputs.pb`" if bundle.is_for_tools and len(bundle.grid) == 1 else ""
         yield (
             f"`inputs.npz`{pb}",
             "its arguments" + (", also as XLA's `run_hlo_module` takes them" if pb else ""),

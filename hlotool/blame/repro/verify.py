@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hlotool.backends.registry import BUILT_IN, backend_options, parse_spec
+from hlotool.backends.registry import BUILT_IN, PLACES, backend_options, parse_spec
 from hlotool.blame.bisection.records import Verification
 from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.case_worker import CaseQuestion, compare_programs, compare_result, judge_case
@@ -173,9 +173,6 @@ def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
 # Programs are data: backends execute them in processes of hlotool's own. A command is not, nor is a backend
 # that names an interpreter, or flags of XLA that name files to read and to write.
 
-#: Options of built-in backends that name what is run.
-_UNSAFE = frozenset({"python"})
-
 
 def objection(bundle: Bundle, backend: str | None) -> str:
     """Why a bundle is not run unless it is trusted; empty where nothing speaks against it.
@@ -196,7 +193,7 @@ def _unsafe_option(text: str) -> str:
     """The first option of a backend that is more than a choice between ways to compute."""
     try:
         spec = parse_spec(text)
-        known = {form.partition("=")[0] for form in backend_options(text)} - _UNSAFE
+        known = {form.partition("=")[0] for form in backend_options(text)} - PLACES
     except UsageError:
         # That there is no such backend is said when it is asked for.
         return ""

@@ -128,6 +128,7 @@ class _Search:
     def __init__(self, asked: ReduceArguments, options: RunOptions) -> None:
         self._asked = asked
         self._options = options
+        self._compiler = ""
 
     def journal(self) -> Journal:
         """The journal of this reduction; a check that is a script of one's own is part of the question."""
@@ -179,12 +180,16 @@ class _Search:
             return CommandJudge(self._asked.check, options.timeout, width, wanted)
         if options.backend == options.reference:
             raise UsageError("what fails? say --backend NAME (such as xla) or --check CMD")
+        from hlotool.blame.bisection.compiler import asked_compiler
         from hlotool.runs.options.kept import PRELOAD
         from hlotool.system.executor import Limits
         from hlotool.system.pool import Pool
 
         limits = Limits(width, options.timeout, options.memory_limit)
-        return BackendJudge(stack.enter_context(Pool(limits, PRELOAD, options.backend)), options, width)
+        pool = stack.enter_context(Pool(limits, PRELOAD, options.backend))
+        if self._asked.repro is not None:
+            self._compiler = asked_compiler(pool, options.backend).name
+        return BackendJudge(pool, options, width)
 
     def record(
         self,
@@ -207,7 +212,8 @@ class _Search:
                 passing = with_suffix(output, ".passing.hlo")
                 write_case(found.passing, passing)
         if repro is not None:
-            bundle = bundle_of_case(found, self._options, self._asked.check, versions(), row)
+            took_part = {**versions(), **({"backend": self._compiler} if self._compiler else {})}
+            bundle = bundle_of_case(found, self._options, self._asked.check, took_part, row)
             write_bundle(bundle, Path(repro))
         return ReduceRecord(
             versions=versions(),

@@ -146,7 +146,7 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
     elif module.tested is not None:
         yield "expected", f"{module.stage_reference} on {module.reference}"
         yield "actual", _actual(module)
-    elif module.stage_tested is not None:
+    elif module.stage_tested:
         yield "stage", module.stage_tested
 
 

@@ -62,7 +62,9 @@ def _closest_look(run: RunRecord, modules: Sequence[ModuleRecord], verbose: bool
     if found := _worst(modules, {Verdict.NOT_COMPILED}):
         return command_after_death(found.path)
     if found := _worst(ending, FAILED):
-        return command_line(run, found) + " --verbose"
+        is_of_compiler = verbose and run.options.backend != run.options.reference
+        smaller = command_after_death(found.path, run.options.backend) if is_of_compiler else ""
+        return smaller or command_line(run, found) + " --verbose"
     special = [m for m in modules if m.nothing_but_nan or m.is_not_finite(run.options.fail_on)]
     if special and not verbose:
         return command_line(run, special[-1]) + " --verbose"
@@ -120,6 +122,11 @@ def command_after_bisect(record: BisectRecord) -> str:
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
     culprit = next((c for c in record.culprits if c.repro), None)
+    asked = record.options.backend
+    if culprit is None and asked != record.options.reference:
+        died_of = [m.path for m in record.modules if Verdict(m.verdict) in FAILED]
+        if died_of:
+            return command_after_death(died_of[0], asked)
     dead = [m.path for m in record.modules if m.verdict == Verdict.NOT_COMPILED.value]
     if culprit is None and dead:
         return command_after_death(dead[-1])
@@ -131,9 +138,8 @@ def command_after_bisect(record: BisectRecord) -> str:
 def command_after_culprit(culprit: CulpritRecord) -> str:
     """A complete command line that shows one fault again; empty where it has no bundle."""
     trigger = culprit.trigger
-    if trigger is None or trigger.status != "triggers" or portable(trigger.backend) == trigger.backend:
-        return _verification(culprit.repro)
-    return _verification(culprit.repro, "--backend", trigger.backend)
+    shown = trigger is not None and trigger.status == "triggers"
+    return _verification(culprit.repro, trigger.backend if trigger is not None and shown else "")
 
 
 def command_after_finding(paths: Sequence[str], finding: Finding) -> str:
@@ -164,18 +170,22 @@ def _lacks_dumps(culprit: CulpritRecord) -> bool:
 def command_after_reduce(record: ReduceRecord) -> str:
     """A complete command line that shows the failure again; empty where there is none."""
     if record.repro or not record.check:
-        return _verification(record.repro, *(["--trust"] if record.check else []))
+        if record.check:
+            return _verification(record.repro, "", "--trust")
+        return _verification(record.repro, record.options.backend)
     return shlex.join([*shlex.split(record.check), record.output]) if record.output else ""
 
 
 def command_after_fuzz(record: FuzzRecord) -> str:
     """A complete command line that shows the last fault again; empty where there is none."""
     bundles = [fault.bundle for fault in record.faults if fault.status == "new" and fault.bundle]
-    return _verification(bundles[-1]) if bundles else ""
+    return _verification(bundles[-1], record.options.backend) if bundles else ""
 
 
-def _verification(folder: str, *options: str) -> str:
-    return shlex.join(["hlotool", "repro", "verify", folder, *options]) if folder else ""
+def _verification(folder: str, backend: str = "", *options: str) -> str:
+    """The command that runs a bundle again; a bundle does not say where on this machine a compiler lies."""
+    elsewhere = ["--backend", backend] if backend and portable(backend) != backend else []
+    return shlex.join(["hlotool", "repro", "verify", folder, *elsewhere, *options]) if folder else ""
 
 
 def command_line(run: RunRecord, module: ModuleRecord | None = None, **changes: object) -> str:

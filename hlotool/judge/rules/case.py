@@ -126,7 +126,7 @@ class Case:
             rule, rest = self._rule_beside_rounding(), ", apart from rounding"
         if rule is None:
             return self
-        reason = f"XLA {rule.text} ({rule.id}), and with that rule the reference returns the same{rest}"
+        reason = f"{rule.text} ({rule.id}), and with that rule the reference returns the same{rest}"
         return self._said(Verdict.SEMANTICS, reason, rule=rule.id)
 
     def _with_freedom(self, reason: str) -> str:

@@ -273,7 +273,7 @@ class Executions:
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.widths = Widths(self.reference, self.tested, freedoms)
         self.cancellations = Cancellations(self.reference)
-        self.departures = Departures(judgement.reference)
+        self.departures = Departures(judgement)
         self.equality = Equality(judgement, clock)
         self._units: dict[Side, list[float]] = {}
 

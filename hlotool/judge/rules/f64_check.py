@@ -26,7 +26,7 @@ from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.judge.reasons import Finding
 from hlotool.judge.rules.ensemble import Ensemble
-from hlotool.judge.rules.judgement import Leaf
+from hlotool.judge.rules.judgement import Leaf, makes_pairs
 from hlotool.judge.tolerance import flips
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
@@ -82,7 +82,7 @@ class Wide:
     @cached_property
     def available(self) -> bool:
         """Whether both sides can be executed in f64; what computes with pairs of f32 means nothing there."""
-        if any(map(_makes_pairs, self._tested.side.module.instructions())):
+        if any(map(makes_pairs, self._tested.side.module.instructions())):
             return False
         try:
             return len(self._reference.shadow) == len(self._tested.shadow)
@@ -225,18 +225,6 @@ def _equal(expected: Array, actual: Array) -> bool:
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
         close = np.abs(expected - actual) <= thresholds.SAME_IN_F64.value * (magnitude + min(scale, 1e300))
         return bool(np.all(same | (close & np.isfinite(magnitude))))
-
-
-def _makes_pairs(instruction: Instruction) -> bool:
-    """Whether it takes f64 apart for a TPU, or makes one of two f32: pairs depend on how f32 is rounded."""
-    target = instruction.custom_call_target
-    if target == "X64Combine":
-        shape = instruction.shape
-    elif target in ("X64SplitHigh", "X64SplitLow"):
-        shape = instruction.operands[0].shape
-    else:
-        return False
-    return any(part.element_type is ElementType.F64 for part in array_shapes(shape))
 
 
 def _beside_rounding(

@@ -13,6 +13,8 @@ What the target of a program may do that HLO does not say, the freedoms of legal
   too: on every target (`rules.products`).
 - **Excess precision.** A narrow type need not be rounded to, unless the dump's debug options say
   `xla_allow_excess_precision=false`. A `reduce-precision` always is (`facts.retyping`).
+- **f64 of pairs.** A TPU makes f64 of two f32: of 2^-44 precision, and of the range of f32
+  (`rules.semantics`).
 - **Fast math.** NaN and infinity may be lost where the dump's debug options say so.
 
 Nothing else loses width (`rules.lost_width`).
@@ -159,6 +161,19 @@ def freedoms(
     return Freedoms(target, told_by, product, excess, tuple(fast_math(flags)), tuple(inexact(flags)))
 
 
+def freedoms_on(target: str, reference: Module) -> Freedoms:
+    """What a legal execution may do on a backend that returns results, and no program.
+
+    Args:
+        target: what it compiles for (`backends.base.target_of`).
+        reference: the program.
+    """
+    if target != "tpu":
+        return UNKNOWN_TARGET
+    product = ON_TPU if any(map(_is_open, reference.instructions())) else STRICT
+    return Freedoms(target, "the backend", product)
+
+
 def _target(
     module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool
 ) -> tuple[str, str]:
@@ -289,10 +304,17 @@ class Judgement:
             self.actual,
             actual_shape=self.tested.shape if self.tested is not None else None,
             facts=self.facts,
-            tolerance=self.tolerance or self._few,
+            tolerance=self.tolerance or self.few,
         )
 
-    def _few(self, element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
+    @property
+    def has_f64_of_pairs(self) -> bool:
+        """Whether what gave `actual` makes f64 of pairs of f32: a TPU, or its program once that says so."""
+        if not self.freedoms.f64_unit:
+            return False
+        return self.tested is None or any(map(makes_pairs, self.tested.module.instructions()))
+
+    def few(self, element_type: ElementType, facts: Facts, scale: float) -> Tolerance:
         """What needs no explanation: a few ulps, of pairs of f32 where the target has no f64 of its own."""
         few, unit = few_ulps(element_type, facts, scale), self.freedoms.f64_unit
         if not unit or element_type.real_part is not ElementType.F64:
@@ -311,6 +333,18 @@ class Judgement:
                 yield Leaf(number, shape, self.facts[number], expected, actual, said[index])
 
 
+def makes_pairs(instruction: Instruction) -> bool:
+    """Whether it takes f64 apart for a TPU, or makes one of two f32: pairs depend on how f32 is rounded."""
+    target = instruction.custom_call_target
+    if target == "X64Combine":
+        shape = instruction.shape
+    elif target in ("X64SplitHigh", "X64SplitLow"):
+        shape = instruction.operands[0].shape
+    else:
+        return False
+    return any(part.element_type is ElementType.F64 for part in array_shapes(shape))
+
+
 def judgement_of(
     reference: Module,
     arguments: Sequence[Value],
@@ -322,6 +356,7 @@ def judgement_of(
     tolerance: ChosenTolerance | None = None,
     compare_exactly: CompareExactly | None = None,
     exact: bool = False,
+    freedoms: Freedoms = UNKNOWN_TARGET,
 ) -> Judgement:
     """The judgement on a result of a program for one device.
 
@@ -335,6 +370,7 @@ def judgement_of(
         tolerance: set by the user.
         compare_exactly: both programs as functions, where the numpy backend executed both.
         exact: the user wants the same function.
+        freedoms: what the target may do.
 
     Raises:
         Unsupported: the numpy backend cannot execute `reference`.
@@ -353,6 +389,7 @@ def judgement_of(
         tolerance=tolerance,
         compare_exactly=compare_exactly,
         exact=exact,
+        freedoms=freedoms,
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from hlotool.backends.base import Backend, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.departures import DEPARTURES, DepartingBackend
 from hlotool.backends.numpy.executions.noise import Member
+from hlotool.backends.numpy.executions.pairs import Pairs, PairsBackend
 from hlotool.backends.numpy.executions.policy import Policy
 from hlotool.backends.numpy.executions.ties import (
     ObservedTies,
@@ -40,7 +42,7 @@ from hlotool.judge.comparison import Comparison, LeafComparison, aggregate, comp
 from hlotool.judge.records import EvidenceRecord
 from hlotool.judge.rules.ensemble import array_leaves
 from hlotool.judge.rules.judgement import Judgement, Leaf, Side
-from hlotool.judge.tolerance import few_ulps
+from hlotool.judge.tolerance import few_ulps, leaf_scale
 from hlotool.judge.verdicts import Verdict
 from hlotool.system.resources import work_done
 
@@ -51,7 +53,7 @@ class Rule:
 
     Attributes:
         id: its name.
-        text: what XLA does, to be read after `XLA`.
+        text: what XLA does.
     """
 
     id: str
@@ -59,20 +61,26 @@ class Rule:
 
 
 #: What XLA's CPU and GPU code does at run time, but not where it folds constants.
-_FLUSHED = Rule("flushed-denormals", "takes denormal numbers for zero at run time")
+_FLUSHED = Rule("flushed-denormals", "XLA takes denormal numbers for zero at run time")
+
+PAIRS = Rule("f64-of-two-f32", "f64 on a TPU is a pair of f32: range of f32")
+#: Executions that show what the range of f32 makes of a program in f64.
+_IN_PAIRS = (Pairs(), Pairs(flushes=True), Pairs(overflow=np.nan))
 
 
 class Departures:
     """The results of a program under the rules that concern it, each executed when it is asked for.
 
     Args:
-        side: the reference.
+        judgement: whose reference is executed.
     """
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
+    def __init__(self, judgement: Judgement) -> None:
+        side = self._side = judgement.reference
+        self._few = judgement.few
+        self._has_pairs = judgement.has_f64_of_pairs
         self._results: dict[Rule, list[Array] | None] = {}
-        found = (Rule(known.id, known.text) for known in DEPARTURES if known.occurs_in(side.module))
+        found = (Rule(known.id, f"XLA {known.text}") for known in DEPARTURES if known.occurs_in(side.module))
         self._rules = [*dict.fromkeys(found), _FLUSHED]
 
     def explaining(self, leaf: Leaf, flushes: bool = True) -> Rule | None:
@@ -89,6 +97,9 @@ class Departures:
             compared = compare_values(leaf.shape, value, leaf.actual, facts=[leaf.facts], tolerance=few_ulps)
             if compared.verdict in (Verdict.IDENTICAL, Verdict.AGREE):
                 return rule
+        of_range = self._of_range(leaf)
+        if of_range is not None and bool((of_range | self._near(leaf, leaf.expected)).all()):
+            return PAIRS
         return None
 
     def in_part(self, leaf: Leaf) -> Iterator[tuple[Rule, Array]]:
@@ -103,6 +114,47 @@ class Departures:
             follows = _same(value, leaf.actual) & ~_same(value, leaf.expected)
             if follows.any():
                 yield rule, np.where(follows, leaf.expected, leaf.actual)
+        if (of_range := self._of_range(leaf)) is not None:
+            yield PAIRS, np.where(of_range, leaf.expected, leaf.actual)
+
+    def _of_range(self, leaf: Leaf) -> npt.NDArray[np.bool_] | None:
+        """The elements that differ because a value is beyond the range of f32; None where none does.
+
+        They are not finite where that of pairs need not be, or as far off as executions in pairs are from
+        each other: these differ where numbers are denormal in f32, and nowhere else.
+        """
+        if not self._has_pairs or leaf.actual.dtype.kind == "c":
+            return None
+        values = [leaves[leaf.number] for leaves in self._in_pairs if leaves is not None]
+        if len(values) < len(_IN_PAIRS) or any(v.shape != leaf.actual.shape for v in values):
+            return None
+        found = np.logical_or.reduce([self._near(leaf, value) for value in values])
+        if leaf.is_inexact:
+            kept, flushed, _ = (value.astype(np.float64) for value in values)
+            actual = leaf.actual.astype(np.float64)
+            is_finite, expected = np.isfinite(actual), np.isfinite(leaf.expected)
+            with np.errstate(all="ignore"):
+                apart = np.where(np.isfinite(flushed), 2 * np.abs(kept - flushed), np.inf)
+                found |= is_finite & np.isfinite(kept) & (np.abs(actual - kept) <= apart)
+            leaves_range = np.logical_or.reduce([np.isfinite(value) != expected for value in values])
+            found |= ~is_finite & leaves_range
+        found &= ~self._near(leaf, leaf.expected)
+        return found if found.any() else None
+
+    def _near(self, leaf: Leaf, value: Array) -> npt.NDArray[np.bool_]:
+        """Which elements of a result are a few roundings from a value."""
+        if not leaf.is_inexact:
+            return _same(leaf.actual, value)
+        tolerance = self._few(leaf.shape.element_type, leaf.facts, leaf_scale(leaf.expected, leaf.actual))
+        one, other = (np.asarray(side).astype(np.float64) for side in (leaf.actual, value))
+        with np.errstate(all="ignore"):
+            larger = np.maximum(np.abs(one), np.abs(other))
+            allowed = np.maximum(tolerance.allowed(np.abs(other), larger), tolerance.denormal)
+            return _same(one, other) | (np.isfinite(larger) & (np.abs(one - other) <= allowed))
+
+    @cached_property
+    def _in_pairs(self) -> list[list[Array] | None]:
+        return [self._leaves(PairsBackend(pairs)) for pairs in _IN_PAIRS]
 
     def _value(self, rule: Rule, number: int) -> Array | None:
         if rule not in self._results:
@@ -112,7 +164,10 @@ class Departures:
 
     def _executed(self, rule: Rule) -> list[Array] | None:
         flushing = VariedBackend(Policy(varied=True), Member(flushes=True))
-        backend = flushing if rule is _FLUSHED else DepartingBackend(rule.id)
+        return self._leaves(flushing if rule is _FLUSHED else DepartingBackend(rule.id))
+
+    def _leaves(self, backend: Backend) -> list[Array] | None:
+        """The result on a backend; None where it cannot be executed there."""
         try:
             return array_leaves(self._side.shape, self._side.execute(backend)())
         except HlotoolError:

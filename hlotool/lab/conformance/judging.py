@@ -26,7 +26,8 @@ from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.types import leaves as shape_leaves
 from hlotool.judge.comparison import LeafComparison
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import judgement_of
+from hlotool.judge.rules.judgement import freedoms_on, judgement_of
+from hlotool.judge.rules.semantics import PAIRS
 from hlotool.judge.verdicts import Verdict
 from hlotool.lab.conformance.agreement import (
     DEPARTURES,
@@ -144,6 +145,7 @@ _OTHERS = {
     LEGAL_EXECUTION: "as far off as other legal executions: sums in another order, other roundings",
     NAN_PAYLOAD: "a NaN of other bits where no document says which",
     RANGE: "infinite or NaN on one side, because a value on the way is too large for its type there",
+    PAIRS.id: PAIRS.text,
     UNSTABLE: "legal executions differ so much that nothing can be said",
 }
 
@@ -202,21 +204,22 @@ def reference_leaves(trial: Trial) -> list[list[Any]]:
     return [[leaf for _, _, leaf in flatten(trial.module.entry.root.shape, value)]]
 
 
-def judged(trial: Trial, results: Sequence[Sequence[Any]]) -> Judged:
+def judged(trial: Trial, results: Sequence[Sequence[Any]], target: str = "") -> Judged:
     """What is to be said of what a backend returned.
 
     Args:
         trial: what it ran.
         results: per device, the leaves of the result; what stands for a token is not looked at.
+        target: what the backend compiles for (`backends.base.target_of`).
     """
     said = Judged()
     for device, (actual, expected) in enumerate(zip(results, reference_leaves(trial), strict=True)):
-        _judge_device(trial, device, actual, expected, said)
+        _judge_device(trial, device, actual, expected, said, target)
     return said
 
 
 def _judge_device(
-    trial: Trial, device: int, actual: Sequence[Any], expected: Sequence[Any], said: Judged
+    trial: Trial, device: int, actual: Sequence[Any], expected: Sequence[Any], said: Judged, target: str
 ) -> None:
     shapes = [shape for _, shape in shape_leaves(trial.module.entry.root.shape)]
     departing = trial.spec.departing(trial.module, device) if trial.spec is not None else None
@@ -236,7 +239,7 @@ def _judge_device(
         if open_.any():
             left[number] = open_
     if left:
-        said.wrong += _by_verdict(trial, device, actual, expected, left, said)
+        said.wrong += _by_verdict(trial, device, actual, expected, left, said, target)
 
 
 @dataclass(slots=True, eq=False)
@@ -313,13 +316,14 @@ def _by_verdict(
     expected: Sequence[Any],
     left: dict[int, Array],
     said: Judged,
+    target: str,
 ) -> list[str]:
     """What a replay's judge accuses of the elements that are left; what is explained takes their place."""
     mended = [
         np.where(left[n], actual[n], expected[n]).astype(np.asarray(actual[n]).dtype) if n in left else value
         for n, value in enumerate(expected)
     ]
-    verdicts = _verdicts(trial, mended, expected)
+    verdicts = _verdicts(trial, mended, expected, target)
     messages = []
     for number, mask in left.items():
         verdict = verdicts.get(number)
@@ -344,14 +348,17 @@ def _name_of(verdict: LeafComparison | None) -> str | None:
     return _NAMES.get(verdict.verdict)
 
 
-def _verdicts(trial: Trial, actual: Sequence[Any], expected: Sequence[Any]) -> dict[int, LeafComparison]:
+def _verdicts(
+    trial: Trial, actual: Sequence[Any], expected: Sequence[Any], target: str
+) -> dict[int, LeafComparison]:
     """By leaf; none for several devices, where bits count, and where nothing else can be executed."""
     if len(trial.grid) > 1 or trial.tolerance.bits:
         return {}
     shape = trial.module.entry.root.shape
     given, wanted = (cast(Value, unflatten(shape, leaves)) for leaves in (actual, expected))
     try:
-        found = judge(judgement_of(trial.module, trial.rows[0], given, expected=wanted))
+        allowed = freedoms_on(target, trial.module)
+        found = judge(judgement_of(trial.module, trial.rows[0], given, expected=wanted, freedoms=allowed))
     except HlotoolError:
         return {}
     numbers = {index: number for number, (index, _) in enumerate(shape_leaves(shape))}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hlotool.backends.base import Backend, DevicesBackend
+from hlotool.backends.base import Backend, DevicesBackend, target_of
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.interface.report.lab_records import Status, TrialRecord
 from hlotool.ir.arrays import Array, Literal, flatten
@@ -142,7 +142,7 @@ def _together(trials: Sequence[Trial], backend: Backend) -> Iterator[TrialRecord
         yield from _together(trials[middle:], backend)
         return
     for trial, leaves in zip(trials, results):
-        said = judged(trial, [leaves])
+        said = judged(trial, [leaves], target_of(backend))
         yield _confirmed(trial, said, backend) if said.wrong else _record(trial, said)
 
 
@@ -175,7 +175,7 @@ def _alone(trial: Trial, backend: Backend) -> TrialRecord:
         if status == "crashed" and (reason := _known_refusal(trial, backend)):
             status, message = "refused", f"{reason} ({message})"
         return _record(trial, Judged(), status, message)
-    said = judged(trial, results)
+    said = judged(trial, results, target_of(backend))
     if said.wrong and (reason := _known_refusal(trial, backend)):
         return _record(trial, Judged(), "refused", f"{reason} ({'; '.join(said.wrong)})")
     return _record(trial, said)

@@ -20,7 +20,7 @@ from hlotool.blame.reduction.case_worker import FUNCTION, CaseOutcome, CaseQuest
 from hlotool.blame.reduction.oracle import Judge
 from hlotool.blame.reduction.reducer import Reduction, load_case
 from hlotool.blame.repro.bundle import Bundle
-from hlotool.blame.repro.making import bundle_of, bundle_of_case, trigger_on
+from hlotool.blame.repro.making import bundle_of, bundle_of_case
 from hlotool.blame.steps import Steps
 from hlotool.errors import HlotoolError
 from hlotool.interface.report.lab_records import FaultRecord
@@ -294,8 +294,6 @@ def fault_bundle(
         title=title,
         culprit={"level": blame.level, "pass": blame.pass_name} if blame.level else {},
         evidence=(*bundle.evidence, "it failed twice, the second time in a fresh process", *blame.evidence),
-        # What a backend dies of has no comparison, which else says on which compiler it was seen.
-        trigger=bundle.trigger or trigger_on(options.backend, versions.get("backend")),
     )
     pair = bundle_of(blame.culprit, options, versions) if blame.culprit is not None else None
     if pair is None:

@@ -74,6 +74,34 @@ def test_what_the_compiler_makes_is_judged_as_a_program(
     assert replayed(tmp_path / "m.hlo").verdict.value == "identical"
 
 
+LAID_OUT = """HloModule m
+ENTRY e {
+  x = f32[3,2] parameter(0)
+  y = f32[3,2] parameter(1)
+  p = f32[3,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT t = (f32[3,3]{0,1}, f32[3,2]) tuple(p, x)
+}"""
+
+
+def test_results_in_a_layout_of_their_own_are_judged_by_what_the_compiler_makes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A TPU may round factors to bf16: where no text is at hand, such a product would be wrong."""
+
+    def in_bf16(text: str) -> str:
+        rounded = "bf16[3,2]{1,0:T(8,128)}"
+        lines = text.replace("dot(%x, %y)", "dot(%a, %b)").splitlines()
+        at = next(number for number, line in enumerate(lines) if " dot(" in line)
+        lines[at:at] = [f"%a = {rounded} convert(%x)", f"%b = {rounded} convert(%y)"]
+        return "\n".join(lines)
+
+    use(monkeypatch, Compiler(in_bf16))
+    (tmp_path / "m.hlo").write_text(LAID_OUT, encoding="utf-8")
+    row = replayed(tmp_path / "m.hlo")
+    assert row.verdict.value == "rounding"
+    assert "compiled by compiler 1.2" in (row.stage_tested or "")
+
+
 def test_of_a_dump_the_first_stage_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What another compiler made of the program says nothing of this one."""
     compiler = use(monkeypatch, Compiler())
@@ -87,8 +115,8 @@ def test_of_a_dump_the_first_stage_is_compiled(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (BackendCrashed("xla", "signal 6: Check failed: !index.empty()"), "crashed"),
-        (Unsupported("XLA: INVALID_ARGUMENT: E1200: a tensor is returned"), "unsupported"),
+        (BackendCrashed("aot:v5e", "signal 6: Check failed: !index.empty()"), "crashed"),
+        (Unsupported("aot:v5e: INVALID_ARGUMENT: E1200: a tensor is returned"), "unsupported"),
         (BackendUnavailable("there is no compiler for tpu here"), "unsupported"),
     ],
 )

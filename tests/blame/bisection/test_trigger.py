@@ -98,6 +98,8 @@ def test_what_fails_only_sometimes_is_not_tried(corpus: Path) -> None:
 def test_compilers_are_called_as_their_trackers_know_them() -> None:
     assert compiler_name("jaxlib 0.10.2", "xla") == "XLA 0.10.2"
     assert compiler_name("jaxlib 0.6.2 (python=/x)", "xla:python=/x") == "XLA 0.6.2"
+    gpu = "jax-cuda12-pjrt 0.10.2 for NVIDIA H100 80GB HBM3"
+    assert compiler_name(gpu, "aot:h100,python=/x") == "jax-cuda12-pjrt 0.10.2 (h100)"
     assert compiler_name("jaxlib 0.6.2 (opt=0)", "xla:opt=0") == "XLA 0.6.2 (opt=0)"
 
 
