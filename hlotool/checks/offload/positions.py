@@ -248,6 +248,21 @@ def ends_a_branch(instruction: Instruction, branch: Computation, callers: Sequen
     )
 
 
+def reshaped_after_transpose(reshape: Instruction) -> Problem:
+    """The compiler moves the transpose's copy behind the reshape, and keeps the shape that it had.
+
+    libtpu 0.0.42 dies of the wrong shape or refuses it, in words that depend on what reads it.
+    """
+    transpose = reshape.operands[0]
+    return Problem(
+        f"%{transpose.name} and %{reshape.name} transpose and reshape a tensor in host memory before it is "
+        f"moved to the device: the TPU's compiler gives it the shape {transpose.shape}",
+        reshape,
+        path=[transpose, reshape],
+        remedy=f"move the tensor to the device before %{transpose.name}",
+    )
+
+
 def decides(instruction: Instruction, conditional: Instruction) -> Problem:
     """What is computed from a host tensor chooses a branch (libtpu 0.0.42 dies of it)."""
     return Problem(

@@ -7,14 +7,24 @@ what runs before host_offload_legalize in compilers for TPUs.
 
 from __future__ import annotations
 
+from hlotool.backends.registry import evaluate_constant
 from hlotool.checks.offload.positions import placement
 from hlotool.facts.recognition import ANNOTATIONS
 from hlotool.ir.edit import editing
 from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Computation, Module
+from hlotool.rewrite.passes.algebra.simplify import Simplify
 from hlotool.rewrite.passes.base import Context
-from hlotool.rewrite.passes.calls import Inline
-from hlotool.rewrite.passes.cleanup import Dce, SimplifyTuples
+from hlotool.rewrite.passes.calls import Inline, SimplifyConditionals
+from hlotool.rewrite.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
+
+
+#: Those that decide what comes to the host, and what is left of it. Constants of a few elements choose
+#: branches and places of slices.
+_PASSES = (
+    Inline(), SimplifyTuples(), Dce(), Cse(), Simplify(rules=("movement-of-scalar", "slice-of-update")),
+    Fold(max_elements=64), SimplifyConditionals(), SimplifyTuples(), Dce(),
+)  # fmt: skip
 
 
 def prepared(module: Module) -> Module:
@@ -22,8 +32,8 @@ def prepared(module: Module) -> Module:
     copy = clone_module(module).module
     for computation in copy.computations:
         _simplify(computation)
-    context = Context()
-    for change in (Inline(), SimplifyTuples(), Dce()):
+    context = Context(evaluate=evaluate_constant)
+    for change in _PASSES:
         change.run(copy, context)
     return copy
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from hlotool.checks.offload import positions
+from hlotool.checks.offload.legalize import Legalizing
 from hlotool.checks.offload.positions import (
     HOST_MEMORY,
     PASSES_ON,
@@ -80,6 +81,8 @@ class HostMemory:
         self._positions = Positions(self.subject)
         loops = [i for i in self.subject.instructions if i.opcode == "while"]
         self._conditions = {loop.computation("condition") for loop in loops}
+        for rule, problem in Legalizing(self.subject, self._positions).problems():
+            self.add(rule, problem)
         self._run()
 
     def _is_annotated(self) -> bool:
@@ -219,7 +222,6 @@ class HostMemory:
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
             self._ended.add(instruction)
-            self._check_branch_end(instruction)
             return False
         elif instruction.opcode == "dynamic-update-slice":
             self._updates.setdefault(instruction, False)
@@ -252,15 +254,6 @@ class HostMemory:
         return computation.execution_thread == _HOST_THREAD or any(
             map(is_host_compute, [instruction, *callers])
         )
-
-    def _check_branch_end(self, to_device: Instruction) -> None:
-        """A branch that ends with a move back: only programs for several devices are compiled."""
-        computation = self.subject.calls.home[to_device]
-        if to_device is not computation.root or self._is_partitioned:
-            return
-        callers = self.subject.calls.callers[computation]
-        if any(caller.opcode == "conditional" for caller in callers):
-            self.add("offload-branches", positions.ends_a_branch(to_device, computation, callers))
 
     @property
     def _is_partitioned(self) -> bool:
