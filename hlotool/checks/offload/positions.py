@@ -17,6 +17,7 @@ from typing import TypeAlias
 from hlotool.checks.records import Severity
 from hlotool.checks.rules import Problem, Subject
 from hlotool.facts.flow import Part
+from hlotool.facts.recognition import integer_constant
 from hlotool.ir.attributes import OperandAlias
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
@@ -201,11 +202,28 @@ def device_compute(instruction: Instruction, path: list[Instruction]) -> Problem
     )
 
 
-def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
-    """A slice that is not moved to the device."""
-    name = instruction.name
+def buffer_is_copied(update: Instruction, path: list[Instruction]) -> Problem:
+    """All of a buffer is moved to the device after an update of what was on the host before.
+
+    XLA puts the copy to the device behind the update when it follows the first of them; following the next,
+    it takes this copy for one within host memory, and has the host do it.
+    """
     return Problem(
-        f"Encountered {instruction.opcode} on tensor which is in host memory. {name} does not move the "
+        'Found an instruction ("copy") which does device compute in host memory space. '
+        "Converting into host compute.",
+        update,
+        path=path,
+        details=[f"the copy is the compiler's own: the host copies the whole buffer after %{update.name}"],
+        remedy="move slices of the buffer to the device, or build it there and move all of it to the host",
+    )
+
+
+def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
+    """A slice that is not moved to the device. At constant indices the compiler takes it for a static one."""
+    name = instruction.name
+    is_static = all(integer_constant(index) is not None for index in instruction.operands[1:])
+    return Problem(
+        f"Encountered {'slice' if is_static else 'dynamic-slice'} on tensor which is in host memory. {name} does not move the "
         f"tensor back to device. {name} will be converted into host compute.",
         instruction,
         path=path,

@@ -27,9 +27,7 @@ from hlotool.ir.shapes.base import compatible
 from hlotool.ir.types import ArrayShape, Shape, leaves
 
 #: What may stand between a slice of a host tensor and its move to the device, beside views of the data.
-_AFTER_SLICE = frozenset(
-    {"bitcast", "copy", "tuple", "opt-barrier", "get-tuple-element", "parameter", "while"}
-)
+_AFTER_SLICE = frozenset({"tuple", "opt-barrier", "get-tuple-element", "parameter", "while"})
 _HOST_THREAD = "host"
 
 
@@ -168,7 +166,7 @@ class HostMemory:
         queue = deque((position, before) for position in self._positions.successors((annotation, ())))
         while queue:
             position, path = queue.popleft()
-            if position[0].opcode != "dynamic-update-slice" and _is_view(position[0]):
+            if _is_view(position[0]):
                 for successor in self._positions.successors(position):
                     queue.append((successor, (*path, position)))
             else:
@@ -221,6 +219,9 @@ class HostMemory:
                 self.add("offload-annotation", positions.moved_twice(instruction))
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
+            updated = instruction.operands[0]
+            if instruction in self._ended and updated.opcode == "dynamic-update-slice":
+                self.add("offload-compute", positions.buffer_is_copied(updated, trail()))
             self._ended.add(instruction)
             return False
         elif instruction.opcode == "dynamic-update-slice":
@@ -237,7 +238,7 @@ class HostMemory:
                     "offload-compute",
                     positions.device_compute(instruction, trail()),
                 )
-        elif instruction.opcode not in PASSES_ON:
+        elif instruction.opcode not in PASSES_ON and not _keeps_tiles(instruction):
             if self._runs_on_host(instruction):
                 return False
             if self.subject.calls.home[instruction] in self._conditions:
@@ -313,30 +314,30 @@ def _runs_on_host(async_start: Instruction) -> bool:
 
 
 def _is_view(instruction: Instruction) -> bool:
-    """Bitcasts, copies, and reshapes that move nothing."""
-    return instruction.opcode in ("bitcast", "copy") or _is_bitcast(instruction)
+    """It only looks at the data in another order: what that needs is copied on the device, before the move."""
+    return instruction.opcode in ("bitcast", "copy", "reshape", "transpose")
 
 
-def _is_bitcast(reshape: Instruction) -> bool:
-    """A reshape between row-major arrays, dimensions of size 1 apart; others would move data."""
-    return (
-        reshape.opcode == "reshape"
-        and _is_row_major(reshape.shape)
-        and _is_row_major(reshape.operands[0].shape)
-    )
+def _keeps_tiles(instruction: Instruction) -> bool:
+    """A transpose, which becomes another layout, or a reshape that leaves all data where tiles have it.
 
-
-def _is_row_major(shape: Shape) -> bool:
-    if not isinstance(shape, ArrayShape) or shape.layout is None:
+    Tiles are of 8 x 128 elements of the last two dimensions; dimensions of size 1 do not count.
+    """
+    if instruction.opcode != "reshape":
+        return instruction.opcode == "transpose"
+    (operand,) = instruction.operands
+    before, after = (tuple(n for n in i.array_shape.dims if n > 1) for i in (operand, instruction))
+    if before == after:
         return True
-    order = [dimension for dimension in shape.layout.minor_to_major if shape.dims[dimension] != 1]
-    return order == sorted(order, reverse=True)
+    if operand.opcode == "transpose" or before[-1:] != after[-1:]:
+        return False
+    return before[-2:] == after[-2:] or all(len(dims) > 1 and dims[-2] % 8 == 0 for dims in (before, after))
 
 
 def _may_follow_slice(instruction: Instruction) -> bool:
     if instruction.opcode == "reduce":
         return _true_rank(instruction.operands[0]) == _true_rank(instruction)
-    return instruction.opcode in _AFTER_SLICE or _is_bitcast(instruction)
+    return instruction.opcode in _AFTER_SLICE or _is_view(instruction)
 
 
 def _true_rank(instruction: Instruction) -> int:
