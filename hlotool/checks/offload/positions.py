@@ -203,11 +203,7 @@ def device_compute(instruction: Instruction, path: list[Instruction]) -> Problem
 
 
 def buffer_is_copied(update: Instruction, path: list[Instruction]) -> Problem:
-    """All of a buffer is moved to the device after an update of what was on the host before.
-
-    XLA puts the copy to the device behind the update when it follows the first of them; following the next,
-    it takes this copy for one within host memory, and has the host do it.
-    """
+    """All of a buffer is moved to the device after an update of what was on the host before."""
     return Problem(
         'Found an instruction ("copy") which does device compute in host memory space. '
         "Converting into host compute.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -166,7 +166,7 @@ class HostMemory:
         queue = deque((position, before) for position in self._positions.successors((annotation, ())))
         while queue:
             position, path = queue.popleft()
-            if _is_view(position[0]):
+            if _is_view(position[0]) and not (self._is_partitioned and _regroups(position[0])):
                 for successor in self._positions.successors(position):
                     queue.append((successor, (*path, position)))
             else:
@@ -219,9 +219,8 @@ class HostMemory:
                 self.add("offload-annotation", positions.moved_twice(instruction))
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
-            updated = instruction.operands[0]
-            if instruction in self._ended and updated.opcode == "dynamic-update-slice":
-                self.add("offload-compute", positions.buffer_is_copied(updated, trail()))
+            if update := self._update_that_is_copied(instruction, trail()):
+                self.add("offload-compute", positions.buffer_is_copied(update, trail()))
             self._ended.add(instruction)
             return False
         elif instruction.opcode == "dynamic-update-slice":
@@ -247,6 +246,22 @@ class HostMemory:
             self.add("offload-compute", positions.device_compute(instruction, trail()))
         self._check_users(instruction)
         return True
+
+    def _update_that_is_copied(
+        self, to_device: Instruction, trail: Sequence[Instruction]
+    ) -> Instruction | None:
+        """The update after which the host copies a whole buffer that is then moved to the device.
+
+        XLA puts its copy to the device behind the update when it follows the first tensor; following the
+        next, it takes this copy for one within host memory. With several devices loops are pipelined, and
+        their last update is such a next one.
+        """
+        updates = [i for i in trail if i.opcode == "dynamic-update-slice"]
+        if to_device in self._ended:
+            return updates[-1] if to_device.operands[0] in updates else None
+        entry = self.subject.module.entry
+        looped = [i for i in updates if self.subject.calls.home[i] is not entry]
+        return looped[-1] if looped and self._is_partitioned else None
 
     def _runs_on_host(self, instruction: Instruction) -> bool:
         """It belongs to a host computation, which is what the tensor was moved for."""
@@ -318,17 +333,23 @@ def _is_view(instruction: Instruction) -> bool:
     return instruction.opcode in ("bitcast", "copy", "reshape", "transpose")
 
 
+def _regroups(instruction: Instruction) -> bool:
+    """A reshape that changes more than dimensions of size 1: partitioned, it exchanges data."""
+    if instruction.opcode != "reshape":
+        return False
+    before, after = _true_dims(instruction.operands[0]), _true_dims(instruction)
+    return before != after
+
+
 def _keeps_tiles(instruction: Instruction) -> bool:
     """A transpose, which becomes another layout, or a reshape that leaves all data where tiles have it.
 
     Tiles are of 8 x 128 elements of the last two dimensions; dimensions of size 1 do not count.
     """
-    if instruction.opcode != "reshape":
-        return instruction.opcode == "transpose"
+    if instruction.opcode != "reshape" or not _regroups(instruction):
+        return instruction.opcode in ("reshape", "transpose")
     (operand,) = instruction.operands
-    before, after = (tuple(n for n in i.array_shape.dims if n > 1) for i in (operand, instruction))
-    if before == after:
-        return True
+    before, after = _true_dims(operand), _true_dims(instruction)
     if operand.opcode == "transpose" or before[-1:] != after[-1:]:
         return False
     return before[-2:] == after[-2:] or all(len(dims) > 1 and dims[-2] % 8 == 0 for dims in (before, after))
@@ -336,13 +357,14 @@ def _keeps_tiles(instruction: Instruction) -> bool:
 
 def _may_follow_slice(instruction: Instruction) -> bool:
     if instruction.opcode == "reduce":
-        return _true_rank(instruction.operands[0]) == _true_rank(instruction)
+        return len(_true_dims(instruction.operands[0])) == len(_true_dims(instruction))
     return instruction.opcode in _AFTER_SLICE or _is_view(instruction)
 
 
-def _true_rank(instruction: Instruction) -> int:
+def _true_dims(instruction: Instruction) -> tuple[int, ...]:
+    """Without those of size 1; of tuples none."""
     shape = instruction.shape
-    return sum(size > 1 for size in shape.dims) if isinstance(shape, ArrayShape) else -1
+    return tuple(size for size in shape.dims if size > 1) if isinstance(shape, ArrayShape) else ()
 
 
 def _leaves_host(copy: Instruction) -> bool:
