@@ -9,7 +9,7 @@ XLA: host_offload_legalize.cc, ProcessAnnotationForCopyMovement; conditional_can
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import mul
 
 from hlotool.checks.offload import positions as messages
@@ -20,7 +20,14 @@ from hlotool.ir.types import ArrayShape, ShapeIndex
 
 _VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose"})
 _SLICES = frozenset({"slice", "dynamic-slice"})
-_UPWARDS = _VIEWS | {"get-tuple-element", "tuple", "while", "parameter", "opt-barrier", "dynamic-update-slice"}
+_UPWARDS = _VIEWS | {
+    "get-tuple-element",
+    "tuple",
+    "while",
+    "parameter",
+    "opt-barrier",
+    "dynamic-update-slice",
+}
 
 
 class _Unknown(Exception):
@@ -64,6 +71,8 @@ class Legalizing:
     def _top(self, position: Position) -> Position:
         """Where the buffer of an update begins."""
         while not self._is_begin(position[0]):
+            if position[0].opcode == "parameter":
+                self._loop_of(self._calls.home[position[0]])
             before = self._positions.predecessors(position)
             if position[0].opcode not in _UPWARDS or before is None or len(before) != 1:
                 raise _Unknown
@@ -71,12 +80,10 @@ class Legalizing:
         return position
 
     def _is_begin(self, instruction: Instruction) -> bool:
-        if instruction.opcode == "parameter":
-            computation = self._calls.home[instruction]
-            return computation is self._subject.module.entry or not self._loop_of(computation)
         if instruction.opcode == "broadcast":
             return instruction.operands[0].opcode == "constant"
-        return placement(instruction) is Placement.TO_HOST
+        is_given = instruction in self._subject.module.entry.parameters
+        return is_given or placement(instruction) is Placement.TO_HOST
 
     def _loop_of(self, computation: Computation) -> Instruction:
         """The loop whose body a computation is, and nothing else."""
@@ -115,7 +122,7 @@ class Legalizing:
                 yield "offload-transpose", messages.reshaped_after_transpose(reshape)
 
     def _end(self, instruction: Instruction) -> Instruction | None:
-        """The move to the device behind a slice, with nothing but views in between that nothing else reads."""
+        """The move to the device behind a slice; views in between are read by nothing else."""
         while placement(instruction) is not Placement.TO_DEVICE:
             if instruction.opcode not in _VIEWS | _SLICES or len(self._users[instruction]) != 1:
                 return None
@@ -223,5 +230,5 @@ def _is_run(places: Sequence[int], dims: Sequence[int]) -> bool:
     """Whether dimensions follow each other, those of size 1 apart."""
     return all(
         first < second and all(size == 1 for size in dims[first + 1 : second])
-        for first, second in zip(places, places[1:])
+        for first, second in pairwise(places)
     )

@@ -219,8 +219,8 @@ def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
     name = instruction.name
     is_static = all(integer_constant(index) is not None for index in instruction.operands[1:])
     return Problem(
-        f"Encountered {'slice' if is_static else 'dynamic-slice'} on tensor which is in host memory. {name} does not move the "
-        f"tensor back to device. {name} will be converted into host compute.",
+        f"Encountered {'slice' if is_static else 'dynamic-slice'} on tensor which is in host memory. {name} "
+        f"does not move the tensor back to device. {name} will be converted into host compute.",
         instruction,
         path=path,
         remedy=f"move the result of %{name} to the device directly after it",
@@ -251,11 +251,14 @@ def moved_at_the_end(annotation: Instruction, conditional: Instruction) -> Probl
     )
 
 
-def ends_a_branch(instruction: Instruction, branch: Computation, callers: Sequence[Instruction]) -> Problem:
-    """A branch ends with a move back to the device (libtpu 0.0.42 refuses it)."""
+def ends_a_branch(instruction: Instruction, origin: Computation, callers: Sequence[Instruction]) -> Problem:
+    """A branch ends with a move back to the device, and `callers` call it (libtpu 0.0.42 refuses it).
+
+    XLA names the computation in which the tensor was moved to the host, the branch or a loop's body in it.
+    """
     names = ", ".join(caller.name for caller in callers)
     return Problem(
-        f'Expected computation "{branch.name}" to be called only by one caller and that caller to be a '
+        f'Expected computation "{origin.name}" to be called only by one caller and that caller to be a '
         f"While. There are {len(callers)} caller(s): [{names}]",
         instruction,
         remedy="move the tensor back after the conditional, or compute with it before its branch ends",

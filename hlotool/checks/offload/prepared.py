@@ -19,7 +19,6 @@ from hlotool.rewrite.passes.base import Context
 from hlotool.rewrite.passes.calls import Inline, SimplifyConditionals
 from hlotool.rewrite.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
 
-
 #: Small constants choose branches, and places of slices.
 _FIRST = (
     Inline(), Simplify(rules=("movement-of-scalar", "slice-of-update")), Fold(max_elements=64),

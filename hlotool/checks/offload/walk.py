@@ -24,7 +24,7 @@ from hlotool.checks.offload.prepared import prepared
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import compatible
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, leaves
 
 #: What may stand between a slice of a host tensor and its move to the device, beside views of the data.
 _AFTER_SLICE = frozenset({"tuple", "opt-barrier", "get-tuple-element", "parameter", "while"})
@@ -329,7 +329,7 @@ def _runs_on_host(async_start: Instruction) -> bool:
 
 
 def _is_view(instruction: Instruction) -> bool:
-    """It only looks at the data in another order: what that needs is copied on the device, before the move."""
+    """It only shows the data in another order: what that needs is copied on the device, before the move."""
     return instruction.opcode in ("bitcast", "copy", "reshape", "transpose")
 
 

@@ -152,7 +152,9 @@ def dynamic_slice_at_constant(op: Op) -> Rewrite | None:
     return lambda make: make.op("slice", x, slice=dims)
 
 
-def _places(indices: Sequence[Instruction], dims: tuple[int, ...], sizes: tuple[int, ...]) -> list[int] | None:
+def _places(
+    indices: Sequence[Instruction], dims: tuple[int, ...], sizes: tuple[int, ...]
+) -> list[int] | None:
     """Where a part begins whose indices are constants, clamped so that it fits; None of others."""
     starts = [integer_constant(i) for i in indices if not i.dims]
     known = [s for s in starts if s is not None]
