@@ -196,7 +196,7 @@ class Legalizing:
     def _leads_to_device(self, start: Instruction) -> bool:
         """Every way ends with a move to the device, none with the program's result."""
         seen: set[Position] = {(start, ())}
-        waiting = [(start, ())]
+        waiting: list[Position] = [(start, ())]
         while waiting:
             position = waiting.pop()
             if self._positions.is_entry_root(position[0]):

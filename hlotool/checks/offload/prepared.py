@@ -15,16 +15,16 @@ from hlotool.ir.edit import editing, with_attributes
 from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Computation, Module
 from hlotool.rewrite.passes.algebra.simplify import Simplify
-from hlotool.rewrite.passes.base import Context
+from hlotool.rewrite.passes.base import Context, Pass
 from hlotool.rewrite.passes.calls import Inline, SimplifyConditionals
 from hlotool.rewrite.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
 
 #: Small constants choose branches, and places of slices.
-_FIRST = (
+_FIRST: tuple[Pass, ...] = (
     Inline(), Simplify(rules=("movement-of-scalar", "slice-of-update")), Fold(max_elements=64),
     SimplifyConditionals(),
 )  # fmt: skip
-_THEN = (SimplifyTuples(), Dce(), Cse(), SimplifyTuples(), Dce())
+_THEN: tuple[Pass, ...] = (SimplifyTuples(), Dce(), Cse(), SimplifyTuples(), Dce())
 
 
 def prepared(module: Module) -> Module:
