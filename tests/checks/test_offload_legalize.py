@@ -160,6 +160,7 @@ def test_a_transposed_tensor_that_is_reshaped_on_the_host(
     else:
         layout = ON_HOST + layout
     assert ("offload-transpose" in rules(text, layout)) is expected
+    assert "offload-transpose" not in rules(text, layout, partitions=4)  # collectives reshape it
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from operator import mul
 
 from hlotool.checks.offload import positions as messages
-from hlotool.checks.offload.positions import Placement, Position, Positions, on_host, placement
+from hlotool.checks.offload.positions import Placement, Position, Positions, on_host, placement, regroups
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex
@@ -136,12 +136,12 @@ class Legalizing:
         computation = self._calls.home[end]
         callers = self._calls.callers[computation]
         if end is computation.root:
-            return self._wraps_results and any(caller.opcode == "conditional" for caller in callers)
+            return self._is_for_one_device and any(caller.opcode == "conditional" for caller in callers)
         is_returned = computation.root.opcode == "tuple" and computation.root in self._users[end]
         return is_returned and bool(callers) and (len(callers) > 1 or callers[0].opcode != "while")
 
     @property
-    def _wraps_results(self) -> bool:
+    def _is_for_one_device(self) -> bool:
         return self._subject.module.num_partitions == 1
 
     def _following(self, position: Position) -> Iterator[Position]:
@@ -152,7 +152,7 @@ class Legalizing:
             raise _Unknown
         is_root = instruction is computation.root and computation is not self._subject.module.entry
         callers = self._calls.callers[computation]
-        if is_root and self._wraps_results and callers[0].opcode == "conditional":
+        if is_root and self._is_for_one_device and callers[0].opcode == "conditional":
             yield callers[0], index
         elif is_root and not users:
             yield from self._elements(self._loop_of(computation), index)
@@ -180,12 +180,14 @@ class Legalizing:
                 yield user, (numbers[0], *index)
             case "while":
                 yield user.computation("body").parameters[0], index
-            case "conditional" if self._wraps_results and isinstance(instruction.shape, ArrayShape):
+            case "conditional" if self._is_for_one_device and isinstance(instruction.shape, ArrayShape):
                 yield user, index
             case "dynamic-update-slice" if numbers[0] == 0:
                 yield user, index
             case "custom-call" if placement(user) is Placement.TO_DEVICE:
                 yield user, index
+            case "reshape" if not self._is_for_one_device and regroups(user):
+                raise _Unknown  # collectives do it
             case opcode if opcode in _VIEWS | _SLICES | {"opt-barrier"}:
                 yield user, index
             case "async-start" if user.text("async_execution_thread", "main") == "host":

@@ -185,6 +185,17 @@ def hands_on(custom_call: Instruction, operand: int) -> bool:
     return any(alias.operand == operand for alias in aliases)
 
 
+def regroups(instruction: Instruction) -> bool:
+    """A reshape that changes more than dimensions of size 1: partitioned, it exchanges data."""
+    return instruction.opcode == "reshape" and true_dims(instruction) != true_dims(instruction.operands[0])
+
+
+def true_dims(instruction: Instruction) -> tuple[int, ...]:
+    """Without those of size 1; of tuples none."""
+    shape = instruction.shape
+    return tuple(size for size in shape.dims if size > 1) if isinstance(shape, ArrayShape) else ()
+
+
 _HALVES = (
     "64-bit type on device is decomposed into 32-bit types very early on so host offloader only sees 32-bit "
     "types. Thus the current handling of 64-bit type host offloading might be sub-optimal"

@@ -19,6 +19,8 @@ from hlotool.checks.offload.positions import (
     memory_space,
     on_host,
     placement,
+    regroups,
+    true_dims,
 )
 from hlotool.checks.offload.prepared import prepared
 from hlotool.checks.rules import Problem, Subject
@@ -166,7 +168,7 @@ class HostMemory:
         queue = deque((position, before) for position in self._positions.successors((annotation, ())))
         while queue:
             position, path = queue.popleft()
-            if _is_view(position[0]) and not (self._is_partitioned and _regroups(position[0])):
+            if _is_view(position[0]) and not (self._is_partitioned and regroups(position[0])):
                 for successor in self._positions.successors(position):
                     queue.append((successor, (*path, position)))
             else:
@@ -333,23 +335,15 @@ def _is_view(instruction: Instruction) -> bool:
     return instruction.opcode in ("bitcast", "copy", "reshape", "transpose")
 
 
-def _regroups(instruction: Instruction) -> bool:
-    """A reshape that changes more than dimensions of size 1: partitioned, it exchanges data."""
-    if instruction.opcode != "reshape":
-        return False
-    before, after = _true_dims(instruction.operands[0]), _true_dims(instruction)
-    return before != after
-
-
 def _keeps_tiles(instruction: Instruction) -> bool:
     """A transpose, which becomes another layout, or a reshape that leaves all data where tiles have it.
 
     Tiles are of 8 x 128 elements of the last two dimensions; dimensions of size 1 do not count.
     """
-    if instruction.opcode != "reshape" or not _regroups(instruction):
+    if instruction.opcode != "reshape" or not regroups(instruction):
         return instruction.opcode in ("reshape", "transpose")
     (operand,) = instruction.operands
-    before, after = _true_dims(operand), _true_dims(instruction)
+    before, after = true_dims(operand), true_dims(instruction)
     if operand.opcode == "transpose" or before[-1:] != after[-1:]:
         return False
     return before[-2:] == after[-2:] or all(len(dims) > 1 and dims[-2] % 8 == 0 for dims in (before, after))
@@ -357,14 +351,8 @@ def _keeps_tiles(instruction: Instruction) -> bool:
 
 def _may_follow_slice(instruction: Instruction) -> bool:
     if instruction.opcode == "reduce":
-        return len(_true_dims(instruction.operands[0])) == len(_true_dims(instruction))
+        return len(true_dims(instruction.operands[0])) == len(true_dims(instruction))
     return instruction.opcode in _AFTER_SLICE or _is_view(instruction)
-
-
-def _true_dims(instruction: Instruction) -> tuple[int, ...]:
-    """Without those of size 1; of tuples none."""
-    shape = instruction.shape
-    return tuple(size for size in shape.dims if size > 1) if isinstance(shape, ArrayShape) else ()
 
 
 def _leaves_host(copy: Instruction) -> bool:
