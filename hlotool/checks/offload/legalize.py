@@ -13,14 +13,21 @@ from itertools import accumulate, pairwise
 from operator import mul
 
 from hlotool.checks.offload import positions as messages
-from hlotool.checks.offload.positions import Placement, Position, Positions, on_host, placement, regroups
+from hlotool.checks.offload.positions import (
+    VIEWS,
+    Placement,
+    Position,
+    Positions,
+    on_host,
+    placement,
+    regroups,
+)
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex
 
-_VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose"})
 _SLICES = frozenset({"slice", "dynamic-slice"})
-_UPWARDS = _VIEWS | {
+_UPWARDS = VIEWS | {
     "get-tuple-element",
     "tuple",
     "while",
@@ -64,7 +71,7 @@ class Legalizing:
 
     def _update_after(self, user: Instruction) -> Instruction | None:
         """The update that writes the tensor, directly or by way of views that nothing else reads."""
-        while user.opcode in _VIEWS and len(self._users[user]) == 1:
+        while user.opcode in VIEWS and len(self._users[user]) == 1:
             user = self._users[user][0]
         return user if user.opcode == "dynamic-update-slice" else None
 
@@ -124,7 +131,7 @@ class Legalizing:
     def _end(self, instruction: Instruction) -> Instruction | None:
         """The move to the device behind a slice; views in between are read by nothing else."""
         while placement(instruction) is not Placement.TO_DEVICE:
-            if instruction.opcode not in _VIEWS | _SLICES or len(self._users[instruction]) != 1:
+            if instruction.opcode not in VIEWS | _SLICES or len(self._users[instruction]) != 1:
                 return None
             instruction = self._users[instruction][0]
         return instruction
@@ -188,7 +195,7 @@ class Legalizing:
                 yield user, index
             case "reshape" if not self._is_for_one_device and regroups(user):
                 raise _Unknown  # collectives do it
-            case opcode if opcode in _VIEWS | _SLICES | {"opt-barrier"}:
+            case opcode if opcode in VIEWS | _SLICES | {"opt-barrier"}:
                 yield user, index
             case "async-start" if user.text("async_execution_thread", "main") == "host":
                 return

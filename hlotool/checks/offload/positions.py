@@ -95,6 +95,10 @@ PASSES_ON = frozenset(
 )  # fmt: skip
 
 
+#: What shows the data in another order; what that needs is copied on the device, before the move to the host.
+VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose"})
+
+
 class Positions:
     """Successors and predecessors of positions in one module."""
 

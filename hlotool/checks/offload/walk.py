@@ -12,6 +12,7 @@ from hlotool.checks.offload.legalize import Legalizing
 from hlotool.checks.offload.positions import (
     HOST_MEMORY,
     PASSES_ON,
+    VIEWS,
     Placement,
     Position,
     Positions,
@@ -168,7 +169,7 @@ class HostMemory:
         queue = deque((position, before) for position in self._positions.successors((annotation, ())))
         while queue:
             position, path = queue.popleft()
-            if _is_view(position[0]) and not (self._is_partitioned and regroups(position[0])):
+            if position[0].opcode in VIEWS and not (self._is_partitioned and regroups(position[0])):
                 for successor in self._positions.successors(position):
                     queue.append((successor, (*path, position)))
             else:
@@ -330,11 +331,6 @@ def _runs_on_host(async_start: Instruction) -> bool:
     return async_start.text("async_execution_thread", "main") == _HOST_THREAD
 
 
-def _is_view(instruction: Instruction) -> bool:
-    """It only shows the data in another order: what that needs is copied on the device, before the move."""
-    return instruction.opcode in ("bitcast", "copy", "reshape", "transpose")
-
-
 def _keeps_tiles(instruction: Instruction) -> bool:
     """A transpose, which becomes another layout, or a reshape that leaves all data where tiles have it.
 
@@ -352,7 +348,7 @@ def _keeps_tiles(instruction: Instruction) -> bool:
 def _may_follow_slice(instruction: Instruction) -> bool:
     if instruction.opcode == "reduce":
         return len(true_dims(instruction.operands[0])) == len(true_dims(instruction))
-    return instruction.opcode in _AFTER_SLICE or _is_view(instruction)
+    return instruction.opcode in _AFTER_SLICE | VIEWS
 
 
 def _leaves_host(copy: Instruction) -> bool:
