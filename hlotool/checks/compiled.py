@@ -39,6 +39,7 @@ _REFUSALS = {
     "offload-annotation-unknown": "offload-annotation",
     "offload-branches-fatal": "offload-branches",
     "offload-branches-legalize": "offload-branches",
+    "tpu-transpose-on-host": "offload-transpose",
 }
 
 #: Characters of a message that are shown: some compilers add their whole stack.

@@ -35,7 +35,9 @@ ALLOWED: dict[str, str] = {
         hlotool/checks/fusions.py:_NOT_EMITTED
         hlotool/checks/fusions.py:_HEROES
         hlotool/checks/offload/rules.py:_COMPUTES
+        hlotool/checks/offload/legalize.py:_UPWARDS
         hlotool/checks/offload/positions.py:PASSES_ON
+        hlotool/checks/offload/positions.py:VIEWS
         hlotool/checks/offload/walk.py:_AFTER_SLICE
         hlotool/checks/inspect/traffic.py:_nested_reads
         hlotool/rewrite/passes/cleanup.py:_UNIQUE

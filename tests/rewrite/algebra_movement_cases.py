@@ -225,6 +225,16 @@ def update_of_all(b: Builder, kind: str, *operands: Instruction) -> Instruction:
     return b.op("dynamic-update-slice", *operands)
 
 
+for _row, _beside in ((0, True), (1, False), (9, True)):
+
+    @case("slice-of-update", MOVED, DIMS, (1, 2), rewritten=_beside)
+    def slice_of_update(
+        b: Builder, kind: str, x: Instruction, update: Instruction, row: int = _row
+    ) -> Instruction:
+        updated = b.op("dynamic-update-slice", x, update, b.constant(row, "s32"), b.constant(1, "s32"))
+        return b.op("slice", updated, slice=(SliceDim(1, 3), SliceDim(0, 4)))
+
+
 @case("transpose-of-size-one", MOVED, (2, 1, 3, 1))
 def transpose_of_size_one(b: Builder, kind: str, x: Instruction) -> Instruction:
     return b.op("transpose", x, dimensions=(3, 0, 2, 1))

@@ -65,6 +65,21 @@ def test_dce_drops_outputs_of_fusions() -> None:
     )
 
 
+def test_dce_drops_results_of_branches_that_nothing_reads() -> None:
+    text = """yes { x = f32[2] parameter(0) a = f32[2] tanh(x) b = f32[2] sine(x)
+        ROOT t = (f32[2], f32[2]) tuple(a, b) }
+    no { x = f32[2] parameter(0) a = f32[2] abs(x) ROOT t = (f32[2], f32[2]) tuple(a, x) }
+    ENTRY e { p = pred[] parameter(0) x = f32[2] parameter(1)
+        c = (f32[2], f32[2]) conditional(p, x, x), true_computation=yes, false_computation=no
+        u = f32[2] get-tuple-element(c), index=1 KEPT }"""
+    made = after(text.replace("KEPT", "ROOT r = f32[2] negate(u)"), "dce")
+    assert shown(made.entry) == ["p=parameter()", "x=parameter()", "c=conditional(p,x,x)", "r=negate(c)"]
+    assert shown(made.computations[0]) == ["x=parameter()", "b=sine(x)"]
+    # What something else calls, too, keeps its results.
+    called = "d = (f32[2], f32[2]) call(x), to_apply=yes ROOT r = (f32[2], (f32[2], f32[2])) tuple(u, d)"
+    assert len(after(text.replace("KEPT", called), "dce").computations[0].root.operands) == 2
+
+
 def test_dce_keeps_what_acts() -> None:
     text = """ENTRY e { t = token[] after-all() x = f32[] parameter(0)
         o = token[] outfeed(x, t), outfeed_shape=f32[] n = f32[] negate(x) ROOT r = f32[] abs(x) }"""

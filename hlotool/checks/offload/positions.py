@@ -17,6 +17,7 @@ from typing import TypeAlias
 from hlotool.checks.records import Severity
 from hlotool.checks.rules import Problem, Subject
 from hlotool.facts.flow import Part
+from hlotool.facts.recognition import integer_constant
 from hlotool.ir.attributes import OperandAlias
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, leaves, subshape
@@ -92,6 +93,10 @@ PASSES_ON = frozenset(
         "async-start", "async-done", "custom-call",
     }
 )  # fmt: skip
+
+
+#: What shows the data in another order; what that needs is copied on the device, before the move to the host.
+VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose"})
 
 
 class Positions:
@@ -184,6 +189,17 @@ def hands_on(custom_call: Instruction, operand: int) -> bool:
     return any(alias.operand == operand for alias in aliases)
 
 
+def regroups(instruction: Instruction) -> bool:
+    """A reshape that changes more than dimensions of size 1: partitioned, it exchanges data."""
+    return instruction.opcode == "reshape" and true_dims(instruction) != true_dims(instruction.operands[0])
+
+
+def true_dims(instruction: Instruction) -> tuple[int, ...]:
+    """Without those of size 1; of tuples none."""
+    shape = instruction.shape
+    return tuple(size for size in shape.dims if size > 1) if isinstance(shape, ArrayShape) else ()
+
+
 _HALVES = (
     "64-bit type on device is decomposed into 32-bit types very early on so host offloader only sees 32-bit "
     "types. Thus the current handling of 64-bit type host offloading might be sub-optimal"
@@ -201,12 +217,25 @@ def device_compute(instruction: Instruction, path: list[Instruction]) -> Problem
     )
 
 
-def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
-    """A slice that is not moved to the device."""
-    name = instruction.name
+def buffer_is_copied(update: Instruction, path: list[Instruction]) -> Problem:
+    """All of a buffer is moved to the device after an update of what was on the host before."""
     return Problem(
-        f"Encountered {instruction.opcode} on tensor which is in host memory. {name} does not move the "
-        f"tensor back to device. {name} will be converted into host compute.",
+        'Found an instruction ("copy") which does device compute in host memory space. '
+        "Converting into host compute.",
+        update,
+        path=path,
+        details=[f"the copy is the compiler's own: the host copies the whole buffer after %{update.name}"],
+        remedy="move slices of the buffer to the device, or build it there and move all of it to the host",
+    )
+
+
+def slice_stays(instruction: Instruction, path: list[Instruction]) -> Problem:
+    """A slice that is not moved to the device. At constant indices the compiler takes it for a static one."""
+    name = instruction.name
+    is_static = all(integer_constant(index) is not None for index in instruction.operands[1:])
+    return Problem(
+        f"Encountered {'slice' if is_static else 'dynamic-slice'} on tensor which is in host memory. {name} "
+        f"does not move the tensor back to device. {name} will be converted into host compute.",
         instruction,
         path=path,
         remedy=f"move the result of %{name} to the device directly after it",
@@ -237,14 +266,32 @@ def moved_at_the_end(annotation: Instruction, conditional: Instruction) -> Probl
     )
 
 
-def ends_a_branch(instruction: Instruction, branch: Computation, callers: Sequence[Instruction]) -> Problem:
-    """A branch ends with a move back to the device (libtpu 0.0.42 refuses it)."""
+def ends_a_branch(instruction: Instruction, origin: Computation, callers: Sequence[Instruction]) -> Problem:
+    """A branch ends with a move back to the device, and `callers` call it (libtpu 0.0.42 refuses it).
+
+    XLA names the computation in which the tensor was moved to the host, the branch or a loop's body in it.
+    """
     names = ", ".join(caller.name for caller in callers)
     return Problem(
-        f'Expected computation "{branch.name}" to be called only by one caller and that caller to be a '
+        f'Expected computation "{origin.name}" to be called only by one caller and that caller to be a '
         f"While. There are {len(callers)} caller(s): [{names}]",
         instruction,
         remedy="move the tensor back after the conditional, or compute with it before its branch ends",
+    )
+
+
+def reshaped_after_transpose(reshape: Instruction) -> Problem:
+    """The compiler moves the transpose's copy behind the reshape, and keeps the shape that it had.
+
+    libtpu 0.0.42 dies of the wrong shape or refuses it, in words that depend on what reads it.
+    """
+    transpose = reshape.operands[0]
+    return Problem(
+        f"%{transpose.name} and %{reshape.name} transpose and reshape a tensor in host memory before it is "
+        f"moved to the device: the TPU's compiler gives it the shape {transpose.shape}",
+        reshape,
+        path=[transpose, reshape],
+        remedy=f"move the tensor to the device before %{transpose.name}",
     )
 
 

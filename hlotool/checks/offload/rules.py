@@ -270,6 +270,11 @@ def _reports(rule: str) -> ModuleCheck:
 for _rule, _severity, _title in (
     ("offload-update", Severity.ERROR, "an offloaded slice goes into a buffer that cannot be on the host"),
     ("offload-branches", Severity.ERROR, "a host tensor at a conditional, of which the TPU's compiler dies"),
+    (
+        "offload-transpose",
+        Severity.ERROR,
+        "a host tensor that is transposed and reshaped, then moved to the device",
+    ),
     ("offload-condition", Severity.ERROR, "a loop's condition uses a tensor in host memory"),
     ("offload-lost-rows", Severity.ERROR, "elements of an offloaded buffer that the TPU's compiler loses"),
     ("offload-host-computation", Severity.ERROR, "a host computation of another form than XLA's"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from hlotool.checks.offload import positions
+from hlotool.checks.offload.legalize import Legalizing
 from hlotool.checks.offload.positions import (
     HOST_MEMORY,
     PASSES_ON,
+    VIEWS,
     Placement,
     Position,
     Positions,
@@ -18,17 +20,17 @@ from hlotool.checks.offload.positions import (
     memory_space,
     on_host,
     placement,
+    regroups,
+    true_dims,
 )
 from hlotool.checks.offload.prepared import prepared
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import compatible
-from hlotool.ir.types import ArrayShape, Shape, leaves
+from hlotool.ir.types import ArrayShape, leaves
 
 #: What may stand between a slice of a host tensor and its move to the device, beside views of the data.
-_AFTER_SLICE = frozenset(
-    {"bitcast", "copy", "tuple", "opt-barrier", "get-tuple-element", "parameter", "while"}
-)
+_AFTER_SLICE = frozenset({"tuple", "opt-barrier", "get-tuple-element", "parameter", "while"})
 _HOST_THREAD = "host"
 
 
@@ -80,6 +82,8 @@ class HostMemory:
         self._positions = Positions(self.subject)
         loops = [i for i in self.subject.instructions if i.opcode == "while"]
         self._conditions = {loop.computation("condition") for loop in loops}
+        for rule, problem in Legalizing(self.subject, self._positions).problems():
+            self.add(rule, problem)
         self._run()
 
     def _is_annotated(self) -> bool:
@@ -165,7 +169,7 @@ class HostMemory:
         queue = deque((position, before) for position in self._positions.successors((annotation, ())))
         while queue:
             position, path = queue.popleft()
-            if position[0].opcode != "dynamic-update-slice" and _is_view(position[0]):
+            if position[0].opcode in VIEWS and not (self._is_partitioned and regroups(position[0])):
                 for successor in self._positions.successors(position):
                     queue.append((successor, (*path, position)))
             else:
@@ -218,8 +222,9 @@ class HostMemory:
                 self.add("offload-annotation", positions.moved_twice(instruction))
             self._handled.add(instruction)
         elif wanted is Placement.TO_DEVICE:
+            if update := self._update_that_is_copied(instruction, trail()):
+                self.add("offload-compute", positions.buffer_is_copied(update, trail()))
             self._ended.add(instruction)
-            self._check_branch_end(instruction)
             return False
         elif instruction.opcode == "dynamic-update-slice":
             self._updates.setdefault(instruction, False)
@@ -235,7 +240,7 @@ class HostMemory:
                     "offload-compute",
                     positions.device_compute(instruction, trail()),
                 )
-        elif instruction.opcode not in PASSES_ON:
+        elif instruction.opcode not in PASSES_ON and not _keeps_tiles(instruction):
             if self._runs_on_host(instruction):
                 return False
             if self.subject.calls.home[instruction] in self._conditions:
@@ -245,6 +250,22 @@ class HostMemory:
         self._check_users(instruction)
         return True
 
+    def _update_that_is_copied(
+        self, to_device: Instruction, trail: Sequence[Instruction]
+    ) -> Instruction | None:
+        """The update after which the host copies a whole buffer that is then moved to the device.
+
+        XLA puts its copy to the device behind the update when it follows the first tensor; following the
+        next, it takes this copy for one within host memory. With several devices loops are pipelined, and
+        their last update is such a next one.
+        """
+        updates = [i for i in trail if i.opcode == "dynamic-update-slice"]
+        if to_device in self._ended:
+            return updates[-1] if to_device.operands[0] in updates else None
+        entry = self.subject.module.entry
+        looped = [i for i in updates if self.subject.calls.home[i] is not entry]
+        return looped[-1] if looped and self._is_partitioned else None
+
     def _runs_on_host(self, instruction: Instruction) -> bool:
         """It belongs to a host computation, which is what the tensor was moved for."""
         computation = self.subject.calls.home[instruction]
@@ -252,15 +273,6 @@ class HostMemory:
         return computation.execution_thread == _HOST_THREAD or any(
             map(is_host_compute, [instruction, *callers])
         )
-
-    def _check_branch_end(self, to_device: Instruction) -> None:
-        """A branch that ends with a move back: only programs for several devices are compiled."""
-        computation = self.subject.calls.home[to_device]
-        if to_device is not computation.root or self._is_partitioned:
-            return
-        callers = self.subject.calls.callers[computation]
-        if any(caller.opcode == "conditional" for caller in callers):
-            self.add("offload-branches", positions.ends_a_branch(to_device, computation, callers))
 
     @property
     def _is_partitioned(self) -> bool:
@@ -319,36 +331,24 @@ def _runs_on_host(async_start: Instruction) -> bool:
     return async_start.text("async_execution_thread", "main") == _HOST_THREAD
 
 
-def _is_view(instruction: Instruction) -> bool:
-    """Bitcasts, copies, and reshapes that move nothing."""
-    return instruction.opcode in ("bitcast", "copy") or _is_bitcast(instruction)
+def _keeps_tiles(instruction: Instruction) -> bool:
+    """A transpose, which becomes another layout, or a reshape that leaves all data where tiles have it.
 
-
-def _is_bitcast(reshape: Instruction) -> bool:
-    """A reshape between row-major arrays, dimensions of size 1 apart; others would move data."""
-    return (
-        reshape.opcode == "reshape"
-        and _is_row_major(reshape.shape)
-        and _is_row_major(reshape.operands[0].shape)
-    )
-
-
-def _is_row_major(shape: Shape) -> bool:
-    if not isinstance(shape, ArrayShape) or shape.layout is None:
-        return True
-    order = [dimension for dimension in shape.layout.minor_to_major if shape.dims[dimension] != 1]
-    return order == sorted(order, reverse=True)
+    Tiles are of 8 x 128 elements of the last two dimensions; dimensions of size 1 do not count.
+    """
+    if instruction.opcode != "reshape" or not regroups(instruction):
+        return instruction.opcode in ("reshape", "transpose")
+    (operand,) = instruction.operands
+    before, after = true_dims(operand), true_dims(instruction)
+    if operand.opcode == "transpose" or before[-1:] != after[-1:]:
+        return False
+    return before[-2:] == after[-2:] or all(len(dims) > 1 and dims[-2] % 8 == 0 for dims in (before, after))
 
 
 def _may_follow_slice(instruction: Instruction) -> bool:
     if instruction.opcode == "reduce":
-        return _true_rank(instruction.operands[0]) == _true_rank(instruction)
-    return instruction.opcode in _AFTER_SLICE or _is_bitcast(instruction)
-
-
-def _true_rank(instruction: Instruction) -> int:
-    shape = instruction.shape
-    return sum(size > 1 for size in shape.dims) if isinstance(shape, ArrayShape) else -1
+        return len(true_dims(instruction.operands[0])) == len(true_dims(instruction))
+    return instruction.opcode in _AFTER_SLICE | VIEWS
 
 
 def _leaves_host(copy: Instruction) -> bool:

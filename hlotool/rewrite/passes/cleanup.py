@@ -15,20 +15,20 @@ from hlotool.ir.arrays import Literal
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, editing, with_attributes
 from hlotool.ir.edit_calls import cone, extract
-from hlotool.ir.edit_programs import fusions_of, remove_dead_code
+from hlotool.ir.edit_programs import remove_dead_code
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, leaves
-from hlotool.ir.walk import call_order, has_side_effect, users
+from hlotool.ir.walk import call_order, call_sites, has_side_effect, users
 from hlotool.rewrite.passes.base import Context, Evaluator
 
 
 @dataclass(frozen=True, slots=True)
 class Dce:
-    """Remove instructions, computations, parameters and outputs of fusions that are not needed.
+    """Remove instructions, computations, parameters and outputs of fusions and branches that are not needed.
 
     Attributes:
-        fusion_outputs: also remove unread outputs of fusions.
+        fusion_outputs: also remove unread outputs of fusions and conditionals.
     """
 
     name: ClassVar[str] = "dce"
@@ -42,42 +42,39 @@ class Dce:
 
 
 def _remove_outputs(module: Module, context: Context) -> bool:
-    """Outputs of multi-output fusions that no get-tuple-element reads."""
-    own = {c: fusions[0] for c, fusions in fusions_of(module).items() if len(fusions) == 1}
+    """Outputs of multi-output fusions and of conditionals that no get-tuple-element reads."""
+    own = {c: sites[0].instruction for c, sites in call_sites(module).items() if len(sites) == 1}
     changed = False
     for computation in list(module.computations):
         readers = users(computation)
-        for fusion in computation.instructions:
-            if fusion.opcode != "fusion":
+        for caller in computation.instructions:
+            if caller.opcode not in ("fusion", "conditional") or caller is computation.root:
                 continue
-            (body,) = fusion.called
-            if own.get(body) is fusion and fusion is not computation.root:
-                changed |= _shrink(computation, fusion, body, readers[fusion], context)
+            if all(own.get(body) is caller for body in caller.called):
+                changed |= _shrink(computation, caller, readers[caller], context)
     return changed
 
 
 def _shrink(
-    computation: Computation,
-    fusion: Instruction,
-    body: Computation,
-    readers: list[Instruction],
-    context: Context,
+    computation: Computation, caller: Instruction, readers: list[Instruction], context: Context
 ) -> bool:
-    shape = fusion.shape
+    shape, bodies = caller.shape, dict.fromkeys(caller.called)
     splits = all(r.opcode == "get-tuple-element" for r in readers)
-    if not (isinstance(shape, TupleShape) and body.root.opcode == "tuple" and splits and readers):
+    are_tuples = all(body.root.opcode == "tuple" for body in bodies)
+    if not (isinstance(shape, TupleShape) and are_tuples and splits and readers):
         return False
-    if "output_to_operand_aliasing" in fusion.attributes:
+    if "output_to_operand_aliasing" in caller.attributes:
         return False
     read = sorted({r.integer("index") for r in readers})
-    if len(read) == len(shape.elements) or not context.spend("fusion output"):
+    if len(read) == len(shape.elements) or not context.spend(f"{caller.opcode} output"):
         return False
-    _return_only(body, read)
-    fusion.shape = body.root.shape
+    for body in bodies:
+        _return_only(body, read)
+        caller.shape = body.root.shape
     with editing(computation) as edit:
         for reader in readers:
             if len(read) == 1:
-                edit.replace(reader, fusion)
+                edit.replace(reader, caller)
             else:
                 reader.attributes = with_attributes(
                     reader.attributes, index=read.index(reader.integer("index"))
@@ -86,7 +83,7 @@ def _shrink(
 
 
 def _return_only(body: Computation, positions: list[int]) -> None:
-    """Make a fused computation return some of its results, a single one as it is."""
+    """Make a computation return some of its results, a single one as it is."""
     old = body.root
     kept = [old.operands[p] for p in positions]
     with editing(body) as edit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlotool.facts.recognition import integer_constant
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.module import Instruction
@@ -143,14 +145,22 @@ def dynamic_slice_of_all(op: Op) -> Rewrite | None:
 def dynamic_slice_at_constant(op: Op) -> Rewrite | None:
     """A dynamic slice at constant indices, clamped so that it fits, is a slice."""
     x, *indices = op.operands
-    starts = [integer_constant(i) for i in indices if not i.dims]
-    given, sizes = x.array_shape, op.shape.dims
-    known = [s for s in starts if s is not None]
-    if len(known) != given.rank:
+    places = _places(indices, x.dims, op.shape.dims)
+    if places is None:
         return None
-    places = [max(0, min(s, n - size)) for s, n, size in zip(known, given.dims, sizes)]
-    dims = tuple(SliceDim(s, s + size) for s, size in zip(places, sizes))
+    dims = tuple(SliceDim(s, s + size) for s, size in zip(places, op.shape.dims))
     return lambda make: make.op("slice", x, slice=dims)
+
+
+def _places(
+    indices: Sequence[Instruction], dims: tuple[int, ...], sizes: tuple[int, ...]
+) -> list[int] | None:
+    """Where a part begins whose indices are constants, clamped so that it fits; None of others."""
+    starts = [integer_constant(i) for i in indices if not i.dims]
+    known = [s for s in starts if s is not None]
+    if len(known) != len(dims):
+        return None
+    return [max(0, min(s, n - size)) for s, n, size in zip(known, dims, sizes)]
 
 
 @rule("dynamic-update-slice")
@@ -158,6 +168,21 @@ def update_of_all(op: Op) -> Rewrite | None:
     """An update of the size of the operand replaces all of it."""
     update = op.operands[1]
     return update if update.shape == op.shape else None
+
+
+@rule("slice")
+def slice_of_update(op: Op) -> Rewrite | None:
+    """A slice beside what a dynamic update at constant indices writes is a slice of what is updated."""
+    (updated,) = op.operands
+    if updated.opcode != "dynamic-update-slice":
+        return None
+    x, update, *indices = updated.operands
+    places = _places(indices, x.dims, update.dims)
+    if places is None:
+        return None
+    read = op.instruction.listed("slice", SliceDim)
+    beside = any(d.limit <= s or s + size <= d.start for d, s, size in zip(read, places, update.dims))
+    return (lambda make: make.op("slice", x, slice=read)) if beside else None
 
 
 @rule("transpose")
