@@ -54,23 +54,3 @@ def offloaded_row_of_ones() -> Any:
         return _to("device", lax.dynamic_update_slice(buffer, row, (1, 0, 0)))
 
     return jax.jit(offloaded_row_of_ones).trace(shape("float32", 8, 128))
-
-
-@program(
-    "log-plus-one",
-    "c64",
-    target="v5e",
-    fault=Fault(
-        level="pass",
-        pass_name="algsimp",
-        report="",
-        wrong="x + 0 is taken for x before atan2, which tells -0 from 0: the angle has the other sign",
-    ),
-)
-def complex_log1p() -> Any:
-    """The logarithm of one plus a complex number whose imaginary part is -0."""
-
-    def complex_log1p(x):
-        return jnp.log1p(x.astype(jnp.complex64) * jnp.complex64(0.25))
-
-    return jax.jit(complex_log1p).trace(shape("int32"))
