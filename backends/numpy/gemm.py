@@ -287,9 +287,11 @@ class Gemm:
         if not bias.ndim:
             return bias
         axis = self.result.minor_to_major[0]
-        behind = np.full(max(0, self.result.dims[axis] - bias.size), np.nan, bias.dtype)
-        vector = np.concatenate([bias, behind])
-        return vector.reshape([-1 if d == axis else 1 for d in range(self.result.rank)])
+        place = np.arange(self.result.dims[axis])
+        if bias.size < place.size:
+            last = bias.size - 1
+            bias = np.where(place <= last, bias.take(np.minimum(place, last), axis=0), np.nan)
+        return bias.reshape([-1 if d == axis else 1 for d in range(self.result.rank)])
 
 
 def read_gemm(instruction: Instruction, lowering: Lowering, config: Config) -> Gemm:
