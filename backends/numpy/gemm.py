@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import pi, sqrt
 from typing import Any
 
@@ -17,7 +18,8 @@ from hlotool.backends.numpy.contraction import operand_dtype, rounded, widened
 from hlotool.backends.numpy.floats import erf
 from hlotool.backends.numpy.kernels.dot import DotDimensions
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.ir.arrays import Array
+from hlotool.facts.retyping import declared_types
+from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
@@ -68,12 +70,21 @@ def tanh(x: Array) -> Array:
     return result
 
 
-def gelu_tanh(x: Array) -> Array:
+def gelu_tanh(x: Array, factor: float = sqrt(2 / pi), cubic: float = 0.044715) -> Array:
     """x/2 · (1 + tanh(sqrt(2/π) · (x + 0.044715 x³))): the approximation that most programs mean by GELU."""
     scalar = x.dtype.type
-    inner = scalar(sqrt(2 / pi)) * (x + scalar(0.044715) * x * x * x)
+    inner = scalar(factor) * (x + scalar(cubic) * x * x * x)
     result: Array = scalar(0.5) * x * (scalar(1) + np.tanh(inner))
     return result
+
+
+def gelu_tanh_in(kind: ElementType) -> Activation:
+    """`gelu_tanh` with the constants that a program in `kind` has.
+
+    XLA takes these for those of the library: gemm_rewriter.cc, BcastConstScalarNear.
+    """
+    of_kind = dtype_of(kind).type
+    return partial(gelu_tanh, factor=float(of_kind(sqrt(2 / pi))), cubic=float(of_kind(0.044715)))
 
 
 def gelu_erf(x: Array) -> Array:
@@ -268,10 +279,18 @@ class Gemm:
         return [rounded(v, k) for v, k in zip(values[:count], self.result_kinds)]
 
     def _spread(self, bias: Array) -> Array:
-        """The vector, broadcastable against D."""
+        """The vector, broadcastable against D.
+
+        Where D was padded it may be shorter, and what lies behind it in memory is added: nothing reads that.
+        XLA: gemm_rewriter.cc, FuseVectorBiasAdd below a slice.
+        """
         if not bias.ndim:
             return bias
         axis = self.result.minor_to_major[0]
+        place = np.arange(self.result.dims[axis])
+        if bias.size < place.size:
+            last = bias.size - 1
+            bias = np.where(place <= last, bias.take(np.minimum(place, last), axis=0), np.nan)
         return bias.reshape([-1 if d == axis else 1 for d in range(self.result.rank)])
 
 
@@ -287,7 +306,7 @@ def read_gemm(instruction: Instruction, lowering: Lowering, config: Config) -> G
         dtype=dtype,
         alpha=dtype.type(alpha if dtype.kind == "c" else alpha.real),
         beta=dtype.type(config.number("beta")),
-        epilogue=_read_epilogue(config),
+        epilogue=_read_epilogue(config, declared_types(instruction)[1][0]),
         result=result,
         result_kinds=result_types(instruction, lowering),
     )
@@ -299,7 +318,10 @@ def read_dot_dimensions(config: Config) -> DotDimensions:
     return DotDimensions(*(config.integers(f"{name}_dimensions") for name in names))
 
 
-def _read_epilogue(config: Config) -> Epilogue:
+def _read_epilogue(config: Config, declared: ElementType) -> Epilogue:
     name = config.choice("epilogue", _EPILOGUES)
     parts = [part for part in name.split("_") if part not in ("DEFAULT", "BIAS", "AUX")]
-    return Epilogue("BIAS" in name, _GEMM_ACTIVATIONS["".join(parts)], name.endswith("_AUX"))
+    activation = _GEMM_ACTIVATIONS["".join(parts)]
+    if activation is gelu_tanh and declared.bits > 8:
+        activation = gelu_tanh_in(declared)
+    return Epilogue("BIAS" in name, activation, name.endswith("_AUX"))

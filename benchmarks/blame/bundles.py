@@ -43,7 +43,7 @@ from hlotool.runs.task import Task
 from hlotool.sources.directory import open_dump
 
 #: Dumps of faults that XLA has, with arguments and results.
-REAL = [*sorted((CORPUS / "miscompiles").iterdir()), CORPUS / "jax/int4_product"]
+REAL = [*sorted(path.parent for path in CORPUS.glob("miscompiles/*/inputs.npz")), CORPUS / "jax/int4_product"]
 
 
 @dataclass

@@ -38,7 +38,7 @@ def cases() -> Iterator[Case]:
 
     for group in ("jax", "miscompiles"):
         for name, program in programs.load(group).items():
-            if program.devices > 1 or program.x64:
+            if program.devices > 1 or program.x64 or program.target:
                 continue
             for number, (function, *arguments) in enumerate(program.body()):
                 title = f"{name}[{number}]"

@@ -16,6 +16,8 @@ from pathlib import Path
 from directories import Directory
 
 ROOT = Path(__file__).resolve().parents[2]
+#: In the scratch directory: what the program wrote to standard output.
+LOG = "stdout.log"
 BINARY_SUFFIXES = (".pb", ".gz", ".o", ".npz", ".zip")
 
 
@@ -47,8 +49,8 @@ def _read(path: Path, scratch: Path) -> bytes:
 def collect(directory: Directory, scratch: Path) -> dict[str, bytes]:
     """The files of a corpus directory by relative name, read from the scratch directory of a run."""
     if directory.pack == "log":
-        log = (scratch / "stdout.log").read_text(encoding="utf-8")
-        return {"stdout.log": neutral(log, scratch).encode()}
+        log = (scratch / LOG).read_text(encoding="utf-8")
+        return {LOG: neutral(log, scratch).encode()}
     dump = scratch / "dump"
     names = sorted(str(path.relative_to(dump)) for path in dump.rglob("*") if path.is_file())
     host_folder = re.compile(rf"/{re.escape(socket.gethostname())}(_\d+)?/")

@@ -8,6 +8,10 @@ from programs import Program
 
 PASS_FILES = "*.[0-9][0-9][0-9][0-9].*.txt"
 HLO_FILES = ("*.before_optimizations.txt", "*_after_optimizations.txt")
+#: The first and the last text of libtpu and of XLA:GPU, and what a GPU is asked to do.
+COMPILED_FILES = (*HLO_FILES, "*.after_codegen.txt", "*.thunk_sequence.txt")
+#: What libtpu and XLA:GPU say of memory.
+REPORT = "*-memory-usage-report.txt"
 EVERYTHING = ("*",)
 MODULE_INPUT = "*/module.mlir"
 
@@ -17,6 +21,8 @@ CONSTANTS = "--xla_dump_large_constants"
 ALL_PASSES = "--xla_dump_hlo_pass_re=.*"
 NO_METADATA = "--xla_dump_disable_metadata"
 PLAIN = (DUMP, TEXT, CONSTANTS)
+#: NO_METADATA as an option of a target.
+BARE = f"{NO_METADATA.lstrip('-')}=true"
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Directory:
     """One directory of the corpus.
 
     Attributes:
-        name: of the directory, below `jax/`, `tf/` or `miscompiles/`.
+        name: of the directory, below `jax/`, `tf/`, `tpu/`, `gpu/` or `miscompiles/`.
         program: the program that fills it.
         flags: XLA_FLAGS, one an entry.
         keep: patterns of the files that stay, relative to the dump directory.
@@ -32,6 +38,8 @@ class Directory:
         pack: `tar.gz` or `zip` to keep the dump as an archive, `log` to keep the standard output instead.
         values: store the arguments and results of the single call as `inputs.npz` and `outputs.npz`.
         about: what is special here, when it is not the program.
+        target: of a dump that `hlotool compile` makes, as its `--for` takes it; such a dump has no flags.
+        passes: such a dump has the text after every pass.
     """
 
     name: str
@@ -42,12 +50,29 @@ class Directory:
     pack: str = ""
     values: bool = False
     about: str = ""
+    target: str = ""
+    passes: bool = False
 
 
 def _passes(name: str, *more_flags: str, values: bool = False) -> Directory:
     flags = (*PLAIN, ALL_PASSES, *more_flags)
     about = "the dump of each pass" + (", without metadata" if NO_METADATA in more_flags else "")
     return Directory(name, name, flags, (*HLO_FILES, PASS_FILES), values=values, about=about)
+
+
+def _compiled(program: str, target: str, *passes: str, name: str = "", about: str = "") -> Directory:
+    notes = [
+        *([about] if about else []),
+        *(["the dump of each pass"] if PASS_FILES in passes else []),
+        *(["without metadata"] if BARE in target else []),
+    ]
+    keep, noted = (*COMPILED_FILES, *passes), "; ".join(notes)
+    return Directory(name or program, program, (), keep, about=noted, target=target, passes=bool(passes))
+
+
+def _without_triton(program: str, *passes: str) -> Directory:
+    about, target = "products by cuBLASLt, not by Triton", f"h100,triton=off,{BARE}"
+    return _compiled(program, target, *passes, name=f"{program}_triton_off", about=about)
 
 
 _SPECIAL = {
@@ -185,13 +210,56 @@ _SPECIAL = {
         Directory("random_stateless", "random_stateless", (*PLAIN, NO_METADATA), about="without metadata"),
         Directory("auto_clustering", "auto_clustering", keep=(*HLO_FILES, "*.pbtxt")),
     ),
+    "tpu": (
+        _compiled("dot_int4", f"v5e,{BARE}", PASS_FILES),
+        _compiled("random_numbers", f"v5e,{BARE}"),
+        _compiled("train_decoder", f"v5e,{BARE}"),
+    ),
+    "gpu": (
+        _without_triton("attention"),
+        _without_triton("dot_epilogues", PASS_FILES),
+        _without_triton("dot_fp8"),
+        _without_triton("mixture_of_experts"),
+        _without_triton("scan_gru"),
+        _without_triton("train_mlp"),
+        _compiled("dot_int4", f"h100,{BARE}", PASS_FILES),
+        _compiled("random_numbers", f"h100,{BARE}"),
+        _compiled(
+            "train_decoder",
+            f"h100,triton=off,{BARE}",
+            about="products by cuBLASLt: Triton finds no tiles for one of them",
+        ),
+        _compiled("collectives", "h100,topology=1x1x2"),
+        _compiled("data_parallel", "h100,topology=1x1x2"),
+    ),
+    "miscompiles": (
+        _compiled(
+            "exponential_of_pairs",
+            f"v5e,{BARE}",
+            "module_0000.*.000[0-9].*.txt",
+            "*.0000.X64_elimination.*.txt",
+            "*.001[0-5].simplification-1.*.txt",
+            about="the passes around the wrong one",
+        ),
+    ),
 }
+#: Of the programs that are compiled for a device, and not said to be for another target.
+_TARGETS = {"tpu": "v5e", "gpu": "h100"}
 
 
 def directories(framework: str, programs: dict[str, Program]) -> list[Directory]:
     """All directories of a framework: the special ones and, for each program not among them, a plain one."""
-    if framework == "miscompiles":
-        return [_passes(name, values=True) for name in sorted(programs)]
-    special = _SPECIAL[framework]
-    plain = [Directory(name, name) for name in programs if all(d.name != name for d in special)]
+    special = _SPECIAL.get(framework, ())
+    others = [known for name, known in programs.items() if all(d.name != name for d in special)]
+    plain = [_plain(framework, known) for known in others]
     return sorted([*special, *plain], key=lambda directory: directory.name)
+
+
+def _plain(framework: str, known: Program) -> Directory:
+    if known.target:
+        return _compiled(known.name, known.target, PASS_FILES)
+    if framework == "miscompiles":
+        return _passes(known.name, values=True)
+    if framework in _TARGETS:
+        return _compiled(known.name, _TARGETS[framework])
+    return Directory(known.name, known.name)

@@ -1,19 +1,22 @@
 """Make the corpus: run each program in its own process with XLA's dump flags, keep what belongs in git.
 
 Usage:
-    python corpus/generate/generate.py --framework jax|tf|miscompiles [--only NAME]... [--out DIR]
+    python corpus/generate/generate.py --framework jax|tf|tpu|gpu|miscompiles [--only NAME]... [--out DIR]
     python corpus/generate/generate.py --planted
     python corpus/generate/generate.py --manifest
 
-Run it with a Python that has the framework. `--only` makes the named directories; without it, all directories
-of the framework are made, and those no longer listed are deleted. `--planted` makes the dumps with known
-faults out of the JAX ones. `--manifest` only brings the tables of the hand-written directories up to date.
+Run it with a Python that has the framework; for `tpu`, `gpu` and what libtpu compiles wrongly hlotool and
+the compiler, with which `hlotool compile` makes the dump. `--only` makes the named directories; without it,
+all directories of the framework are made, and those no longer listed are deleted. `--planted` makes the dumps
+with known faults out of the JAX ones. `--manifest` only brings the tables of the hand-written directories up
+to date.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -24,9 +27,9 @@ from typing import Any
 
 import manifest
 import plant
-from collect import ROOT, collect, write
+from collect import LOG, ROOT, collect, write
 from directories import Directory, directories
-from programs import Fault, Program, load
+from programs import MODULES, Fault, Program, load
 
 HAND_WRITTEN = {
     "modules": "one opcode or corner each",
@@ -65,36 +68,73 @@ def environment(directory: Directory, program: Program) -> dict[str, str]:
     }
 
 
-def run(directory: Directory, program: Program, framework: str) -> dict[str, bytes]:
-    """Run the program in a scratch directory and return the files to keep.
+def run(directory: Directory, program: Program, framework: str) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Make a dump in a scratch directory; the files to keep, and what the manifest says of how it was made.
 
     Raises:
         RunError: the program failed or left nothing behind.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        script = Path(__file__).with_name("run_program.py")
-        command = [sys.executable, str(script), framework, program.name]
-        if directory.values:
-            command.append(scratch)
-        with open(Path(scratch, "stdout.log"), "wb") as log:
-            child = subprocess.run(
-                command,
-                cwd=scratch,
-                env=environment(directory, program),
-                stdout=log,
-                stderr=subprocess.PIPE,
-                timeout=TIMEOUT_SECONDS,
-                encoding="utf-8",
-            )
-        if child.returncode != 0:
-            raise RunError(f"{directory.name}: exit code {child.returncode}\n{child.stderr[-4000:]}")
+        if directory.target:
+            facts = _compiled(directory, program, scratch)
+        else:
+            facts = _executed(directory, program, framework, scratch)
         files = collect(directory, Path(scratch))
     if not files:
         raise RunError(f"{directory.name}: the run left no file that matches {directory.keep}")
-    return files
+    return files, facts
 
 
-def entry(directory: Directory, program: Program, framework: str, target: Path) -> dict[str, Any]:
+def _executed(directory: Directory, program: Program, framework: str, scratch: str) -> dict[str, Any]:
+    """By the framework, on the CPU."""
+    script = Path(__file__).with_name("run_program.py")
+    command = [sys.executable, str(script), framework, program.name]
+    if directory.values:
+        command.append(scratch)
+    child = _child(directory, program, command, scratch)
+    if child.returncode != 0:
+        raise RunError(f"{directory.name}: exit code {child.returncode}\n{child.stderr[-4000:]}")
+    versions = {package: importlib.import_module(package).__version__ for package in PACKAGES[framework]}
+    return {"versions": versions, "xla_flags": environment(directory, program)["XLA_FLAGS"]}
+
+
+def _compiled(directory: Directory, program: Program, scratch: str) -> dict[str, Any]:
+    """By the compiler of a device that need not be here."""
+    script = Path(__file__).with_name(f"{program.body.__module__}.py")
+    command = [sys.executable, "-m", "hlotool", "compile", f"{script}:{program.name}", "--json"]
+    command += ["--for", directory.target, "--out", "dump", *(["--passes"] if directory.passes else [])]
+    child = _child(directory, program, command, scratch)
+    record = json.loads(Path(scratch, LOG).read_text(encoding="utf-8"))
+    [made] = record["programs"]
+    if made["outcome"] != "compiles":
+        raise RunError(f"{directory.name}: {made['outcome']}: {made['error']}\n{child.stderr[-4000:]}")
+    compiler, version = made["compiler"].split()[:2]
+    versions = {package: importlib.import_module(package).__version__ for package in ("jax", "jaxlib")}
+    return {
+        "versions": {**versions, compiler: version},
+        "target": directory.target,
+        "verdict": made["verdict"],
+    }
+
+
+def _child(
+    directory: Directory, program: Program, command: list[str], scratch: str
+) -> subprocess.CompletedProcess[str]:
+    with open(Path(scratch, LOG), "wb") as log:
+        return subprocess.run(
+            command,
+            cwd=scratch,
+            env=environment(directory, program),
+            stdout=log,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS,
+            encoding="utf-8",
+        )
+
+
+def entry(
+    directory: Directory, program: Program, framework: str, target: Path, facts: dict[str, Any]
+) -> dict[str, Any]:
     """The manifest table of a generated directory."""
     variables = dict(program.environment) | ({"JAX_ENABLE_X64": "1"} if program.x64 else {})
     table = {
@@ -103,10 +143,7 @@ def entry(directory: Directory, program: Program, framework: str, target: Path) 
         "about": program.about,
         "note": directory.about,
         "features": list(program.features),
-        "versions": {
-            package: importlib.import_module(package).__version__ for package in PACKAGES[framework]
-        },
-        "xla_flags": environment(directory, program)["XLA_FLAGS"],
+        **facts,
         "environment": variables,
         **fault_table(program.fault),
         **manifest.digest(target),
@@ -136,11 +173,12 @@ def make(framework: str, only: list[str], out: Path, entries: dict[str, dict[str
             continue
         program, target = known[directory.program], out / framework / directory.name
         try:
-            write(run(directory, program, framework), target)
+            files, facts = run(directory, program, framework)
+            write(files, target)
         except (RunError, subprocess.TimeoutExpired) as error:
             failures.append(str(error))
             continue
-        table = entry(directory, program, framework, target)
+        table = entry(directory, program, framework, target, facts)
         entries[table["path"]] = table
         print(f"{table['path']}: {table['files']} files, {table['bytes']} bytes", flush=True)
     if not only:
@@ -159,7 +197,7 @@ def main() -> None:
     """Parse the command line and do what it says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     work = parser.add_mutually_exclusive_group(required=True)
-    work.add_argument("--framework", choices=("jax", "tf", "miscompiles"))
+    work.add_argument("--framework", choices=tuple(MODULES))
     work.add_argument("--planted", action="store_true", help="make the dumps with planted faults")
     work.add_argument("--manifest", action="store_true", help="only count the hand-written directories again")
     parser.add_argument(

@@ -10,12 +10,12 @@ from jax_programs import array
 from programs import Call, program
 
 
-def _cross_entropy(logits, labels):
+def cross_entropy(logits, labels):
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
     return -jnp.mean(chosen)
 
 
-def _adam(parameters, gradients, state, rate=1e-2):
+def adam(parameters, gradients, state, rate=1e-2):
     """One Adam step; `state` is (step count, first moments, second moments)."""
     step, mean, square = state
     step = step + 1
@@ -29,16 +29,16 @@ def _adam(parameters, gradients, state, rate=1e-2):
     return jax.tree.map(update, parameters, mean, square), (step, mean, square)
 
 
-def _batch(features: tuple[int, ...], size: int = 8):
+def pixels(features: tuple[int, ...], size: int = 8):
     labels = np.random.default_rng(7).integers(0, 10, size).astype(np.int32)
     return array(size, *features, seed=8), labels
 
 
-def _mlp_parameters():
+def mlp_parameters():
     return {"w1": array(49, 16) * 0.1, "b1": array(16), "w2": array(16, 10) * 0.1, "b2": array(10)}
 
 
-def _mlp(parameters, images):
+def mlp(parameters, images):
     hidden = jax.nn.relu(images @ parameters["w1"] + parameters["b1"])
     return hidden @ parameters["w2"] + parameters["b2"]
 
@@ -48,10 +48,10 @@ def train_mnist_mlp() -> Iterator[Call]:
     """One step of stochastic gradient descent on a two-layer perceptron."""
 
     def train_mnist_mlp(parameters, images, labels):
-        loss, gradients = jax.value_and_grad(lambda p: _cross_entropy(_mlp(p, images), labels))(parameters)
+        loss, gradients = jax.value_and_grad(lambda p: cross_entropy(mlp(p, images), labels))(parameters)
         return loss, jax.tree.map(lambda p, g: p - 0.1 * g, parameters, gradients)
 
-    yield train_mnist_mlp, _mlp_parameters(), *_batch((49,))
+    yield train_mnist_mlp, mlp_parameters(), *pixels((49,))
 
 
 @program("dot", "power", "sqrt", "divide")
@@ -59,12 +59,12 @@ def train_mnist_mlp_adam() -> Iterator[Call]:
     """The same perceptron with Adam, whose bias correction depends on the step number."""
 
     def train_mnist_mlp_adam(parameters, state, images, labels):
-        gradients = jax.grad(lambda p: _cross_entropy(_mlp(p, images), labels))(parameters)
-        return _adam(parameters, gradients, state)
+        gradients = jax.grad(lambda p: cross_entropy(mlp(p, images), labels))(parameters)
+        return adam(parameters, gradients, state)
 
-    parameters = _mlp_parameters()
+    parameters = mlp_parameters()
     zeros = jax.tree.map(np.zeros_like, parameters)
-    yield train_mnist_mlp_adam, parameters, (np.int32(0), zeros, zeros), *_batch((49,))
+    yield train_mnist_mlp_adam, parameters, (np.int32(0), zeros, zeros), *pixels((49,))
 
 
 @program("convolution", "reduce-window", "select-and-scatter", "dot")
@@ -83,8 +83,8 @@ def train_mnist_cnn() -> Iterator[Call]:
         return x.reshape(x.shape[0], -1) @ p["w"] + p["b"]
 
     def train_mnist_cnn(parameters, state, images, labels):
-        gradients = jax.grad(lambda p: _cross_entropy(network(p, images), labels))(parameters)
-        return _adam(parameters, gradients, state)
+        gradients = jax.grad(lambda p: cross_entropy(network(p, images), labels))(parameters)
+        return adam(parameters, gradients, state)
 
     parameters = {
         "c1": array(3, 3, 1, 4) * 0.3,
@@ -93,13 +93,13 @@ def train_mnist_cnn() -> Iterator[Call]:
         "b": array(10),
     }
     zeros = jax.tree.map(np.zeros_like, parameters)
-    yield train_mnist_cnn, parameters, (np.int32(3), zeros, zeros), *_batch((8, 8, 1), size=4)
+    yield train_mnist_cnn, parameters, (np.int32(3), zeros, zeros), *pixels((8, 8, 1), size=4)
 
 
 VOCABULARY, LENGTH, WIDTH, HEADS = 17, 6, 8, 2
 
 
-def _transformer_parameters(dtype: str):
+def transformer_parameters(dtype: str):
     scale = np.asarray(0.2, dtype)
     shapes = {"embed": (VOCABULARY, WIDTH), "position": (LENGTH, WIDTH), "qkv": (WIDTH, 3 * WIDTH)}
     shapes |= {"out": (WIDTH, WIDTH), "up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}
@@ -131,14 +131,14 @@ def _transformer(p, tokens):
     return _normalise(x) @ p["embed"].T
 
 
-def _tokens():
+def token_batch():
     return np.random.default_rng(5).integers(0, VOCABULARY, (2, LENGTH)).astype(np.int32)
 
 
-def _transformer_step(parameters, tokens):
+def transformer_step(parameters, tokens):
     def loss(p):
         logits = _transformer(p, tokens).astype(jnp.float32)
-        return _cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
+        return cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
 
     value, gradients = jax.value_and_grad(loss)(parameters)
     return value, jax.tree.map(lambda p, g: p - jnp.asarray(0.1, p.dtype) * g, parameters, gradients)
@@ -151,7 +151,7 @@ def transformer() -> Iterator[Call]:
     def transformer(parameters, tokens):
         return _transformer(parameters, tokens)
 
-    yield transformer, _transformer_parameters("float32"), _tokens()
+    yield transformer, transformer_parameters("float32"), token_batch()
 
 
 @program("dot", "softmax", "gather", "scatter")
@@ -159,9 +159,9 @@ def train_transformer() -> Iterator[Call]:
     """A training step of the decoder layer in f32."""
 
     def train_transformer(parameters, tokens):
-        return _transformer_step(parameters, tokens)
+        return transformer_step(parameters, tokens)
 
-    yield train_transformer, _transformer_parameters("float32"), _tokens()
+    yield train_transformer, transformer_parameters("float32"), token_batch()
 
 
 @program("bf16", "dot", "convert")
@@ -172,7 +172,7 @@ def transformer_bf16() -> Iterator[Call]:
         return _transformer(parameters, tokens)
 
     def train_transformer_bf16(parameters, tokens):
-        return _transformer_step(parameters, tokens)
+        return transformer_step(parameters, tokens)
 
-    yield transformer_bf16, _transformer_parameters("bfloat16"), _tokens()
-    yield train_transformer_bf16, _transformer_parameters("bfloat16"), _tokens()
+    yield transformer_bf16, transformer_parameters("bfloat16"), token_batch()
+    yield train_transformer_bf16, transformer_parameters("bfloat16"), token_batch()

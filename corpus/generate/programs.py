@@ -1,18 +1,20 @@
 """What a corpus program is, and the registry that `generate.py` walks.
 
 A program is a generator function that yields calls `(function, *arguments)`. The runner compiles and executes
-each of them once. Arguments are NumPy values, so that no eager operation adds a module to the dump.
+each of them once. Arguments are NumPy values, so that no eager operation adds a module to the dump. What a
+compiler without its device makes a dump of is a function without parameters that returns a traced program, as
+`hlotool compile SCRIPT.py:FUNCTION` takes it.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 Call = tuple[Any, ...]
-Body = Callable[[], Iterator[Call]]
+Body = Callable[[], Any]
 
 MODULES = {
     "jax": (
@@ -28,7 +30,9 @@ MODULES = {
         "jax_devices",
     ),
     "tf": ("tf_programs", "tf_training", "tf_random", "tf_shapes"),
-    "miscompiles": ("jax_miscompiles",),
+    "tpu": ("aot_programs", "tpu_programs"),
+    "gpu": ("aot_programs", "gpu_programs"),
+    "miscompiles": ("jax_miscompiles", "tpu_miscompiles"),
 }
 
 
@@ -59,12 +63,13 @@ class Program:
     """One program and how it has to be run.
 
     Attributes:
-        body: yields the calls to run.
+        body: yields the calls to run, or returns what is compiled.
         features: what of HLO it is there to show.
         x64: JAX keeps 64-bit types.
         devices: number of host devices.
         environment: variables that must be set before the framework is imported.
         fault: what the compiler does wrong here.
+        target: whose compiler it is for, as `hlotool compile --for` takes it; empty where the framework says.
     """
 
     body: Body
@@ -73,6 +78,7 @@ class Program:
     devices: int = 1
     environment: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
+    target: str = ""
 
     @property
     def name(self) -> str:
@@ -105,4 +111,4 @@ def load(framework: str) -> dict[str, Program]:
     _registry.clear()
     for module in MODULES[framework]:
         importlib.import_module(module)
-    return dict(_registry)
+    return {name: known for name, known in _registry.items() if known.body.__module__ in MODULES[framework]}

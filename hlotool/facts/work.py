@@ -18,7 +18,7 @@ from hlotool.facts.trip_counts import loop_repetitions
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
-from hlotool.ir.types import array_shapes
+from hlotool.ir.types import ArrayShape, ElementType, TupleShape, array_shapes
 from hlotool.ir.walk import branches, reachable
 
 #: A multiplication and an addition.
@@ -137,7 +137,7 @@ class Prices:
         if opcode in CONTRACTIONS:
             return _LARGE_STEP + _MULTIPLY * CONTRACTIONS[opcode](instruction)
         if instruction.row.opcode_class is Class.LIBRARY or opcode == "custom-call":
-            return _LARGE_STEP + _LIBRARY * _size(instruction)
+            return _LARGE_STEP + _LIBRARY * (_size(instruction) - _workspace(instruction))
         own = _ELEMENTS.get(opcode, _ELEMENT)
         steps = sum(len(called.instructions) for called in instruction.called)
         return _STEP * (1 + steps) + max(own, steps) * _size(instruction)
@@ -194,3 +194,11 @@ def _size(instruction: Instruction) -> int:
     """Elements of the result and of what is read."""
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
     return sum(shape.size for part in shapes for shape in array_shapes(part))
+
+
+def _workspace(instruction: Instruction) -> int:
+    """Bytes for a library to work in: the last result of XLA's calls on GPUs, which no program reads."""
+    shape = instruction.shape
+    last = shape.elements[-1] if isinstance(shape, TupleShape) and shape.elements else None
+    is_bytes = isinstance(last, ArrayShape) and last.element_type in (ElementType.S8, ElementType.U8)
+    return last.size if is_bytes and last.rank == 1 else 0

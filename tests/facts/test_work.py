@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.facts.work import Prices, once
@@ -83,3 +84,14 @@ def test_the_branch_that_is_taken_counts() -> None:
 def test_equal_runs_are_equal_work() -> None:
     x = np.ones(16, np.float32)
     assert work_of(LOOP, np.int32(0), x) == work_of(LOOP, np.int32(0), 3 * x)
+
+
+@pytest.mark.parametrize("workspace", ["s8[4194304]", "u8[4194304]"])
+def test_what_a_library_works_in_is_no_work(workspace: str) -> None:
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[4,4] parameter(0)
+  ROOT c = (f32[4,4], {workspace}) custom-call(x, x), custom_call_target="__cublas$gemm"
+}}"""
+    most, least = (Prices().of(parse_module(each).entry) for each in (text, text.replace("4194304", "0")))
+    assert most == least > Prices().of(parse_module(text.replace("4,4", "2,2")).entry)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.ahead import Compiler, use
 from support.shell import Shell
 
 import hlotool
+from hlotool.backends.aot.protocol import AheadResult
 from hlotool.errors import (
     BackendCrashed,
     BackendOutOfMemory,
@@ -152,6 +154,26 @@ def test_programs_of_a_dump_have_folders_of_their_own(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["program_0000", "program_0001"]
     assert compiler.requests[0].target.topology == "v6e:2x4"
     assert ("xla_dump_hlo_pass_re", ".*") in compiler.requests[0].flags
+
+
+def test_what_a_compiler_makes_for_itself_has_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, program: Path
+) -> None:
+    """XLA:GPU dumps the passes of programs that it compiles on the way, under names of their own."""
+
+    class Helped(Compiler):
+        def call(self, function: str, argument: Any, kind: type[Any]) -> Any:
+            answer = super().call(function, argument, kind)
+            if isinstance(answer, AheadResult):
+                name = "module_0002.helper.0000.p.after_pipeline-start.before_dce.txt"
+                Path(answer.path).with_name(name).write_text(PROGRAM, encoding="utf-8")
+            return answer
+
+    use(monkeypatch, Helped())
+    result = compile(program, target="h100", passes=True)
+    assert [row.verdict for row in result] == ["identical"]
+    assert result.run is not None
+    assert [row.verdict.value for row in result.run.modules] == ["identical", "not compared"]
 
 
 def test_stablehlo_goes_to_the_compiler_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from hlotool.errors import ExitCode
+from hlotool.interface.cli.main import main
 
 #: Directories of the corpus whose programs do not agree, and what is said of them instead.
 EXPECTED = {
@@ -31,6 +33,10 @@ EXPECTED = {
         "train_mnist_mlp_constant",
     },
 }
+
+
+#: The longest of those for other devices.
+LONG = {"tpu/train_decoder", "gpu/train_decoder", "tpu/attention", "tpu/scan_gru"}
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +72,22 @@ def test_every_directory_is_there(record: dict[str, Any], corpus: Path) -> None:
         (top, d.name) for top in ("jax", "tf", "planted") for d in (corpus / top).iterdir() if d.is_dir()
     }
     assert seen == there
+
+
+@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_programs_for_other_devices(corpus: Path, capsys: pytest.CaptureFixture[str], is_long: bool) -> None:
+    """No device ran them; the manifest says what comes of each."""
+    manifest = tomllib.loads((corpus / "MANIFEST.toml").read_text(encoding="utf-8"))["directory"]
+    expected = {
+        entry["path"]: entry["verdict"]
+        for entry in manifest
+        if entry["path"].startswith(("tpu/", "gpu/")) and (entry["path"] in LONG) == is_long
+    }
+    folders = [str(corpus / path) for path in expected]
+    assert main(["run", *folders, "--json", "--no-resume"]) == ExitCode.AGREE
+    found = {
+        "/".join(Path(row["path"]).relative_to(corpus).parts[:2]): row["verdict"]
+        for row in json.loads(capsys.readouterr().out)["modules"]
+        if row["verdict"] != "not compared"  # what a compiler compiled on the way
+    }
+    assert found == expected

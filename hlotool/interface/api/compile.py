@@ -205,14 +205,15 @@ def _replayed(
 
 
 def _judged(programs: Sequence[CompiledRecord], found: RunRecord) -> list[CompiledRecord]:
-    """Each with the worst verdict of the rows of its dump."""
+    """Each with the worst verdict of its dump, in which a compiler's helpers have nothing beside them."""
     import msgspec
 
-    from hlotool.judge.verdicts import worst
+    from hlotool.judge.verdicts import Verdict, worst
 
     judged = []
     for program in programs:
         rows = [row for row in found.modules if program.folder and row.path.startswith(f"{program.folder}/")]
+        rows = [row for row in rows if row.verdict is not Verdict.NOT_COMPARED] or rows
         if rows:
             verdict = worst(row.verdict for row in rows)
             reason = next(row.reason for row in rows if row.verdict is verdict)

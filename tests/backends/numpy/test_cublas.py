@@ -10,7 +10,9 @@ from support.differential import Array, assert_close, parse, run
 from support.library_modules import call_module, gpu_config, operands_of, rounded_to
 
 from hlotool.backends.numpy import NumpyBackend
+from hlotool.backends.numpy.custom_calls import computes_wide
 from hlotool.errors import Unsupported
+from hlotool.facts.retyping import widened
 
 #: Contracting the last dimension of A with the one before the last of B.
 PLAIN = ((), (), (1,), (0,))
@@ -172,6 +174,27 @@ def test_the_bias_follows_the_memory(layout: str, axis: int) -> None:
     a, b, bias = wide(*values)
     expected = a @ b + (bias if axis else bias[:, None])
     assert_close(result, expected.astype(np.float32), steps=4)
+
+
+def test_a_bias_is_shorter_than_a_padded_result() -> None:
+    """As XLA:GPU makes it of 5 columns that cuBLAS wants padded to 8; nothing reads the others."""
+    operands = ["f32[4,6]", "f32[6,8]", "f32[5]"]
+    values, (result,) = gemm("f32[4,8]", operands, gemm_config(epilogue="BIAS"), "__cublas$lt$matmul")
+    a, b, bias = wide(*values)
+    assert_close(result[:, :5], (a @ b[:, :5] + bias).astype(np.float32), steps=4)
+    assert np.isnan(result[:, 5:]).all()
+
+
+def test_gelu_in_f64_has_the_constants_of_the_program() -> None:
+    """Which is in bf16, and which XLA takes for the library's."""
+    operands = ["bf16[4,6]", "bf16[6,5]"]
+    text = call_module("__cublas$lt$matmul", "(bf16[4,5], s8[8]{0})", operands, gemm_config(epilogue="GELU"))
+    values = wide(*operands_of(operands))
+    copy = widened(parse(text), computes_wide=computes_wide)
+    result = NumpyBackend().compile(copy.module).run(values)[0]
+    factor, cubic = rounded_to("bf16", np.array([np.sqrt(2 / np.pi), 0.044715])).astype(np.float64)
+    x = values[0] @ values[1]
+    np.testing.assert_allclose(result, 0.5 * x * (1 + np.tanh(factor * (x + cubic * x**3))), rtol=1e-13)
 
 
 F8 = ["f8e4m3fn[4,16]", "f8e4m3fn[16,8]"]
