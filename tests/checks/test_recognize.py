@@ -54,6 +54,7 @@ SAMPLES = {
     "mlir": "stablehlo.dot_general",
     "word": "input",
     "file": "xla/service/hlo_verifier.cc:12",
+    "before": "RuntimeError: ",
     "text": "some words (and more)",
 }
 
