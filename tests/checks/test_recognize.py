@@ -55,6 +55,7 @@ SAMPLES = {
     "word": "input",
     "file": "xla/service/hlo_verifier.cc:12",
     "before": "RuntimeError: ",
+    "condition": "shape->IsTuple() == true",
     "text": "some words (and more)",
 }
 

@@ -39,6 +39,8 @@ FIELDS = {
     "mlir": r"[a-z]\w*(?:\.\w+)+",
     "word": r"[\w.+\-]+",
     "file": r"[^\s)]+",
+    #: Of C++: a call, alone or compared.
+    "condition": r"!?(?:\w+(?:::|\.|->))+\w+\([^\n]*",
     #: What older versions print before a status in ordinary words.
     "before": r"(?:\b(?:\w*Error|[Ss]tatus)|\(\d+\)|\.cc:\d+ |== OK\(\))[:)]? \(?",
     "text": r"[^\n]*?",
@@ -64,7 +66,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         cause: why it happens.
         remedy: what to do, the most likely first.
         name: of the error code.
-        generic: it only names a class of errors: anything more specific on its line or the two behind it wins.
+        generic: it only names a class of errors: anything more specific on its line or the next two wins.
         consequence: it only says that something else failed: not told beside that.
         note: the program goes on: told behind what it does not survive.
         reference: page of the official documentation.
