@@ -54,6 +54,8 @@ SAMPLES = {
     "mlir": "stablehlo.dot_general",
     "word": "input",
     "file": "xla/service/hlo_verifier.cc:12",
+    "before": "RuntimeError: ",
+    "condition": "shape->IsTuple() == true",
     "text": "some words (and more)",
 }
 

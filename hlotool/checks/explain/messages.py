@@ -39,6 +39,10 @@ FIELDS = {
     "mlir": r"[a-z]\w*(?:\.\w+)+",
     "word": r"[\w.+\-]+",
     "file": r"[^\s)]+",
+    #: Of C++: a call, alone or compared.
+    "condition": r"!?(?:\w+(?:::|\.|->))+\w+\([^\n]*",
+    #: What older versions print before a status in ordinary words.
+    "before": r"(?:\b(?:\w*Error|[Ss]tatus)|\(\d+\)|\.cc:\d+ |== OK\(\))[:)]? \(?",
     "text": r"[^\n]*?",
     #: The rest of a line that has no type without an XLA form.
     "numeric": r"(?:(?!DT_(?:STRING|VARIANT|RESOURCE))[^\n])*$",
@@ -62,7 +66,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         cause: why it happens.
         remedy: what to do, the most likely first.
         name: of the error code.
-        generic: it only names a class of errors: anything more specific on the same line wins.
+        generic: it only names a class of errors: anything more specific on its line or the next two wins.
+        consequence: it only says that something else failed: not told beside that.
+        note: the program goes on: told behind what it does not survive.
         reference: page of the official documentation.
     """
 
@@ -73,6 +79,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     remedy: list[str]
     name: str = ""
     generic: bool = False
+    consequence: bool = False
+    note: bool = False
     reference: str = ""
 
     @property
@@ -246,7 +254,8 @@ class MatchRecord(Record, frozen=True, kw_only=True):
 
 def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:
     """What `text` contains of the catalogue, with the instructions of `dump` that it names."""
-    return [*(_match(found, dump) for found in recognize(text)), *_unfinished(dump)]
+    found = sorted(recognize(text), key=lambda recognition: recognition.entry.note)
+    return [*(_match(recognition, dump) for recognition in found), *_unfinished(dump)]
 
 
 def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
@@ -285,6 +294,11 @@ def _match(found: Recognition, dump: Dump | None) -> MatchRecord:
 
 
 # Finds the catalogue's messages in a log.
+
+#: Colours of a terminal.
+_COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
+#: Quotation marks as some compilers and web pages print them.
+_QUOTES = str.maketrans("‘’“”", "''\"\"")
 
 
 @dataclass(slots=True)
@@ -325,8 +339,9 @@ def recognize(text: str) -> list[Recognition]:
     """What `text` contains of the catalogue, in the order of appearance, each entry once.
 
     Where messages overlap the one that says more counts, and a class of errors counts only where nothing more
-    specific stands on the same line.
+    specific stands on the same line or the two behind it.
     """
+    text = _COLOUR.sub("", text).translate(_QUOTES)
     starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
     found: dict[str, Recognition] = {}
     for hit in _without_overlaps(sorted(_hits(text), key=lambda hit: (hit.start, -hit.end)), text):
@@ -337,7 +352,8 @@ def recognize(text: str) -> list[Recognition]:
             found[hit.entry.id] = Recognition(hit.entry, line, excerpt, [line], hit.fields)
         elif known.lines[-1] != line:
             known.lines.append(line)
-    return list(found.values())
+    is_explained = any(not (known.entry.note or known.entry.consequence) for known in found.values())
+    return [known for known in found.values() if not (is_explained and known.entry.consequence)]
 
 
 def _hits(text: str) -> Iterator[_Hit]:
@@ -363,7 +379,7 @@ def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
     begins = [hit.start for hit in specific]
     generic: list[_Hit] = []
     for hit in hits:
-        if not hit.entry.generic or _is_explained(hit, begins, text):
+        if not hit.entry.generic or _is_explained(hit, specific, begins, text):
             continue
         if generic and hit.start < generic[-1].end:
             generic.pop()  # a class within a class is the better name
@@ -371,9 +387,11 @@ def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
     return sorted([*specific, *generic], key=lambda hit: hit.start)
 
 
-def _is_explained(hit: _Hit, begins: Sequence[int], text: str) -> bool:
-    """Something specific stands on the line of `hit`, before or after it."""
+def _is_explained(hit: _Hit, specific: Sequence[_Hit], begins: Sequence[int], text: str) -> bool:
+    """Something specific stands on the line of `hit`, or on the two behind it, where long messages go on."""
     line_start = text.rfind("\n", 0, hit.start) + 1
-    line_end = text.find("\n", hit.end)
-    first = bisect.bisect_left(begins, line_start)
-    return first < len(begins) and (line_end < 0 or begins[first] < line_end)
+    line_end = ends = text.find("\n", hit.end) % (len(text) + 1)
+    for _ in range(2):
+        ends = text.find("\n", ends + 1) % (len(text) + 1)
+    near = specific[bisect.bisect_left(begins, line_start) : bisect.bisect_left(begins, ends)]
+    return any(other.start < line_end or not other.entry.note for other in near)
