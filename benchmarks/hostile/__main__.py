@@ -1,6 +1,6 @@
 """Damaged files against every reader: each must give a result or one of hlotool's own errors.
 
-    PYTHONPATH=.:tests python -m benchmarks.hostile [--inputs N] [--seed N] [--only READER] [--texts FOLDER] [--json]
+    PYTHONPATH=.:tests python -m benchmarks.hostile [--inputs N] [--seed N] [--only READER] [--texts DIR]
 
 Counted as a find: any other exception, more than 2 seconds, more than 1 GB, or the death of the process.
 The finds of a reader are told apart by the exception and the innermost line of hlotool in its traceback.
