@@ -167,15 +167,14 @@ _FURTHEST = 2000
 #: What separates the programs of one file, for tools of LLVM.
 _SEPARATOR = re.compile(r"^//[ \t]?---[^\n]*$", re.MULTILINE)
 _FUNCTION = re.compile(
-    r"^(?P<indent>[ \t]*)(?:func\.)?func[ \t]+(?:(?P<visibility>public|private|nested)[ \t]+)?"
+    r"^[ \t]*(?:func\.)?func[ \t]+(?:(?P<visibility>public|private|nested)[ \t]+)?"
     r"@(?P<name>\"[^\"\n]*\"|[\w.$-]+)",
     re.MULTILINE,
 )
 _SYMBOL = re.compile(r"@(\"[^\"\n]*\"|[\w.$-]+)")
 _COMMENT = re.compile(r"//[^\n]*")
-#: Between functions: what others than the one above it may need.
-_SHARED = re.compile(r"[ \t]*(?:[#!][\w.]+ ?=|sdy\.mesh\b|(?:util|ml_program|memref)\.global\b)")
-_RESOURCES = "{-#"
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_CLOSED = re.compile(r"\}[ \t\r]*(?:loc\([^\n]*\)[ \t\r]*)?$")
 #: A pattern of FileCheck, and where a template of Python or Rust has a brace: neither is a program.
 _PATTERN = re.compile(rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$)", re.MULTILINE)
 #: What every function has, also one that is cut.
@@ -230,17 +229,21 @@ def _functions_apart(text: str) -> Iterator[Quotation]:
         kept = list(lines)
         for one, (first, end) in zip(functions, itertools.pairwise(firsts)):
             if one["name"] not in needed:
-                kept[first:end] = _shared(lines[first:end], len(one["indent"]))
+                count = _end_of_function(lines[first:end])
+                kept[first : first + count] = [""] * count
         yield Quotation(0, "\n".join(kept))
 
 
-def _shared(lines: Sequence[str], indent: int) -> Iterator[str]:
-    """Empty lines in place of a function; what stands below it and is not its own stays."""
-    is_kept = False
-    for line in lines:
-        is_kept = is_kept or line.startswith(_RESOURCES)
-        is_end = line.lstrip().startswith("}") and len(line) - len(line.lstrip()) < indent
-        yield line if is_kept or is_end or _SHARED.match(line) else ""
+def _end_of_function(lines: Sequence[str]) -> int:
+    """How many of these lines, from the first one on, a function has: all where nothing closes it."""
+    depth = 0
+    for number, line in enumerate(lines):
+        code = _COMMENT.sub("", _STRING.sub("", line))
+        depth += code.count("{") - code.count("}")
+        # In a signature of several lines, attributes of arguments end within parentheses.
+        if depth <= 0 and _CLOSED.search(code) is not None:
+            return number + 1
+    return len(lines)
 
 
 def mlir_amid_lines(text: str) -> Iterator[Quotation]:

@@ -36,7 +36,7 @@ class Program:
         functions: by name.
         meshes: the text of each mesh, by name.
         attributes: of the module.
-        name: of the module.
+        name: of the module, where it has one.
     """
 
     source: Text
@@ -45,7 +45,7 @@ class Program:
     functions: dict[str, Operation] = field(default_factory=dict)
     meshes: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, object] = field(default_factory=dict)
-    name: str = "module"
+    name: str = ""
     _names: Names = field(default_factory=lambda: Names(()))
     _built: dict[str, Computation | None] = field(default_factory=dict)
     _depth: int = 0
@@ -107,7 +107,7 @@ class Program:
         if self.meshes:
             text = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in self.meshes.items())
             attributes["frontend_attributes"] = FrontendAttributes((("xla.sdy.meshes", f"{{{text}}}"),))
-        name = plain_name(self.name)
+        name = plain_name(self.name or (made.symbol if made.symbol != "main" else "module"))
         return Module(name, reachable(computation), computation, attributes, path=self.source.path)
 
     # Functions and regions.

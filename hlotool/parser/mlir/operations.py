@@ -84,17 +84,15 @@ class OperationReader(AttributeReader):
         try:
             results = self._results() if self.kind == "value" else []
             made = Operation("", self.position, results)
-            if self.kind == "string":
-                made.name = unquoted(self.next())
-            else:
-                made.name = self.of_kind("word", "an operation")
-                if before is not None and "." not in made.name and not self._is_known(made.name):
-                    raise self.error("an operation")
+            is_generic = self.kind == "string"
+            made.name = unquoted(self.next()) if is_generic else self.of_kind("word", "an operation")
+            if before is not None and "." not in made.name and not self._is_known(made.name):
+                raise self.error("an operation")
         except HloSyntaxError:
             if before is None:
                 raise
             raise self._no_hlo(before) from None
-        if self.words[self.at - 1].startswith('"'):
+        if is_generic:
             self._generic(made)
         else:
             self._in_pretty_form(made)
