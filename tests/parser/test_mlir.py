@@ -177,6 +177,11 @@ def test_the_entry() -> None:
         parse_mlir(several, entry="x")
 
 
+def test_a_target_that_is_written_as_a_symbol_is_a_text() -> None:
+    module = parse_mlir(ONE.format("stablehlo.custom_call @foo(%arg0) : (tensor<2xf32>) -> tensor<2xf32>"))
+    assert type(module.entry.root.attributes["custom_call_target"]) is str
+
+
 def test_what_is_called_by_others_is_no_entry() -> None:
     one = "func.func @{}(%a: tensor<f32>) -> tensor<f32> {{\n  {}\n  return %b : tensor<f32>\n}}\n"
     called = one.format("g", "%b = stablehlo.abs %a : tensor<f32>")

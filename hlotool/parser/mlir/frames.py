@@ -226,7 +226,7 @@ class Context:
             return default
         if not isinstance(found, str):
             raise self.error(f"needs a word as {names[0]}")
-        return found
+        return str(found)
 
     def dense(self, value: Attribute, shape: ArrayShape | None = None) -> Array:
         """The array of a dense attribute."""
