@@ -156,7 +156,8 @@ def _reason(stderr: bytes) -> str:
 # StableHLO amid other lines, as `prefixed` finds HLO: what a console, a log or a dump of passes printed.
 
 _HEADER = re.compile(
-    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>module(?=[ \t]+@|[ \t]+attributes\b|[ \t]*\{)[^\n]*\{)[ \t]*$",
+    r"^(?P<prefix>[^\n]{0,300}?)"
+    r"(?P<header>(?:builtin\.)?module(?=[ \t]+@|[ \t]+attributes\b|[ \t]*\{)[^\n]*\{)[ \t]*$",
     re.MULTILINE,
 )
 #: A line that only the inside of a module has.
@@ -191,10 +192,14 @@ def mlir_programs(text: str) -> Iterator[Quotation]:
     for start, end in itertools.pairwise(starts):
         part, before = text[start:end], text.count("\n", 0, start)
         content = part.encode("utf-8", "surrogateescape")
-        if is_mlir(content) and _PATTERN.search(content) is None and _OPERATION.search(content) is not None:
+        if _is_program(content):
             is_several = len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
             for found in mlir_amid_lines(part) if is_several else _functions_apart(part):
                 yield Quotation(before + found.line, found.text)
+
+
+def _is_program(content: bytes) -> bool:
+    return is_mlir(content) and _PATTERN.search(content) is None and _OPERATION.search(content) is not None
 
 
 def function_name(content: bytes) -> str:
@@ -260,8 +265,9 @@ def mlir_amid_lines(text: str) -> Iterator[Quotation]:
         below = unprefixed(header["prefix"], text[header.end() + 1 : stop].split("\n"), _BODY)
         module = "\n".join([*above, header["header"], *_until_closed(below)])
         content = module.encode("utf-8", "surrogateescape")
-        if is_mlir(content) and _PATTERN.search(content) is None:
-            yield Quotation(max(counted.before(header.start()) - len(above), 0), module)
+        if _is_program(content):
+            before = max(counted.before(header.start()) - len(above), 0)
+            yield from (Quotation(before + one.line, one.text) for one in _functions_apart(module))
         end = header.end()
 
 

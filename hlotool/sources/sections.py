@@ -142,7 +142,7 @@ _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)",
 #: Before the first word of a line. Never blank lines, too: from each of many to their end takes for ever.
 _INDENT = rb"^[ \t\r\f\v]*"
 #: A header, which a lower-case word behind the name would make a sentence of that speaks of one; an entry.
-_START = rb"HloModule[ \t]+[^\s,]++(?<!:)(?![ \t]+[a-z])|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]"
+_START = rb"HloModule[ \t]+(?=[\w%\"<])[^\s,]++(?<!:)(?![ \t]+[a-z])|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]"
 #: An instruction up to its type, of which `x = indices[0]` of a programming language has none. Graphs of
 #: PyTorch/XLA have HLO's types, too.
 _VALUE = (

@@ -85,6 +85,7 @@ class Program:
         if "main" in whole:
             return whole["main"]
         public = [m for m in whole.values() if m.attributes.get("sym_visibility") != "private"]
+        public = public or list(whole.values())
         if len(public) > 1:
             called = {one for made in whole.values() for one in _symbols(made) if one != made.symbol}
             public = [made for made in public if made.symbol not in called]
