@@ -269,6 +269,7 @@ _OPENING_LINE = re.compile(rb"\{[ \t\r]*$", re.MULTILINE)
 
 def end_of_hlo(text: bytes, start: int, end: int) -> int:
     """Where HLO ends that begins at `start`: behind its last computation, unless more HLO may follow."""
+    end = _end_below_entry(text, start, end)
     at = text.rfind(b"}", start, end)
     while at >= 0:
         line, stop = text.rfind(b"\n", start, at) + 1, text.find(b"\n", at, end) + 1
@@ -277,4 +278,32 @@ def end_of_hlo(text: bytes, start: int, end: int) -> int:
             is_hlo = looks_like_hlo(text, stop, end) or _OPENING_LINE.search(text, stop, end) is not None
             return end if is_hlo else stop
         at = text.rfind(b"}", start, line)
+    return end
+
+
+#: The first line of a computation, and that of the entry.
+OPENING = r"^[ \t]*(?:ENTRY[ \t]+)?%?[\w.~-]+[ \t]*(?:\([^\n]*->[^\n]*)?\{[ \t]*$"
+ENTRY = r"^[ \t]*ENTRY[ \t][^\n]*\{[ \t]*$"
+_OPENING_OF_ANY, _OPENING_OF_ENTRY = (re.compile(one.encode(), re.MULTILINE) for one in (OPENING, ENTRY))
+#: What may stand below an entry, other computations apart: tables, comments, what closes a block of a log.
+_BELOW_ENTRY = re.compile(
+    rb"[ \t]*(?:HloModule\b|\}|//|/\*|FileNames|FunctionNames|FileLocations|StackFrames|\d+ |\*\*\*|##)"
+)
+_FULL_LINE = re.compile(rb"^[^\n]*\S[^\n]*$", re.MULTILINE)
+
+
+def _end_below_entry(text: bytes, start: int, end: int) -> int:
+    """Where prose or a program begins below a whole entry; `end` for nowhere."""
+    opening = _OPENING_OF_ENTRY.search(text, start, end)
+    while opening is not None:
+        indent = len(opening[0]) - len(opening[0].lstrip())
+        closing = re.compile(rb"^[ \t]{0,%d}\}[^\n]*$" % indent, re.MULTILINE)
+        if (closed := closing.search(text, opening.end(), end)) is None:
+            return end
+        opening = None
+        for line in _FULL_LINE.finditer(text, closed.end(), end):
+            if (opening := _OPENING_OF_ANY.match(text, line.start(), end)) is not None:
+                break
+            if _BELOW_ENTRY.match(line[0]) is None:
+                return line.start()
     return end

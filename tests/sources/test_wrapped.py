@@ -56,6 +56,13 @@ def test_a_program_ends_where_prose_begins(write: Write) -> None:
     assert str(module.stages[0].source) == str(root / "a.txt")
 
 
+def test_comments_of_a_source_end_where_prose_begins() -> None:
+    """What follows the entry has braces of its own."""
+    source = "".join(f"//\t{line}\n" for line in ONE.splitlines())
+    after = "//\n// In JAX it is written as:\n//\n//\tdef f(x):\n\nfunc Test() {\n\tif x {\n\t\tf()\n\t}\n}\n"
+    assert texts(source + after) == [ONE.strip()]
+
+
 def test_a_program_twice_is_one() -> None:
     assert texts(f"```\n{ONE}```\nagain\n```\n{ONE}```\n") == [ONE.strip()]
 
