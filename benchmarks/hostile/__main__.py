@@ -1,6 +1,6 @@
 """Damaged files against every reader: each must give a result or one of hlotool's own errors.
 
-    PYTHONPATH=.:tests python -m benchmarks.hostile [--inputs N] [--seed N] [--only READER] [--json]
+    PYTHONPATH=.:tests python -m benchmarks.hostile [--inputs N] [--seed N] [--only READER] [--texts DIR]
 
 Counted as a find: any other exception, more than 2 seconds, more than 1 GB, or the death of the process.
 The finds of a reader are told apart by the exception and the innermost line of hlotool in its traceback.
@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hostile.readers import READERS, Reader
+from benchmarks.hostile.readers import READERS, Reader, bring
 
 _BATCH = 500
 _SECONDS = 2.0
@@ -152,10 +152,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=READERS, action="append")
     parser.add_argument("--keep", type=Path, help="folder for an example of each find")
+    parser.add_argument(
+        "--texts", type=Path, help="folder of texts that are damaged, too, as pages and StableHLO"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
+    if arguments.texts is not None:
+        bring(arguments.texts)
     records = []
     for name in arguments.only or READERS:
         record = campaign(READERS[name], arguments.inputs, arguments.seed, arguments.keep)

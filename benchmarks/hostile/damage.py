@@ -103,6 +103,27 @@ def _other_number(generator: random.Random, changed: str) -> str:
     return changed[:start] + str(generator.choice((-1, 1)) * generator.choice(_NUMBERS)) + changed[end:]
 
 
+def spliced(seeds: Callable[[], list[bytes]]) -> Damage:
+    """Damage of a text that, now and then, goes on as another one from somewhere in it."""
+
+    def damage(generator: random.Random, content: bytes) -> bytes:
+        if generator.random() < 0.2:
+            own, other = content.split(b"\n"), generator.choice(seeds()).split(b"\n")
+            kept = own[: generator.randrange(len(own) + 1)]
+            return b"\n".join([*kept, *other[generator.randrange(len(other)) :]])
+        return text(generator, content)
+
+    return damage
+
+
+def first_lines(generator: random.Random, content: bytes) -> bytes:
+    """Damage of a header: of the rest of a text only where it is cut."""
+    header, end, body = content.partition(b"\n")
+    if generator.random() < 0.1:
+        body = body[: generator.randrange(len(body) + 1)]
+    return text(generator, header).replace(b"\n", b" ") + end + body
+
+
 def proto(generator: random.Random, content: bytes) -> bytes:
     """A field of a message, or of one within it, changed; lengths fit again afterwards."""
     if generator.random() < 0.3:

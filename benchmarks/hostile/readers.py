@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import itertools
@@ -18,6 +19,9 @@ from benchmarks import ROOT
 from benchmarks.hostile import damage
 
 CORPUS = ROOT / "corpus"
+
+#: Texts that the caller brings, as further seeds of the readers of pages and of StableHLO.
+BROUGHT: list[bytes] = []
 
 #: Larger files make the campaign slow, and "a small file takes no time" is a claim about small ones.
 _LARGEST = 60_000
@@ -109,6 +113,25 @@ def _mlir() -> list[bytes]:
     return _files("*/*/*/module.mlir", "*/*/module.mlir")
 
 
+def _stablehlo() -> list[bytes]:
+    """StableHLO as JAX writes it, alone and amid other lines."""
+    from hlotool.sources.mlir import is_mlir
+
+    return _mlir() + _files("found/stablehlo*") + [text for text in BROUGHT if is_mlir(text)]
+
+
+def _abbreviated() -> list[bytes]:
+    """Texts whose header is shortened as people shorten it: an attribute ends in dots, or all of them do."""
+    made = []
+    for text in _texts()[::5]:
+        header, end, body = text.partition(b"\n")
+        name, comma, attributes = header.partition(b", ")
+        if comma:
+            key = attributes.partition(b"=")[0]
+            made += [name + rest + end + body for rest in (b", " + key + b"={...}", b", ..., " + attributes)]
+    return made
+
+
 def _snapshots() -> list[bytes]:
     return _files("**/*snapshot*.pb")
 
@@ -165,6 +188,18 @@ def _journals() -> list[bytes]:
 def _found() -> list[bytes]:
     """HLO as people paste and log it: the rest of `corpus/found` has readers of its own here."""
     return [c for c in _files("found/*.*") if b"\0" not in c]
+
+
+def _pages() -> list[bytes]:
+    return _found() + BROUGHT
+
+
+def bring(folder: Path) -> None:
+    """Let the texts below a folder be seeds, too."""
+    found = (path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    BROUGHT.extend(
+        content for content in found if content and len(content) <= _LARGEST and b"\0" not in content
+    )
 
 
 def _profiles() -> list[bytes]:
@@ -232,6 +267,44 @@ def _read_hlo_snapshot(content: bytes, folder: Path) -> object:
     from hlotool.parser.proto.executions import parse_snapshot
 
     return parse_snapshot(content)
+
+
+def _read_stablehlo(content: bytes, folder: Path) -> object:
+    """By our own reader alone: XLA's importer is no part of this process."""
+    from hlotool.ir.printer import print_module
+    from hlotool.ir.verifier import verify
+    from hlotool.parser.mlir.reader import parse_mlir
+    from hlotool.sources.locations import decode
+
+    module = parse_mlir(decode(content))
+    verify(module)
+    return print_module(module)
+
+
+def _read_page(content: bytes, folder: Path) -> object:
+    """What is quoted in a page, each program by the reader of its language, and which two are a pair."""
+    from hlotool.errors import HloSyntaxError, HlotoolError
+    from hlotool.parser.mlir.reader import parse_mlir
+    from hlotool.parser.reader import parse_cut, parse_module
+    from hlotool.sources.locations import decode
+    from hlotool.sources.mlir import is_mlir
+    from hlotool.sources.pages import pairs_of
+    from hlotool.sources.wrapped import wrapped_texts
+
+    programs = wrapped_texts(content)
+    for program in programs:
+        text = decode(program.read())
+        try:
+            if is_mlir(program.content):
+                parse_mlir(text)
+            else:
+                parse_module(text)
+        except HloSyntaxError as error:
+            with contextlib.suppress(HlotoolError):
+                parse_cut(text, None, error)
+        except HlotoolError:
+            continue
+    return pairs_of(content, programs)
 
 
 def _through_dump(name: str) -> Callable[[bytes, Path], object]:
@@ -312,6 +385,9 @@ READERS = {
         Reader("snapshot", _read_hlo_snapshot, _hlo_snapshots, damage.proto),
         Reader("file of unknown kind", _through_dump("x"), lambda: _texts() + _protos(), damage.bits),
         Reader("found text", _through_dump("x"), _found, damage.text),
+        Reader("page", _read_page, _pages, damage.spliced(_pages)),
+        Reader("header", _read_text, _abbreviated, damage.first_lines),
+        Reader("StableHLO", _read_stablehlo, _stablehlo, damage.spliced(_stablehlo)),
         Reader("profile", _through_dump("x.xplane.pb"), _profiles, damage.proto),
         Reader("rules of check", _check_text, _texts, damage.text),
         Reader("configuration", _read_configuration, _configurations, damage.text),
@@ -323,6 +399,6 @@ READERS = {
         Reader("MLIR constants", _read_mlir, _mlir, damage.text),
         Reader("bundle", _read_bundle, _bundles, damage.text),
         Reader("journal", _read_journal, _journals, damage.bits),
-        Reader("log", _read_log, lambda: _files("../tests/explain/logs/*"), damage.text),
+        Reader("log", _read_log, lambda: _files("../tests/checks/logs/*"), damage.text),
     )
 }

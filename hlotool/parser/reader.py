@@ -154,11 +154,13 @@ def parse_cut(text: str, path: str | None, error: HloSyntaxError) -> Module:
     Args:
         text: HLO.
         path: of the file, for messages.
-        error: what is wrong with it; raised again where it is no cut that explains it.
+        error: what is wrong with it; raised again where it is no cut that explains it: all braces are closed.
 
     Raises:
         HloSyntaxError: `error`.
     """
+    if text.rstrip().endswith("}") and text.count("{") == text.count("}"):
+        raise error
     lines = text.rstrip("\n").split("\n")
     found = _open_computation(lines)
     for kept, cut in _attempts(lines, found, text.endswith("\n")):

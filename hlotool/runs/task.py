@@ -145,7 +145,10 @@ def find_tasks(
     dumps = open_dumps(paths) if unusable is None else open_usable(paths, unusable)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None
-    return [task_of(module, options) for _, module in modules_matching(dumps, only)]
+    modules = [module for _, module in modules_matching(dumps, only)]
+    # Of a text of several functions, each is a module.
+    named = [module for module in modules if options.entry and module.name == options.entry]
+    return [task_of(module, options) for module in named or modules]
 
 
 def task_of(module: DumpModule, options: ReplayOptions) -> Task:

@@ -9,6 +9,7 @@ XLA: tsl/profiler/protobuf/xplane.proto.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +18,11 @@ from hlotool.errors import DumpError
 from hlotool.parser.proto.schema import fields, varint
 from hlotool.sources.file_names import DumpName, Format, Kind, parse_name, promises_hlo
 from hlotool.sources.locations import Listing, Source
-from hlotool.sources.mlir import has_several_modules, is_mlir
+from hlotool.sources.mlir import function_name, is_mlir, mlir_programs
 from hlotool.sources.open_files import Limits
 from hlotool.sources.pages import pairs_of
 from hlotool.sources.records import DumpFile
-from hlotool.sources.sections import is_mended, looks_like_hlo, module_name, split_log, split_modules
+from hlotool.sources.sections import is_mended, looks_like_hlo, mended, module_name, split_log, split_modules
 from hlotool.sources.wrapped import Wrapped, is_as_printed, wrapped_texts
 
 # What a file is, judged by its content: for names that say nothing, and for names that lie.
@@ -170,7 +171,7 @@ def _by_content(
         yield from _of_profile(path, source, name, limits)
         return
     kind, form = sniff(head)
-    is_several = form is Format.MLIR and _is_text(head) and has_several_modules(source.read_bytes(limits))
+    is_several = form is Format.MLIR and _is_text(head) and _has_several(source.read_bytes(limits))
     if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR) and not is_several:
         found = replace(name, kind=kind, format=form)
         yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
@@ -198,6 +199,11 @@ def _by_content(
         plain = replace(name, kind=Kind.PLAIN, format=Format.TEXT)
         plain = _placed(plain, part_name, listing.is_single_file)
         yield DumpFile(path if whole else f"{path}#{i + 1}", part_source, plain)
+
+
+def _has_several(content: bytes) -> bool:
+    """Whether a text of MLIR is more than one program."""
+    return len(list(itertools.islice(mlir_programs(mended(content)), 2))) > 1
 
 
 def _placed(name: DumpName, own_name: str, explicit: bool) -> DumpName:
@@ -246,7 +252,8 @@ def _wrapped(
             continue  # bytes of something else
         form = Format.MLIR if is_mlir(one.content) else form
         shown = path if len(programs) == 1 else f"{path}#{i + 1}"
-        number, kind, own_name = kinds.get(i, (None, kind, module_name(one.content)))
+        own_name = function_name(one.content) if form is Format.MLIR else module_name(one.content)
+        number, kind, own_name = kinds.get(i, (None, kind, own_name))
         found = replace(name, kind=kind, format=form, module_name=own_name, module_number=number)
         yield DumpFile(shown, own, found)
 

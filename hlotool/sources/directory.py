@@ -47,6 +47,8 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     """
     path = taken_in(os.fspath(path))
     listing = list_files(path, limits)
+    is_dump = any(parse_name(source.name).module_number is not None for _, source in listing.files)
+    listing.takes_stablehlo = not is_dump
     files = classify(listing, limits)
     modules, artefacts = group(files, listing.notes)
     while not modules and listing.take_more():
@@ -57,6 +59,10 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
         raise DumpError(_nothing_found(path, listing, files))
     if not listing.is_single_file:
         modules = with_unfinished(modules, artefacts)
+        if not (is_dump or listing.takes_documents) and (count := _documents(listing)):
+            listing.notes.append(
+                f"{path}: {count}, not searched beside HLO; name them to have what they quote read"
+            )
     elif path != PATH:
         modules = [_asked_for(path, module, limits) for module in modules]
     return Dump(path, tuple(modules), tuple(artefacts), tuple(listing.notes))
@@ -172,6 +178,20 @@ def _open_files(folder: str, paths: Sequence[str], limits: Limits) -> Dump:
         raise DumpError(_nothing_found(folder or ".", listing, files))
     whole = [_with_companions(folder, module, limits) for module in modules]
     return Dump(folder or ".", tuple(whole), tuple(artefacts), tuple(listing.notes))
+
+
+#: Texts in which people quote programs.
+_DOCUMENTS = (
+    ".md", ".rst", ".ipynb", ".html", ".eml", ".csv", ".jsonl", ".xml",
+    ".py", ".cc", ".cpp", ".go", ".java", ".jl", ".js", ".rs", ".ts",
+)  # fmt: skip
+
+
+def _documents(listing: Listing) -> str:
+    """How many documents lie beside the HLO of a folder; empty for none. A bundle's own speak of it."""
+    names = [source.name for _, source in listing.files]
+    found = [name for name in names if name.endswith(_DOCUMENTS)] if "repro.toml" not in names else []
+    return f"{len(found)} document{'s' * (len(found) > 1)}" if found else ""
 
 
 def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:

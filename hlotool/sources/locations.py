@@ -217,7 +217,7 @@ class Listing:
         files: path relative to the dump (with `/`) and where to read it, sorted by path.
         notes: what was passed over, one line each.
         is_single_file: the path is one file, not a collection.
-        takes_stablehlo: files of MLIR count, too: in a folder that has HLO they are what it was made from.
+        takes_stablehlo: files of MLIR count, too: in a dump they are what its HLO was made from.
         takes_documents: texts of any name count, too: in a folder that has neither HLO nor StableHLO.
         unpacked_bytes: of the archives that lie in an archive.
     """

@@ -7,6 +7,7 @@ dialects add, and names what it cannot read by line and column.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import subprocess
@@ -31,9 +32,11 @@ _CHILD = Path(__file__).with_name("mlir_child.py")
 BYTECODE = b"ML\xefR"
 _MLIR = re.compile(
     rb"(?>(?:\s|//[^\n]*+\n)*)"
-    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"builtin\.module\"|func\.func\b)"
+    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"(?:builtin\.module|func\.func)\""
+    rb"|(?:func\.)?func[ \t]+(?:(?:public|private|nested)[ \t]+)?@"
+    rb"|sdy\.mesh\b|(?:util|ml_program|memref)\.global\b|transform\.(?:named_)?sequence\b)"
 )
-_STABLEHLO = re.compile(rb"\b(?:stablehlo|mhlo|chlo|vhlo|func\.func|sdy)\b")
+_STABLEHLO = re.compile(rb"\b(?:stablehlo|mhlo|xla_hlo|chlo|vhlo|func\.func|sdy)\b")
 
 
 def is_mlir(head: bytes) -> bool:
@@ -153,7 +156,8 @@ def _reason(stderr: bytes) -> str:
 # StableHLO amid other lines, as `prefixed` finds HLO: what a console, a log or a dump of passes printed.
 
 _HEADER = re.compile(
-    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>module(?=[ \t]+@|[ \t]+attributes\b|[ \t]*\{)[^\n]*\{)[ \t]*$",
+    r"^(?P<prefix>[^\n]{0,300}?)"
+    r"(?P<header>(?:builtin\.)?module(?=[ \t]+@|[ \t]+attributes\b|[ \t]*\{)[^\n]*\{)[ \t]*$",
     re.MULTILINE,
 )
 #: A line that only the inside of a module has.
@@ -161,25 +165,115 @@ _BODY = re.compile(r"\s*(?:func\.func\b|%\S+ = |(?:func\.)?return\b|\"|\}|stable
 #: A name for an attribute or a location, which may stand above or below the module.
 _ALIAS = re.compile(r"#\w+(?:\([^\n]*\))? ?= ?\S")
 _FURTHEST = 2000
+#: What separates the programs of one file, for tools of LLVM.
+_SEPARATOR = re.compile(r"^//[ \t]?---[^\n]*$", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^[ \t]*(?:func\.)?func[ \t]+(?:(?P<visibility>public|private|nested)[ \t]+)?"
+    r"@(?P<name>\"[^\"\n]*\"|[\w.$-]+)",
+    re.MULTILINE,
+)
+_SYMBOL = re.compile(r"@(\"[^\"\n]*\"|[\w.$-]+)")
+_COMMENT = re.compile(r"//[^\n]*")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_CLOSED = re.compile(r"\}[ \t\r]*(?:loc\([^\n]*\)[ \t\r]*)?$")
+#: A pattern of FileCheck, and where a template of Python or Rust has a brace: neither is a program.
+_PATTERN = re.compile(rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$)", re.MULTILINE)
+#: What every function has, also one that is cut.
+_OPERATION = re.compile(rb"\breturn\b|%\w+(?::\d+)?[ \t]*=")
 
 
-def has_several_modules(content: bytes) -> bool:
-    """Whether a text of MLIR has more than one module side by side, which only a tool of MLIR splits."""
-    return len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
+def mlir_programs(text: str) -> Iterator[Quotation]:
+    """The programs of a text of MLIR, one after the other.
+
+    Separators part programs, and modules do. Of functions of which none is `main`, each that no other one
+    calls is a program, with those that it calls; in place of the others' lines there are empty ones.
+    """
+    starts = [0, *(found.end() for found in _SEPARATOR.finditer(text)), len(text)]
+    for start, end in itertools.pairwise(starts):
+        part, before = text[start:end], text.count("\n", 0, start)
+        content = part.encode("utf-8", "surrogateescape")
+        if _is_program(content):
+            is_several = len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
+            for found in mlir_amid_lines(part) if is_several else _functions_apart(part):
+                yield Quotation(before + found.line, found.text)
+
+
+def _is_program(content: bytes) -> bool:
+    return is_mlir(content) and _PATTERN.search(content) is None and _OPERATION.search(content) is not None
+
+
+def function_name(content: bytes) -> str:
+    """The name of the first function that is not private, where it is not `main`."""
+    found = _FUNCTION.finditer(content.decode("utf-8", "replace"))
+    name = next((one["name"].strip('"') for one in found if one["visibility"] != "private"), "")
+    return "" if name == "main" else name
+
+
+def _functions_apart(text: str) -> Iterator[Quotation]:
+    functions = list(_FUNCTION.finditer(text))
+    public = [one["name"] for one in functions if one["visibility"] != "private"]
+    if len(public) < 2 or "main" in public:
+        yield Quotation(0, text)
+        return
+    ends = [*(one.start() for one in functions[1:]), len(text)]
+    uses = {
+        one["name"]: set(_SYMBOL.findall(_COMMENT.sub("", text[one.end() : end])))
+        for one, end in zip(functions, ends)
+    }
+    roots = [
+        name for name in public if not any(name in used for other, used in uses.items() if other != name)
+    ]
+    lines, counted = text.split("\n"), Lines(text)
+    firsts = [*(counted.before(one.start()) for one in functions), len(lines)]
+    for root in roots:
+        needed, new = {root}, [root]
+        while new:
+            found = (uses[new.pop()] & uses.keys()) - needed
+            needed |= found
+            new += found
+        kept = list(lines)
+        for one, (first, end) in zip(functions, itertools.pairwise(firsts)):
+            if one["name"] not in needed:
+                count = _end_of_function(lines[first:end])
+                kept[first : first + count] = [""] * count
+        yield Quotation(0, "\n".join(kept))
+
+
+def _end_of_function(lines: Sequence[str]) -> int:
+    """How many of these lines, from the first one on, a function has: all where nothing closes it."""
+    depth = 0
+    for number, line in enumerate(lines):
+        code = _COMMENT.sub("", _STRING.sub("", line))
+        depth += code.count("{") - code.count("}")
+        # In a signature of several lines, attributes of arguments end within parentheses.
+        if depth <= 0 and _CLOSED.search(code) is not None:
+            return number + 1
+    return len(lines)
 
 
 def mlir_amid_lines(text: str) -> Iterator[Quotation]:
     """The modules of StableHLO that begin with a `module` line somewhere in `text`."""
     headers = list(_HEADER.finditer(text))
-    counted, end = Lines(text), 0
+    counted, end, stop = Lines(text), 0, 0
     for number, header in enumerate(headers):
-        stop = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        if header.start() < stop:
+            continue  # a module in a module
+        indent = _indent(header)
+        later = (one.start() for one in headers[number + 1 :] if _indent(one) <= indent)
+        stop = next(later, len(text))
         above = _aliases_above(header["prefix"], text[end : header.start()].split("\n")[-_FURTHEST:])
         below = unprefixed(header["prefix"], text[header.end() + 1 : stop].split("\n"), _BODY)
         module = "\n".join([*above, header["header"], *_until_closed(below)])
-        if is_mlir(module.encode("utf-8", "surrogateescape")):
-            yield Quotation(max(counted.before(header.start()) - len(above), 0), module)
+        content = module.encode("utf-8", "surrogateescape")
+        if _is_program(content):
+            before = max(counted.before(header.start()) - len(above), 0)
+            yield from (Quotation(before + one.line, one.text) for one in _functions_apart(module))
         end = header.end()
+
+
+def _indent(header: re.Match[str]) -> int:
+    """How far a `module` stands to the right, of what is in front of it."""
+    return len(header["prefix"]) - len(header["prefix"].rstrip())
 
 
 def _aliases_above(prefix: str, lines: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hlotool.sources.quoted import Lines, Quotation, is_page
-from hlotool.sources.sections import end_of_hlo
+from hlotool.sources.sections import ENTRY, OPENING, end_of_hlo
 
 #: A line that a program has in whatever it is wrapped.
 _ANCHOR = re.compile(r"(?:\bHloModule|\bENTRY|\bfunc\.func)\b")
@@ -183,9 +183,7 @@ _MESSAGE = re.compile(r"(?:[IWEF]\d{4}|\d{4}-\d\d-\d\d) [\d:.]+[\d: ]*\S* [^\s\]
 _MESSAGE_LINE = re.compile(rb"\n(?:[IWEF]\d{4}|\d{4}-\d\d-\d\d) \d\d:\d\d:\d\d\.\d+[^\n]*:\d+\] ")
 #: What stands in for a missing header.
 _MADE_HEADER = "HloModule unnamed"
-#: The first line of a computation, and that of the entry.
-_OPENING = re.compile(r"^[ \t]*(?:ENTRY[ \t]+)?%?[\w.~-]+[ \t]*(?:\([^\n]*->[^\n]*)?\{[ \t]*$", re.MULTILINE)
-_ENTRY = re.compile(r"^[ \t]*ENTRY[ \t][^\n]*\{[ \t]*$", re.MULTILINE)
+_OPENING, _ENTRY = (re.compile(one, re.MULTILINE) for one in (OPENING, ENTRY))
 #: What shows, below a HloModule line, that it is none in a sentence.
 _BODY = re.compile(
     r"^[ \t\r\f\v]*(?:ENTRY\b|FileNames|(?:ROOT\s+)?%?[\w.~-]+ (?:= |\{|\([^\n]*->))", re.MULTILINE

@@ -71,13 +71,13 @@ def fenced(text: str) -> Iterator[Quotation]:
 _ORDINARY = (
     r"""(?:"[^"\\\n]*+(?>(?:\\.[^"\\\n]*+)*)"|(?<!\w)[bBuUfF]{0,2}'[^'\\\n]*+(?>(?:\\.[^'\\\n]*+)*)')"""
 )
-#: What opens a literal, or hides what looks like one: C++'s raw strings, Python's long ones, Rust's, those in
-#: backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and comments.
+#: What opens a literal, or hides what looks like one: raw strings of C++ and R, Python's long ones, Rust's,
+#: those in backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and comments.
 _OPENER = re.compile(
     rf"""
-      R"(?P<delimiter>[^()\\\s"]{{0,16}})\(
+      (?:R"|r"(?=-*\([ \t]*\r?\n))(?P<delimiter>[^()\\\s"]{{0,16}})\(
     | (?P<python>[a-zA-Z]{{0,2}})(?P<quotes>\"{{3}}|'{{3}})
-    | \br(?P<hashes>\#{{1,8}})"
+    | \bb?r(?P<hashes>\#{{1,8}})"
     | (?P<template>`[^`\\]*+(?>(?:\\.[^`\\]*+)*)`)
     | '(?:\\.|[^'\\\n])'
     | (?P<row>{_ORDINARY}(?>(?:[\s+\\]*+,?[\s+\\]*+{_ORDINARY})*))

@@ -141,22 +141,24 @@ _BEGIN = re.compile(rb"\*\*\* Begin (?P<name>.+?) \*\*\*\r?\n")
 _GRAPH = re.compile(rb"## BEGIN_GRAPH\r?\n(?P<content>.*?)(?=^## END_GRAPH|\Z)", re.MULTILINE | re.DOTALL)
 #: Before the first word of a line. Never blank lines, too: from each of many to their end takes for ever.
 _INDENT = rb"^[ \t\r\f\v]*"
-_HLO_LINE = re.compile(
-    # A lower-case word behind the name makes a sentence of it, which speaks of a HloModule.
-    _INDENT + rb"(?:HloModule\s+[^\s,]++(?![ \t]+[a-z])"
-    rb"|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
-    # Graphs of PyTorch/XLA have its types, too.
-    rb"(?![^\n(]{0,80}\b(?:prim|aten)::))",
-    re.MULTILINE,
+#: A header, which a lower-case word behind the name would make a sentence of that speaks of one; an entry.
+_START = rb"HloModule[ \t]+(?=[\w%\"<])[^\s,]++(?<!:)(?![ \t]+[a-z])|ENTRY\s+(?:%?[\w.~-]+\s*)?[({]"
+#: An instruction up to its type, of which `x = indices[0]` of a programming language has none. Graphs of
+#: PyTorch/XLA have HLO's types, too.
+_VALUE = (
+    rb"(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(*(?:pred|token|opaque|bf16|[suc]\d{1,3}|f\d{1,2}\w*)"
+    rb"\[[\d<=?, ]*\](?=\s*[{,)%]|\s+[a-z])(?![^\n(]{0,80}\b(?:prim|aten)::)"
 )
+_STARTING_LINE = re.compile(_INDENT + rb"(?:" + _START + rb")", re.MULTILINE)
+_HLO_LINE = re.compile(_INDENT + rb"(?:" + _START + rb"|" + _VALUE + rb")", re.MULTILINE)
 
 
 _COMMENTS = rb"(?:\xef\xbb\xbf)?(?>(?:\s|//[^\n]*+|/\*(?>(?:[^*]|\*(?!/))*)\*/)*)"
 #: Nothing but comments stands before HLO: a header, an entry, an instruction, another computation.
 _PLAIN = re.compile(
-    _COMMENTS + rb"(?:HloModule\s|ENTRY\s|(?:ROOT\s+)?%?[\w.-]+\s*=\s*\(?\w+\["
-    rb"|%[\w.~-]+\s*\{|%?[\w.~-]+\s*\((?:(?!HloModule )[^\n])*->[^\n]*\{)"
-)
+    _COMMENTS + rb"(?:HloModule\s|ENTRY\s|" + _VALUE + rb"|%[\w.~-]+\s*\{"
+    rb"|%?[\w.~-]+\s*\((?:(?!HloModule )[^\n])*->[^\n]*\{)"
+)  # fmt: skip
 
 
 #: A computation with a signature, which XLA reads only below a HloModule line.
@@ -231,7 +233,12 @@ def _block(text: bytes, begin: re.Match[bytes], stop: int) -> Section:
 
 
 def split_modules(text: bytes) -> list[Section]:
-    """The parts of `text` that hold HLO; one section for an ordinary file, none when nothing is HLO."""
+    """The parts of `text` that hold HLO; one section for an ordinary file, none when nothing is HLO.
+
+    Instructions amid other lines, as a document shows them, are no program.
+    """
+    if not is_plain(text) and _STARTING_LINE.search(text) is None:
+        return []
     graphs = [_GRAPH.match(text, at) for at in _line_starts(text, _GRAPH_WORD)]
     spans = [graph.span("content") for graph in graphs if graph] or _cut_at_headers(text)
     found = ((start, end) for start, end in spans if looks_like_hlo(text, start, end))
@@ -262,6 +269,7 @@ _OPENING_LINE = re.compile(rb"\{[ \t\r]*$", re.MULTILINE)
 
 def end_of_hlo(text: bytes, start: int, end: int) -> int:
     """Where HLO ends that begins at `start`: behind its last computation, unless more HLO may follow."""
+    end = _end_below_entry(text, start, end)
     at = text.rfind(b"}", start, end)
     while at >= 0:
         line, stop = text.rfind(b"\n", start, at) + 1, text.find(b"\n", at, end) + 1
@@ -270,4 +278,32 @@ def end_of_hlo(text: bytes, start: int, end: int) -> int:
             is_hlo = looks_like_hlo(text, stop, end) or _OPENING_LINE.search(text, stop, end) is not None
             return end if is_hlo else stop
         at = text.rfind(b"}", start, line)
+    return end
+
+
+#: The first line of a computation, and that of the entry.
+OPENING = r"^[ \t]*(?:ENTRY[ \t]+)?%?[\w.~-]+[ \t]*(?:\([^\n]*->[^\n]*)?\{[ \t]*$"
+ENTRY = r"^[ \t]*ENTRY[ \t][^\n]*\{[ \t]*$"
+_OPENING_OF_ANY, _OPENING_OF_ENTRY = (re.compile(one.encode(), re.MULTILINE) for one in (OPENING, ENTRY))
+#: What may stand below an entry, other computations apart: tables, comments, what closes a block of a log.
+_BELOW_ENTRY = re.compile(
+    rb"[ \t]*(?:HloModule\b|\}|//|/\*|FileNames|FunctionNames|FileLocations|StackFrames|\d+ |\*\*\*|##)"
+)
+_FULL_LINE = re.compile(rb"^[^\n]*\S[^\n]*$", re.MULTILINE)
+
+
+def _end_below_entry(text: bytes, start: int, end: int) -> int:
+    """Where prose or a program begins below a whole entry; `end` for nowhere."""
+    opening = _OPENING_OF_ENTRY.search(text, start, end)
+    while opening is not None:
+        indent = len(opening[0]) - len(opening[0].lstrip())
+        closing = re.compile(rb"^[ \t]{0,%d}\}[^\n]*$" % indent, re.MULTILINE)
+        if (closed := closing.search(text, opening.end(), end)) is None:
+            return end
+        opening = None
+        for line in _FULL_LINE.finditer(text, closed.end(), end):
+            if (opening := _OPENING_OF_ANY.match(text, line.start(), end)) is not None:
+                break
+            if _BELOW_ENTRY.match(line[0]) is None:
+                return line.start()
     return end

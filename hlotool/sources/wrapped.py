@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlotool.sources.mlir import has_several_modules, is_mlir, mlir_amid_lines
+from hlotool.sources.mlir import is_mlir, mlir_amid_lines, mlir_programs
 from hlotool.sources.prefixed import blocks_unprefixed, has_messages, modules_amid_lines, without_margin
 from hlotool.sources.quoted import (
     Lines,
@@ -39,6 +39,7 @@ from hlotool.sources.sections import (
     is_mended,
     is_plain,
     mended,
+    module_name,
     split_log,
     split_modules,
 )
@@ -105,7 +106,7 @@ _BYTES = re.compile(
     r"""(?<![\w'"])b(?P<quote>['"])(?=[^\n]{0,4000}?\\x0)(?>(?:\\.|(?!(?P=quote))[^\\\n])*)(?P=quote)"""
 )
 #: Only a text with one of these words is looked at more closely.
-_CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|base64\b")
+_CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|\bfunc[ \t]+(?:\w+[ \t]+)?@|base64\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def wrapped_texts(content: bytes) -> tuple[Wrapped, ...]:
     text = mended(content)
     has_blanks = "<BLANKLINE>" in text
     text = _BLANK_LINE.sub("", text) if has_blanks else text
-    if has_blanks or is_mended(content):
+    if has_blanks or is_mended(content) or is_mlir(content):
         programs = _quoted(Quotation(0, text), 0, _DEEPEST)
     else:
         programs = itertools.chain(_programs(text, 0, _DEEPEST), _printed_bytes(text))
@@ -193,12 +194,15 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     if is_mended(content):  # its escapes hid what happened to it
         quoted = Quotation(quoted.line, mended(content))
         content = _bytes(quoted.text)
-    if is_mlir(content) and not has_several_modules(content):
-        yield Wrapped(line + quoted.line, content)
+    if is_mlir(content):
+        for program in mlir_programs(quoted.text):
+            yield Wrapped(line + quoted.line + program.line, _bytes(program.text))
     elif is_as_printed(content) or is_bare(content):
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
-            yield Wrapped(before, content[part.start : part.end])
+            program = content[part.start : part.end]
+            if b"\n" in program.strip() or not module_name(program):  # a header alone is a mention
+                yield Wrapped(before, program)
     else:
         yield from _programs(quoted.text, line + quoted.line, depth - 1)
 

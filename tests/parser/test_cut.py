@@ -111,3 +111,12 @@ def test_malformed_texts_are_cut_or_wrong(corpus: Path) -> None:
         "string_unterminated",
         "comment_unterminated",
     }
+
+
+def test_a_text_whose_braces_are_closed_is_not_cut() -> None:
+    """The brace of the entry stands further to the right than the entry does."""
+    text = "HloModule m\nENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[] frobnicate(x)\n   }\n"
+    with pytest.raises(HloSyntaxError) as error:
+        parse_module(text)
+    with pytest.raises(HloSyntaxError, match="frobnicate"):
+        parse_cut(text, None, error.value)

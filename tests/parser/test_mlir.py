@@ -11,6 +11,7 @@ import pytest
 from hlotool.backends.numpy import create
 from hlotool.errors import HloSyntaxError, HlotoolError, Unsupported, UsageError
 from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parser.mlir.reader import parse_mlir
@@ -140,6 +141,9 @@ ONE = (
     [
         ("stablehlo.add %arg0, %arg1 : tensor<2xf32>", HloSyntaxError, 29, "no value %arg1"),
         ("foo.bar %arg0 : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
+        ('foo.bar "name"() %arg0 : tensor<2xf32>', Unsupported, 8, "foo.bar is no operation"),
+        ("foo.bar %arg0 : i32 into tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
+        ("arith.constant 0 : index", Unsupported, 8, "no tensor"),
         ("foo.bar %arg0 to ^bb1 step [% : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("stablehlo.add %arg0, %arg0 : tensor<2xi32>", HloSyntaxError, 0, "does not return"),
         ("stablehlo.add %arg0 : tensor<2xf32>", HloSyntaxError, 8, "takes 2 operands"),
@@ -171,6 +175,60 @@ def test_the_entry() -> None:
     assert parse_mlir(several, entry="h").entry.name == "h"
     with pytest.raises(UsageError, match="no function @x"):
         parse_mlir(several, entry="x")
+
+
+def test_a_target_that_is_written_as_a_symbol_is_a_text() -> None:
+    module = parse_mlir(ONE.format("stablehlo.custom_call @foo(%arg0) : (tensor<2xf32>) -> tensor<2xf32>"))
+    assert type(module.entry.root.attributes["custom_call_target"]) is str
+
+
+def test_what_is_called_by_others_is_no_entry() -> None:
+    one = "func.func @{}(%a: tensor<f32>) -> tensor<f32> {{\n  {}\n  return %b : tensor<f32>\n}}\n"
+    called = one.format("g", "%b = stablehlo.abs %a : tensor<f32>")
+    calling = one.format("f", "%b = call @g(%a) : (tensor<f32>) -> tensor<f32>")
+    assert parse_mlir(called + calling).entry.name == "f"
+
+
+def test_a_module_of_another_dialect_may_hold_functions() -> None:
+    inner = ONE.format("stablehlo.abs %arg0 : tensor<2xf32>")
+    assert (
+        parse_mlir(f"module {{\nfoo.device_module {{\nbuiltin.module {{\n{inner}}}\n}}\n}}").entry.root.opcode
+        == "abs"
+    )
+
+
+WORDS = """input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = {0},
+kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = {1},
+output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = {0}"""
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        "#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>",
+        f"#stablehlo.conv<raw {WORDS.format('[1, 2]', '[0, 1]')}>",
+        "{" + WORDS.format("dense<[1, 2]> : tensor<2xi64>", "dense<[0, 1]> : tensor<2xi64>") + "}",
+    ],
+)
+def test_dimension_numbers_of_convolutions(numbers: str) -> None:
+    types = ("tensor<1x8x8x3xf32>", "tensor<1x1x3x4xf32>", "tensor<1x8x8x4xf32>")
+    text = f"""func.func @main(%x: {types[0]}, %w: {types[1]}) -> {types[2]} {{
+  %0 = "stablehlo.convolution"(%x, %w) {{dimension_numbers = {numbers}, feature_group_count = 1 : i64,
+    batch_group_count = 1 : i64}} : ({types[0]}, {types[1]}) -> {types[2]}
+  return %0 : {types[2]}
+}}"""
+    module = parse_mlir(text)
+    verify(module)
+    spelled = module.entry.root.attributes["dim_labels"]
+    assert spelled == ConvolutionDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+
+
+@pytest.mark.parametrize("name", ["arith.constant", "std.constant"])
+def test_constants_of_other_dialects(name: str) -> None:
+    module = parse_mlir(ONE.format(f"{name} dense<[1.0, 2.0]> : tensor<2xf32>"))
+    literal = module.entry.root.literal
+    assert literal is not None
+    assert np.asarray(literal.value).tolist() == [1, 2]
 
 
 def test_elided_values_are_elided() -> None:

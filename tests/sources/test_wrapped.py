@@ -56,6 +56,13 @@ def test_a_program_ends_where_prose_begins(write: Write) -> None:
     assert str(module.stages[0].source) == str(root / "a.txt")
 
 
+def test_comments_of_a_source_end_where_prose_begins() -> None:
+    """What follows the entry has braces of its own."""
+    source = "".join(f"//\t{line}\n" for line in ONE.splitlines())
+    after = "//\n// In JAX it is written as:\n//\n//\tdef f(x):\n\nfunc Test() {\n\tif x {\n\t\tf()\n\t}\n}\n"
+    assert texts(source + after) == [ONE.strip()]
+
+
 def test_a_program_twice_is_one() -> None:
     assert texts(f"```\n{ONE}```\nagain\n```\n{ONE}```\n") == [ONE.strip()]
 
@@ -179,7 +186,19 @@ def test_a_folder_without_hlo_is_searched_for_documents(write: Write) -> None:
 
 def test_documents_do_not_count_beside_hlo(write: Write) -> None:
     root = write(("report.md", f"```\n{ONE}```\n"), ("a.hlo", TWO))
-    assert [module.title for module in open_dump(root).modules] == ["a.hlo"]
+    dump = open_dump(root)
+    assert [module.title for module in dump.modules] == ["a.hlo"]
+    assert [note.partition(": ")[2] for note in dump.notes] == [
+        "1 document, not searched beside HLO; name them to have what they quote read"
+    ]
+
+
+def test_stablehlo_counts_beside_hlo_that_is_no_dump(write: Write) -> None:
+    program = "func.func @f(%a: tensor<f32>) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n"
+    plain = write(("one/a.hlo", TWO), ("one/b.mlir", program)) / "one"
+    assert [module.title for module in open_dump(plain).modules] == ["a.hlo", "b.mlir"]
+    dump = write(("two/module_0001.f.before_optimizations.txt", TWO), ("two/f.mlir", program)) / "two"
+    assert [module.title for module in open_dump(dump).modules] == ["module_0001.f"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hlotool.parser.mlir.frames import Context, Results, operation
 from hlotool.parser.mlir.syntax import Foreign, OtherType
 
 _LISTS = re.compile(r"\[([^\]]*)\]")
+_NUMBERED = re.compile(r"(\w+) ?= ?(\d+|\[[\d, ]*\])")
 
 
 def _precision(context: Context) -> dict[str, AttributeValue]:
@@ -140,9 +141,26 @@ def _pairs(context: Context, value: object, rank: int) -> list[tuple[int, int]]:
     return list(zip(flat[::2], flat[1::2]))
 
 
+#: In words, and the older form: which dimension is a batch, which ones count features, and which are spatial.
+_ROLES = (
+    "input_batch", "input_feature", "input_spatial",
+    "kernel_input_feature", "kernel_output_feature", "kernel_spatial",
+    "output_batch", "output_feature", "output_spatial",
+)  # fmt: skip
+
+
 def _dimension_numbers(context: Context) -> ConvolutionDimensions:
-    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or in words: `raw input_batch_dimension = 0, …`."""
     stated = context.get("dimension_numbers")
+    if isinstance(stated, Foreign) and "input_batch_dimension" in stated.text:
+        stated = {key: _numbers_in(value) for key, value in _NUMBERED.findall(stated.text)}
+    if isinstance(stated, dict):
+        values = [stated.get(f"{role}_dimensions", stated.get(f"{role}_dimension")) for role in _ROLES]
+        listed = [
+            context.as_integers(v, "dimension_numbers") if n % 3 == 2 else v for n, v in enumerate(values)
+        ]
+        if all(isinstance(one, int | tuple) for one in listed):
+            return ConvolutionDimensions(*listed)
     lists = _LISTS.findall(stated.text) if isinstance(stated, Foreign) else []
     try:
         given, kernel, result = ([word.strip() for word in one.split(",")] for one in lists)
@@ -154,6 +172,11 @@ def _dimension_numbers(context: Context) -> ConvolutionDimensions:
         )  # fmt: skip
     except ValueError:
         raise context.error("needs dimension numbers such as [b, 0, f]x[0, i, o]->[b, 0, f]") from None
+
+
+def _numbers_in(text: str) -> int | Ints:
+    found = tuple(map(int, re.findall(r"\d+", text)))
+    return found if text.startswith("[") else found[0]
 
 
 def _window(context: Context, rank: int) -> dict[str, AttributeValue]:

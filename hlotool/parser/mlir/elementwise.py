@@ -151,7 +151,7 @@ for _name, _row in OPCODES.items():
 # Constants.
 
 
-@operation("constant")
+@operation("constant", "arith.constant", "std.constant")
 def _constant(context: Context) -> Results:
     value, shape = context.get("value"), context.array
     if not isinstance(value, Dense):

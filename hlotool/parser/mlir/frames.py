@@ -32,8 +32,8 @@ Rule: TypeAlias = "Callable[[Context], Results]"
 
 #: Rules by the name of the operation without its dialect, where StableHLO, MHLO or CHLO has it.
 RULES: dict[str, Rule] = {}
-#: Dialects whose operations are StableHLO's.
-DIALECTS = ("stablehlo", "mhlo", "chlo")
+#: Dialects whose operations are StableHLO's, those of 2020 among them.
+DIALECTS = ("stablehlo", "mhlo", "chlo", "xla_hlo", "xla_chlo")
 #: Values of no element may be written anywhere; others are not copied from one computation to another.
 _COPIED = frozenset({"constant", "iota"})
 _REGROUPING = opcodes_with(Trait.REGROUPS)
@@ -226,7 +226,7 @@ class Context:
             return default
         if not isinstance(found, str):
             raise self.error(f"needs a word as {names[0]}")
-        return found
+        return str(found)
 
     def dense(self, value: Attribute, shape: ArrayShape | None = None) -> Array:
         """The array of a dense attribute."""

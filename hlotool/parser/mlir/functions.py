@@ -16,13 +16,12 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import Shape, TupleShape, strip_layouts
 from hlotool.ir.walk import DEEPEST_CALLS, reachable
 from hlotool.parser.mlir.frames import Context, Frame, common_attributes, plain_name, rule_of
-from hlotool.parser.mlir.syntax import Argument, Foreign, Operation, Region
+from hlotool.parser.mlir.syntax import RETURNS, Argument, Foreign, Operation, Region, Symbol
 from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir.types import as_shape
 
 _FUNCTIONS = frozenset({"func.func", "func"})
 _MODULES = frozenset({"builtin.module", "module"})
-RETURNS = frozenset({"return", "func.return", "stablehlo.return", "mhlo.return", "sdy.return"})
 #: What only annotates: without results, and without any effect on values.
 _IGNORED = frozenset({"sdy.sharding_group", "sdy.mesh"})
 
@@ -55,22 +54,23 @@ class Program:
     def collect(self, operations: Sequence[Operation]) -> None:
         """Find the functions and meshes of a module, and of modules in it."""
         for made in operations:
+            if made.name in _FUNCTIONS:
+                self.functions.setdefault(made.symbol, made)
+                continue
             if made.name in _MODULES:
                 self.name = made.symbol or self.name
                 self.attributes |= made.attributes
-                for region in made.regions:
-                    self.collect(region.operations)
-            elif made.name in _FUNCTIONS:
-                self.functions.setdefault(made.symbol, made)
             elif made.name == "sdy.mesh" and isinstance(mesh := made.attributes.get("mesh"), Foreign):
                 self.meshes[made.symbol] = mesh.text
+            for region in made.regions:  # also of modules that other dialects have
+                self.collect(region.operations)
 
     def scope(self, written: str) -> str:
         """The name of a location, which may be written as an alias."""
         return self.scopes.get(written, "") if written.startswith("#") else written
 
     def chosen(self, entry: str) -> Operation:
-        """The function that is run: the named one, `main`, or the only one that others may call.
+        """The function that is run: the named one, `main`, or the only public one that no other one calls.
 
         Raises:
             UsageError: there is no function of this name, or none is named and several may be meant.
@@ -86,6 +86,10 @@ class Program:
         if "main" in whole:
             return whole["main"]
         public = [m for m in whole.values() if m.attributes.get("sym_visibility") != "private"]
+        public = public or list(whole.values())
+        if len(public) > 1:
+            called = {one for made in whole.values() for one in _symbols(made) if one != made.symbol}
+            public = [made for made in public if made.symbol not in called]
         if len(public) == 1:
             return public[0]
         if not whole:
@@ -105,7 +109,7 @@ class Program:
         if self.meshes:
             text = ", ".join(f"{name} = #sdy.mesh{mesh}" for name, mesh in self.meshes.items())
             attributes["frontend_attributes"] = FrontendAttributes((("xla.sdy.meshes", f"{{{text}}}"),))
-        name = plain_name(self.name or made.symbol)
+        name = plain_name(self.name or (made.symbol if made.symbol != "main" else "module"))
         return Module(name, reachable(computation), computation, attributes, path=self.source.path)
 
     # Functions and regions.
@@ -278,6 +282,19 @@ def free_names(region: Region) -> Iterator[str]:
         for inner in made.regions:
             yield from (name for name in free_names(inner) if name not in known)
         known |= {name for name, _ in made.results}
+
+
+def _symbols(made: Operation) -> Iterator[str]:
+    """The functions that the regions of an operation name."""
+    for region in made.regions:
+        for inner in region.operations:
+            for value in inner.attributes.values():
+                yield from (
+                    one
+                    for one in (value if isinstance(value, tuple) else (value,))
+                    if isinstance(one, Symbol)
+                )
+            yield from _symbols(inner)
 
 
 def _aliases(made: Operation) -> dict[str, AttributeValue]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hlotool.errors import HloSyntaxError
+from hlotool.errors import HloSyntaxError, Unsupported
 from hlotool.parser.mlir.attributes import AttributeReader, unquoted
 from hlotool.parser.mlir.syntax import (
     Argument,
@@ -52,6 +52,7 @@ class OperationReader(AttributeReader):
         self.scopes: dict[str, str] = {}
         self._pretty = pretty
         self._is_known = is_known
+        self._foreign: Operation | None = None
 
     def operations(self, closing: str) -> list[Operation]:
         """All up to `closing`, which stays."""
@@ -79,17 +80,28 @@ class OperationReader(AttributeReader):
 
     def operation(self) -> Operation:
         """One operation, with its location."""
-        results = self._results() if self.kind == "value" else []
-        made = Operation("", self.position, results)
-        if self.kind == "string":
-            made.name = unquoted(self.next())
+        before, self._foreign = self._foreign, None
+        try:
+            results = self._results() if self.kind == "value" else []
+            made = Operation("", self.position, results)
+            is_generic = self.kind == "string"
+            made.name = unquoted(self.next()) if is_generic else self.of_kind("word", "an operation")
+            if before is not None and "." not in made.name and not self._is_known(made.name):
+                raise self.error("an operation")
+        except HloSyntaxError:
+            if before is None:
+                raise
+            raise self._no_hlo(before) from None
+        if is_generic:
             self._generic(made)
         else:
-            made.name = self.of_kind("word", "an operation")
             self._in_pretty_form(made)
         if self.word == "loc" and self.ahead() == "(":
             made.scope = self.location()
         return made
+
+    def _no_hlo(self, made: Operation) -> Unsupported:
+        return self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
 
     def _in_pretty_form(self, made: Operation) -> None:
         """What follows the name of an operation, whose form may be unknown."""
@@ -101,8 +113,10 @@ class OperationReader(AttributeReader):
                 raise
         else:
             if not is_foreign or self.kind in _FOLLOWING or self.word in ("}", ""):
+                # Where the next one cannot be read, it is a part of this one's form.
+                self._foreign = made if is_foreign else None
                 return
-        raise self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
+        raise self._no_hlo(made)
 
     def _results(self) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
@@ -236,6 +250,8 @@ class OperationReader(AttributeReader):
         self.next()
         if self.word == "<" and self.kind_ahead() == "word" and self.ahead(2) == "=":
             return dict(self.listed("<", ">", self.entry))
+        if self.word == "<":
+            return Foreign(self.balanced())
         first = self.bare()
         if self.word == "x" and self.ahead() == "[":
             self.next()

@@ -6,7 +6,7 @@ StableHLO: dialect/AssemblyFormat.cpp. Shardy: sdy/ir/ops.td.
 from __future__ import annotations
 
 from hlotool.parser.mlir.operations import OperationReader
-from hlotool.parser.mlir.syntax import Argument, Dense, Foreign, Name, Operation, Region
+from hlotool.parser.mlir.syntax import RETURNS, Argument, Dense, Foreign, Name, Operation, Region
 
 
 def _constant(reader: OperationReader, made: Operation) -> None:
@@ -17,6 +17,10 @@ def _constant(reader: OperationReader, made: Operation) -> None:
     if reader.word == "{":
         made.attributes |= reader.dictionary()
     made.attributes["value"] = value = reader.attribute()
+    if isinstance(value, int | float):
+        raise reader.source.unsupported(
+            f"{made.name} of a number that is no tensor has no HLO", made.position
+        )
     if not isinstance(value, Dense) or value.type is None:
         raise reader.source.error("expected dense<…> with its type", made.position)
     made.result_types = (value.type,)
@@ -151,18 +155,25 @@ def _returned(reader: OperationReader, made: Operation) -> None:
             made.operand_types = (*made.operand_types, reader.type())
 
 
-_RETURNS = ("return", "func.return", "stablehlo.return", "mhlo.return", "sdy.return")
+_CONSTANTS = (
+    "stablehlo.constant",
+    "mhlo.constant",
+    "chlo.constant",
+    "arith.constant",
+    "std.constant",
+    "constant",
+)
 
 PRETTY = {
     **dict.fromkeys(("builtin.module", "module"), OperationReader.module),
     **dict.fromkeys(("func.func", "func"), OperationReader.function),
-    **dict.fromkeys(("stablehlo.constant", "mhlo.constant", "chlo.constant"), _constant),
+    **dict.fromkeys(_CONSTANTS, _constant),
     **dict.fromkeys(("stablehlo.slice", "mhlo.slice"), _slice),
     **dict.fromkeys(("stablehlo.convolution", "mhlo.convolution"), _convolution),
     **dict.fromkeys(("stablehlo.dynamic_conv", "mhlo.dynamic_conv"), _convolution),
     **dict.fromkeys(("stablehlo.reduce", "mhlo.reduce"), _reduce),
     **dict.fromkeys(("stablehlo.while", "mhlo.while"), _while),
-    **dict.fromkeys(_RETURNS, _returned),
+    **dict.fromkeys(RETURNS, _returned),
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
 }

@@ -18,9 +18,10 @@ from hlotool.parser.mlir import (  # noqa: F401 - they register rules
 )
 from hlotool.parser.mlir.attributes import unquoted
 from hlotool.parser.mlir.frames import rule_of
-from hlotool.parser.mlir.functions import RETURNS, Program
+from hlotool.parser.mlir.functions import Program
 from hlotool.parser.mlir.operations import OperationReader
 from hlotool.parser.mlir.pretty import PRETTY
+from hlotool.parser.mlir.syntax import RETURNS
 from hlotool.parser.mlir.tokens import Text
 from hlotool.system.resources import collector_off
 

@@ -12,6 +12,12 @@ from hlotool.ir.types import Shape
 Attribute: TypeAlias = Any
 
 
+#: What ends a region.
+RETURNS = (
+    "return", "func.return", "std.return", "stablehlo.return", "mhlo.return", "xla_hlo.return", "sdy.return",
+)  # fmt: skip
+
+
 class Symbol(str):
     """`@name`, without the sign."""
 

@@ -21,7 +21,7 @@ DEEPEST = 60
 _NESTED = r"(?:[^<>]|<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>)*"
 _TOKEN = re.compile(
     rf"""(?:\s+|//[^\n]*)*(?:
-      (?P<tensor>tensor<{_NESTED}>)
+      (?P<tensor>tensor\s*<{_NESTED}>)
     | (?P<dense>dense(?:_resource)?<(?:"[^"]*"|[^>"])*>)
     | (?P<string>"(?:[^"\\\n]|\\.)*")
     | (?P<value>%[\w.$-]+(?:\#\d+)?)

@@ -58,7 +58,7 @@ class TypeReader(Cursor):
         word, position = self.word, self.position
         if self.kind == "tensor":
             self.next()
-            return self._tensor(word[len("tensor<") : -1], position)
+            return self._tensor(word[word.index("<") + 1 : -1], position)
         if word == "tuple" and self.ahead() == "<":
             self.next()
             return TupleShape(tuple(map(self.as_shape, self.listed("<", ">", self.type))))
