@@ -75,7 +75,7 @@ def check_module(task: CheckTask) -> CheckResult:
     for number, stage in enumerate(task.stages):
         file, title = str(stage.source), task.module.title
         try:
-            module = read_stage(stage, reads_literals=reads_literals, entry=task.module.entry)
+            module = read_stage(stage, reads_literals=reads_literals)
             is_program = task.has_program and number == 0 and not module.cut
             answer = None
             if is_program and task.target and COMPILER in task.rules:

@@ -70,6 +70,9 @@ def unwrapped(content: bytes) -> bytes:
     return content[at : at + length]
 
 
+_MAIN = re.compile(rb"@main\b")
+
+
 def read_program(content: bytes, name: str, entry: str = "") -> Module:
     """A StableHLO program as a module.
 
@@ -89,7 +92,8 @@ def read_program(content: bytes, name: str, entry: str = "") -> Module:
     if entry and not is_text:
         raise UsageError(f"{name}: --entry is for StableHLO as text, this is bytecode")
     try:
-        if entry:
+        # XLA's importer takes no other function for the entry.
+        if entry or (is_text and _MAIN.search(content) is None):
             return parse_mlir(content.decode("utf-8", "replace"), name, entry)
         module = parse_module_proto(hlo_proto(content, name), name)
     except (BackendUnavailable, DumpError) as error:

@@ -255,7 +255,7 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
         yield _Program(
             stage.title,
             str(stage.source),
-            partial(read_stage, stage, reads_literals=False, entry=owner.entry),
+            partial(read_stage, stage, reads_literals=False),
             partial(load_stage, owner, stage, may_compile=False),
             _allocated(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else None,
         )
