@@ -90,10 +90,12 @@ def dumps(spec: str, found: list[Subject], folder: Path) -> Iterator[tuple[Subje
 
 def plant(subject: Subject, dump: Path, rng: random.Random, had: Counter[str]) -> Begun | None:
     """Let a fault begin at a pass, in the dump itself."""
-    modules = open_dump(dump).modules
-    if len(modules) != 1 or len(modules[0].stages) < 3:
+    # A compiler of GPUs compiles candidates on the way.
+    own = hlotool.parse(subject.before).name
+    stages = next((m.stages for m in open_dump(dump).modules if m.name == own), ())
+    if len(stages) < 3:
         return None
-    first, *later = modules[0].stages
+    first, *later = stages
     texts = [_read(stage) for stage in later]
     earlier = [_read(first), *texts]
     # What a pipeline begins with was changed between pipelines, by no pass that a dump names.
