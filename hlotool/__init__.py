@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.compare_dumps import compare_dumps
     from hlotool.interface.api.compile import compile
     from hlotool.interface.api.diff import diff
+    from hlotool.interface.api.gradcheck import gradcheck
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
     from hlotool.interface.api.kept import cache, list_backends, update_baseline, verify
     from hlotool.interface.api.merge import merge
@@ -54,6 +55,7 @@ __all__ = [
     "explain_fusion",
     "extract",
     "fuzz",
+    "gradcheck",
     "inspect",
     "list_backends",
     "list_messages",

@@ -278,6 +278,23 @@ examples:
 """,
     ),
     Command(
+        "gradcheck [options] F G",
+        "is one program the gradient of another?",
+        "hlotool.interface.api.gradcheck:gradcheck",
+        description="""\
+Is G the gradient of F? Both are executed in f64: along random directions the slope of F, from differences, is
+compared with what G says. What is wrong is found by parameter and component.
+
+F returns a number, alone or before other results. G takes the same arguments, and its result ends with the
+derivatives by the floats among them, or by those that --wrt names.
+""",
+        examples="""\
+examples:
+  hlotool gradcheck loss.hlo grad.hlo                 two programs
+  hlotool gradcheck loss.mlir grad.mlir --wrt 0,2     by two of the parameters
+""",
+    ),
+    Command(
         "compile [options] PROGRAM ...",
         "have the compiler of a TPU or GPU make a dump of a program, without one",
         "hlotool.interface.api.compile:compile",

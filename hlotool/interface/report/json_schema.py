@@ -37,6 +37,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
     RunRecord,
 )
+from hlotool.runs.gradients import GradcheckRecord
 from hlotool.runs.two_dumps import CompareRecord
 from hlotool.system.records import Record
 
@@ -60,6 +61,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "prove-1.json": ProveRecord,
     "compare-1.json": CompareRecord,
     "compile-1.json": CompileRecord,
+    "gradcheck-1.json": GradcheckRecord,
     "mutate-1.json": MutateRecord,
     "conformance-1.json": ConformanceRecord,
     "fuzz-1.json": FuzzRecord,

@@ -27,6 +27,7 @@ _REPORTS = {
     "rules": "hlotool.interface.report.listings:RuleTable",
     "diff": "hlotool.interface.report.diff:DiffReport",
     "compare": "hlotool.interface.report.two_dumps:CompareReport",
+    "gradcheck": "hlotool.interface.report.gradcheck:GradcheckReport",
     "compile": "hlotool.interface.report.compiled:CompileReport",
     "prove": "hlotool.interface.report.prove:ProveReport",
     "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",
