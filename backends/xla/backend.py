@@ -184,7 +184,7 @@ class XlaBackend:
             except (BackendCrashed, Unsupported) as error:
                 field = unknown_field(str(error))
                 if field is None or f'"{field}"' not in program.text:
-                    raise _located(error, source.module) from None
+                    raise located(error, source.module) from None
                 note = f"without the field {field} of backend configs, which this XLA does not know"
                 bare = without_field(source.module, field)
                 source = replace(source, module=bare, notes=(*source.notes, note))
@@ -216,7 +216,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def _located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:
+def located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:
     """The error with the file that it is about."""
     if type(error) is not Unsupported or error.location.path:
         return error
