@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from hlotool.backends.registry import brief
 from hlotool.backends.xla.executable import (
     Loaded,
     XlaDevicesExecutable,
@@ -98,7 +99,8 @@ class XlaBackend:
         setup = self._process(1).setup()
         if _numbers(setup.jaxlib) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
-            raise BackendUnavailable(f"backend xla needs jaxlib {oldest} or newer; this is {setup.jaxlib}")
+            needs = f"backend {brief(self.name)} needs jaxlib {oldest} or newer"
+            raise BackendUnavailable(f"{needs}; this is {setup.jaxlib}")
         return setup
 
     def warm_up(self) -> None:
