@@ -21,6 +21,7 @@ from hlotool.backends.aot.protocol import (
 )
 from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
 from hlotool.backends.registry import RUNS_COMPILED, brief, get_backend, get_devices_backend
+from hlotool.backends.xla.backend import located
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
 from hlotool.backends.xla.programs import (
@@ -201,19 +202,21 @@ class AotBackend:
         parameters, results = _memory_kinds(module)
         if len(parameters) != len(source.entry.parameters):
             parameters, results = (), ()  # arrays of dynamic size: their sizes are parameters, too
-        return self._asked(
-            AheadRequest(
-                target=self._target(len(grid)),
-                text=text,
-                folder=str(folder),
-                flags=self._flags,
-                replicas=grid.replicas,
-                partitions=grid.partitions,
-                shardy="xla.sdy." in text,
-                parameters=parameters,
-                results=results,
-            )
+        request = AheadRequest(
+            target=self._target(len(grid)),
+            text=text,
+            folder=str(folder),
+            flags=self._flags,
+            replicas=grid.replicas,
+            partitions=grid.partitions,
+            shardy="xla.sdy." in text,
+            parameters=parameters,
+            results=results,
         )
+        try:
+            return self._asked(request)
+        except Unsupported as error:
+            raise located(error, module) from error
 
     @property
     def _flags(self) -> tuple[Flag, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from hlotool.backends.registry import brief
 from hlotool.backends.xla.executable import (
     Loaded,
     XlaDevicesExecutable,
@@ -98,7 +99,8 @@ class XlaBackend:
         setup = self._process(1).setup()
         if _numbers(setup.jaxlib) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
-            raise BackendUnavailable(f"backend xla needs jaxlib {oldest} or newer; this is {setup.jaxlib}")
+            needs = f"backend {brief(self.name)} needs jaxlib {oldest} or newer"
+            raise BackendUnavailable(f"{needs}; this is {setup.jaxlib}")
         return setup
 
     def warm_up(self) -> None:
@@ -184,7 +186,7 @@ class XlaBackend:
             except (BackendCrashed, Unsupported) as error:
                 field = unknown_field(str(error))
                 if field is None or f'"{field}"' not in program.text:
-                    raise _located(error, source.module) from None
+                    raise located(error, source.module) from None
                 note = f"without the field {field} of backend configs, which this XLA does not know"
                 bare = without_field(source.module, field)
                 source = replace(source, module=bare, notes=(*source.notes, note))
@@ -216,7 +218,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def _located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:
+def located(error: BackendCrashed | Unsupported, module: Module) -> HlotoolError:
     """The error with the file that it is about."""
     if type(error) is not Unsupported or error.location.path:
         return error

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING
 from hlotool.backends.base import Backend, Value
 from hlotool.facts.dataflow import Leaves
 from hlotool.judge.comparison import Comparison
+from hlotool.judge.rules.freedoms import Freedoms, freedoms, freedoms_on
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import (
-    CompareExactly,
-    CompareWith,
-    Freedoms,
-    Judgement,
-    Side,
-    freedoms,
-    freedoms_on,
-    watching,
-)
+from hlotool.judge.rules.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
 from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.tpu_programs import TPU_CASES
 
-from hlotool.judge.rules.judgement import ON_GPU, ON_TPU, STRICT, ProductFreedom, freedoms
+from hlotool.judge.rules.freedoms import ON_GPU, ON_TPU, STRICT, ProductFreedom, freedoms
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions

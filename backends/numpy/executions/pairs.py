@@ -18,9 +18,14 @@ from hlotool.backends.numpy.executions.departures import DepartingBackend
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.registry import Calling, Kernel, Reading
 from hlotool.facts.float_order import flush_threshold
+from hlotool.facts.result_facts import does_arithmetic
 from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
+from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
+
+#: Infinite at zero or at one, in every type.
+_POLES = opcodes_with(Trait.SINGULAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,12 @@ class Pairs:
     flushes: bool = False
     overflow: float = np.inf
 
+    def overflowed(self, value: Any) -> Any:
+        """The value with `overflow` in place of infinity: what f64 cannot hold, f32 cannot, either."""
+        if getattr(value, "dtype", None) != np.float64:
+            return value
+        return np.where(np.isinf(value), np.copysign(self.overflow, value), value)[()]
+
     def __call__(self, value: Any) -> Any:
         """The value with all f64 in it as pairs."""
         if isinstance(value, tuple):
@@ -48,8 +59,7 @@ class Pairs:
                 tiny = flush_threshold(ElementType.F32)
                 leading, rest = flushed(leading, tiny), flushed(rest, tiny)
             pair = leading.astype(np.float64) + rest
-            too_large = np.isinf(leading) & np.isfinite(value)
-            return np.where(too_large, np.copysign(self.overflow, value), pair)[()]
+            return np.where(np.isfinite(value), self.overflowed(pair), pair)[()]
 
 
 class PairsBackend(DepartingBackend):
@@ -79,4 +89,13 @@ class _PairsLowering(Lowering):
         if instruction.opcode == "rsqrt" and pairs.flushes and instruction.array_type is ElementType.F64:
             return lambda x: pairs(np.sqrt(pairs(1 / pairs(x))))
         usual = kernel
-        return lambda *values: pairs(usual(*map(pairs, values)))
+        may_overflow = does_arithmetic(instruction) and instruction.opcode not in _POLES
+
+        def made(*values: Any) -> Any:
+            read = list(map(pairs, values))
+            result = usual(*read)
+            if may_overflow and all(np.isfinite(value).all() for value in read):
+                return pairs(pairs.overflowed(result))
+            return pairs(result)
+
+        return made

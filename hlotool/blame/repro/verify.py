@@ -1,8 +1,8 @@
 """Does a bundle still fail, and in the same way? And what of it would run on this machine.
 
 Programs are data: backends execute them in processes of hlotool's own. A command is not, nor is a backend
-that names an interpreter, or flags of XLA that name files to read and to write: these need the user's
-trust.
+that names an interpreter or a compiler, or flags of XLA that name files to read and to write: these need
+the user's trust.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
 # What a bundle from somebody else would run on this machine besides the programs in it.
 #
 # Programs are data: backends execute them in processes of hlotool's own. A command is not, nor is a backend
-# that names an interpreter, or flags of XLA that name files to read and to write.
+# that names an interpreter or a compiler, or flags of XLA that name files to read and to write.
 
 
 def objection(bundle: Bundle, backend: str | None) -> str:

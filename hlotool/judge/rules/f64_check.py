@@ -26,7 +26,8 @@ from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.judge.reasons import Finding
 from hlotool.judge.rules.ensemble import Ensemble
-from hlotool.judge.rules.judgement import Leaf, makes_pairs
+from hlotool.judge.rules.freedoms import makes_pairs
+from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import flips
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)

@@ -34,6 +34,7 @@ from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, array_shapes
 from hlotool.judge.reasons import named
 from hlotool.judge.rules.ensemble import Ensemble
+from hlotool.judge.rules.freedoms import Freedoms
 from hlotool.judge.rules.instructions import (
     Narrowing,
     Sampler,
@@ -42,7 +43,7 @@ from hlotool.judge.rules.instructions import (
     narrowings,
     pieces,
 )
-from hlotool.judge.rules.judgement import Freedoms, Leaf
+from hlotool.judge.rules.judgement import Leaf
 
 
 class Widths:

@@ -25,8 +25,9 @@ from hlotool.ir.arrays import Array, dtype_of, flatten, integer_limits, unflatte
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.types import leaves as shape_leaves
 from hlotool.judge.comparison import LeafComparison
+from hlotool.judge.rules.freedoms import freedoms_on
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import freedoms_on, judgement_of
+from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.rules.semantics import PAIRS
 from hlotool.judge.verdicts import Verdict
 from hlotool.lab.conformance.agreement import (

@@ -25,7 +25,7 @@ from hlotool.system.executor import Done, Executor
 from hlotool.system.paths import write_file, writing
 
 #: What is data in a message: names, numbers, texts that are quoted.
-_DATA = re.compile(r"%[\w.-]+|'[^']*'|\"[^\"]*\"|\w*\d[\w.]*")
+_DATA = re.compile(r"%[\w.-]+|'[^']*'|\"[^\"]*\"|(?<!aot:)\b\w*\d[\w.]*")
 #: Reasons that are told apart; more would be data that is not recognised as such.
 _MOST_REASONS = 200
 #: Characters of a reason.

@@ -74,6 +74,17 @@ def test_what_the_compiler_makes_is_judged_as_a_program(
     assert replayed(tmp_path / "m.hlo").verdict.value == "identical"
 
 
+def test_a_refusal_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuses(_: str) -> str:
+        raise Unsupported("aot:v5e: UNIMPLEMENTED: no acos")
+
+    use(monkeypatch, Compiler(refuses))
+    (tmp_path / "m.hlo").write_text(PROGRAM, encoding="utf-8")
+    error = replayed(tmp_path / "m.hlo").error
+    assert error is not None
+    assert error.message == f"{tmp_path / 'm.hlo'}: aot:v5e: UNIMPLEMENTED: no acos"
+
+
 LAID_OUT = """HloModule m
 ENTRY e {
   x = f32[3,2] parameter(0)

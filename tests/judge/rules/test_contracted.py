@@ -12,8 +12,9 @@ from support.judging import executed
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.arrays import Array
 from hlotool.judge.comparison import LeafComparison
+from hlotool.judge.rules.freedoms import UNKNOWN_TARGET, Freedoms
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import UNKNOWN_TARGET, Freedoms, judgement_of
+from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.rules.products import contracted, contractions
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module

@@ -13,8 +13,9 @@ from support.programs import CHAOS
 
 from hlotool.ir.arrays import Array
 from hlotool.judge.comparison import LeafComparison
+from hlotool.judge.rules.freedoms import Freedoms, ProductFreedom
 from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import Freedoms, ProductFreedom, judgement_of
+from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.tolerance import ChosenTolerance
 from hlotool.judge.verdicts import AGREEING, Verdict
 from hlotool.parser.reader import parse_module
