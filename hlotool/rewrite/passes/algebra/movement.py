@@ -187,7 +187,7 @@ def _read(op: Op, indices: Sequence[Instruction]) -> Sequence[SliceDim] | None:
     if op.instruction.opcode == "slice":
         return op.instruction.listed("slice", SliceDim)
     places = _places(indices, op.operands[0].dims, op.shape.dims)
-    return places and [SliceDim(s, s + size) for s, size in zip(places, op.shape.dims)]
+    return None if places is None else [SliceDim(s, s + n) for s, n in zip(places, op.shape.dims)]
 
 
 @rule("transpose")
