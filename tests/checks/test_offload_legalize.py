@@ -163,6 +163,16 @@ def test_a_transposed_tensor_that_is_reshaped_on_the_host(
     assert "offload-transpose" not in rules(text, layout, partitions=4)  # collectives reshape it
 
 
+def test_a_transpose_comes_after_what_computes_element_by_element() -> None:
+    text = TURNED.format(shape=TILE, to_device=TO_DEVICE, returned="d", other="d")
+    computed = text.replace("custom-call(r)", "custom-call(e)").replace(
+        "  d = ", f"  e = {TILE} exponential(r)\n  d = "
+    )
+    layout = ON_HOST + "(f32[8,128]{1,0}, f32[8,128]{1,0})"
+    assert "offload-transpose" in rules(text, layout)
+    assert "offload-transpose" not in rules(computed, layout)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "partitions", "expected"),
     [

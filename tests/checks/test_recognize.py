@@ -114,6 +114,27 @@ def test_a_class_of_errors_counts_only_without_anything_better() -> None:
     assert ids("INTERNAL: RET_CHECK failure (xla/a.cc:3) x == y") == ["xla-ret-check"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Check failed: ShapeUtil::Compatible(new_root_instruction->shape(), root_instruction_->shape()) "
+        "(f32[8,128]{1,0:T(8,128)}) is incompatible with (f32[128,8]{1,0:T(8,128)})",
+        "INTERNAL: RET_CHECK failure (third_party/tensorflow/compiler/xla/hlo/ir/hlo_computation.cc:1761) "
+        "ShapeUtil::Compatible(old_instruction->shape(), new_instruction->shape()) "
+        '"get-tuple-element" (f32[8,128]{1,0:T(8,128)}) vs "copy.2" (f32[128,8]{1,0:T(8,128)})',
+        "INTERNAL: during context [post-optimization]: %bitcast.1 = f32[8,128]{1,0:T(8,128)} "
+        "bitcast(%copy-done): Bitcast cannot have different shape sizes of output (4096) and operand (65536) "
+        "(f32[8,128]{1,0:T(8,128)}) (f32[8,128]{0,1:T(8,128)})",
+        "INTERNAL: during context [post-optimization]: Expected instruction to have shape equal to "
+        "f32[8,128]{0,1:T(8,128)}, actual shape is f32[128,8]{1,0:T(8,128)}: %copy.2 = "
+        "f32[128,8]{1,0:T(8,128)} copy(%copy-done)",
+    ],
+)
+def test_a_wrong_shape_on_the_host_has_four_wordings(message: str) -> None:
+    """Of libtpu 0.0.42; others have some of these words, too."""
+    assert [found.entry.id for found in recognize(message)] == ["tpu-transpose-on-host"]
+
+
 def test_a_repeated_message_is_one_entry_with_all_its_lines() -> None:
     text = "INTERNAL: one\nfine\nINTERNAL: two\n"
     [found] = recognize(text)

@@ -234,6 +234,14 @@ for _row, _beside in ((0, True), (1, False), (9, True)):
         updated = b.op("dynamic-update-slice", x, update, b.constant(row, "s32"), b.constant(1, "s32"))
         return b.op("slice", updated, slice=(SliceDim(1, 3), SliceDim(0, 4)))
 
+    @case("slice-of-update", MOVED, DIMS, (1, 2), rewritten=_beside)
+    def dynamic_slice_of_update(
+        b: Builder, kind: str, x: Instruction, update: Instruction, row: int = _row
+    ) -> Instruction:
+        updated = b.op("dynamic-update-slice", x, update, b.constant(row, "s32"), b.constant(1, "s32"))
+        starts = (b.constant(1, "s32"), b.constant(0, "s32"))
+        return b.op("dynamic-slice", updated, *starts, dynamic_slice_sizes=(2, 4))
+
 
 @case("transpose-of-size-one", MOVED, (2, 1, 3, 1))
 def transpose_of_size_one(b: Builder, kind: str, x: Instruction) -> Instruction:

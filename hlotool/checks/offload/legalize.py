@@ -23,7 +23,9 @@ from hlotool.checks.offload.positions import (
     regroups,
 )
 from hlotool.checks.rules import Problem, Subject
+from hlotool.facts.recognition import uniform
 from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ShapeIndex
 
 _SLICES = frozenset({"slice", "dynamic-slice"})
@@ -123,7 +125,7 @@ class Legalizing:
                 break
             stack.pop()
             stack += following
-            copied += [after for after, _ in following if _needs_copy(after)]
+            copied += [after for after, _ in following if _needs_copy(after) and not self._sinks(after)]
         for reshape in copied:
             if self._leads_to_device(reshape):
                 yield "offload-transpose", messages.reshaped_after_transpose(reshape)
@@ -201,6 +203,18 @@ class Legalizing:
                 return
             case _:
                 raise _Unknown
+
+    def _sinks(self, reshape: Instruction) -> bool:
+        """All that reads it computes element by element with it and numbers alone: it comes after that.
+
+        XLA: reshape_mover.cc.
+        """
+        users = self._users[reshape]
+        return bool(users) and all(
+            user.row.opcode_class is Class.ELEMENTWISE
+            and all(operand is reshape or uniform(operand) is not None for operand in user.operands)
+            for user in users
+        )
 
     def _leads_to_device(self, start: Instruction) -> bool:
         """Every way ends with a move to the device, none with the program's result."""

@@ -21,8 +21,8 @@ from hlotool.rewrite.passes.cleanup import Cse, Dce, Fold, SimplifyTuples
 
 #: Small constants choose branches, and places of slices.
 _FIRST: tuple[Pass, ...] = (
-    Inline(), Simplify(rules=("movement-of-scalar", "slice-of-update")), Fold(max_elements=64),
-    SimplifyConditionals(),
+    Inline(), Fold(max_elements=64), Simplify(rules=("movement-of-scalar", "slice-of-update")),
+    Fold(max_elements=64), SimplifyConditionals(),
 )  # fmt: skip
 _THEN: tuple[Pass, ...] = (SimplifyTuples(), Dce(), Cse(), SimplifyTuples(), Dce())
 

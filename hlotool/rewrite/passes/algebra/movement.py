@@ -145,11 +145,8 @@ def dynamic_slice_of_all(op: Op) -> Rewrite | None:
 def dynamic_slice_at_constant(op: Op) -> Rewrite | None:
     """A dynamic slice at constant indices, clamped so that it fits, is a slice."""
     x, *indices = op.operands
-    places = _places(indices, x.dims, op.shape.dims)
-    if places is None:
-        return None
-    dims = tuple(SliceDim(s, s + size) for s, size in zip(places, op.shape.dims))
-    return lambda make: make.op("slice", x, slice=dims)
+    read = _read(op, indices)
+    return (lambda make: make.op("slice", x, slice=tuple(read))) if read is not None else None
 
 
 def _places(
@@ -170,19 +167,27 @@ def update_of_all(op: Op) -> Rewrite | None:
     return update if update.shape == op.shape else None
 
 
-@rule("slice")
+@rule("slice", "dynamic-slice")
 def slice_of_update(op: Op) -> Rewrite | None:
     """A slice beside what a dynamic update at constant indices writes is a slice of what is updated."""
-    (updated,) = op.operands
+    updated, *own = op.operands
     if updated.opcode != "dynamic-update-slice":
         return None
     x, update, *indices = updated.operands
-    places = _places(indices, x.dims, update.dims)
-    if places is None:
+    written, read = _places(indices, x.dims, update.dims), _read(op, own)
+    if written is None or read is None:
         return None
-    read = op.instruction.listed("slice", SliceDim)
-    beside = any(d.limit <= s or s + size <= d.start for d, s, size in zip(read, places, update.dims))
-    return (lambda make: make.op("slice", x, slice=read)) if beside else None
+    beside = any(d.limit <= s or s + size <= d.start for d, s, size in zip(read, written, update.dims))
+    attributes = op.instruction.attributes
+    return (lambda make: make.op(op.instruction.opcode, x, *own, **attributes)) if beside else None
+
+
+def _read(op: Op, indices: Sequence[Instruction]) -> Sequence[SliceDim] | None:
+    """What a slice reads; None of a dynamic one whose indices are no constants."""
+    if op.instruction.opcode == "slice":
+        return op.instruction.listed("slice", SliceDim)
+    places = _places(indices, op.operands[0].dims, op.shape.dims)
+    return None if places is None else [SliceDim(s, s + n) for s, n in zip(places, op.shape.dims)]
 
 
 @rule("transpose")
