@@ -59,6 +59,10 @@ class Rule(Enum):
     DYADIC = "nothing simpler: exact"
 
 
+#: Bits of the types that hold so few numbers that integers among them are meant: f8 and narrower ones.
+_NARROW: Final = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a constant is read as.
@@ -121,7 +125,8 @@ def reading_of(value: float, types: tuple[Precision, ...]) -> Reading:
 def _simple(exact: Fraction, value: float, precision: Precision) -> Reading | None:
     bits = precision.bits
     short = exact.numerator // (exact.numerator & -exact.numerator)
-    if short < 1 << max(2, bits // 2 - 2):
+    # 448 is the largest number of f8e4m3fn, and not the 450 that rounds to it.
+    if short < 1 << max(2, bits // 2 - 2) or (bits <= _NARROW and exact.denominator == 1):
         return _of_fraction(exact, Rule.SHORT)
     fraction = simplest(exact, bits)
     if _cost(fraction) <= bits - max(2, bits // 4):

@@ -200,5 +200,6 @@ def _workspace(instruction: Instruction) -> int:
     """Bytes for a library to work in: the last result of XLA's calls on GPUs, which no program reads."""
     shape = instruction.shape
     last = shape.elements[-1] if isinstance(shape, TupleShape) and shape.elements else None
-    is_bytes = isinstance(last, ArrayShape) and last.element_type in (ElementType.S8, ElementType.U8)
-    return last.size if is_bytes and last.rank == 1 else 0
+    if not isinstance(last, ArrayShape) or last.element_type not in (ElementType.S8, ElementType.U8):
+        return 0
+    return last.size if last.rank == 1 else 0

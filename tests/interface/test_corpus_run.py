@@ -35,6 +35,7 @@ EXPECTED = {
 }
 
 
+HEALTHY = dict.fromkeys(("identical", "agree", "rounding"), "healthy")
 #: The longest of those for other devices.
 LONG = {"tpu/train_decoder", "gpu/train_decoder", "tpu/attention", "tpu/scan_gru"}
 
@@ -76,17 +77,17 @@ def test_every_directory_is_there(record: dict[str, Any], corpus: Path) -> None:
 
 @pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_programs_for_other_devices(corpus: Path, capsys: pytest.CaptureFixture[str], is_long: bool) -> None:
-    """No device ran them; the manifest says what comes of each."""
+    """No device ran them; the manifest says what comes of each, how near may depend on the processor."""
     manifest = tomllib.loads((corpus / "MANIFEST.toml").read_text(encoding="utf-8"))["directory"]
     expected = {
-        entry["path"]: entry["verdict"]
+        entry["path"]: HEALTHY.get(entry["verdict"], entry["verdict"])
         for entry in manifest
         if entry["path"].startswith(("tpu/", "gpu/")) and (entry["path"] in LONG) == is_long
     }
     folders = [str(corpus / path) for path in expected]
     assert main(["run", *folders, "--json", "--no-resume"]) == ExitCode.AGREE
     found = {
-        "/".join(Path(row["path"]).relative_to(corpus).parts[:2]): row["verdict"]
+        "/".join(Path(row["path"]).relative_to(corpus).parts[:2]): HEALTHY.get(row["verdict"], row["verdict"])
         for row in json.loads(capsys.readouterr().out)["modules"]
         if row["verdict"] != "not compared"  # what a compiler compiled on the way
     }

@@ -73,6 +73,14 @@ def test_the_narrowest_type_of_both_programs_counts() -> None:
     assert Constants(program()).reading(value).word == word_of(Fraction(value))
 
 
+@pytest.mark.parametrize(
+    ("limit", "kind"), [(448, "f8e4m3fn"), (57344, "f8e5m2"), (240, "f8e4m3fnuz"), (30, "f8e3m4")]
+)
+def test_the_limits_of_f8_are_what_they_are(limit: int, kind: str) -> None:
+    """By which programs clip, as f32; 450 and 60000 round to them."""
+    assert Constants(program(limit), program(kind=kind)).reading(limit).word == word_of(Fraction(limit))
+
+
 @law
 @given(st.integers(1, 200), st.integers(1, 200), st.sampled_from(["f32", "f64"]))
 def test_roundings_of_simple_fractions_are_the_fraction(n: int, d: int, kind: str) -> None:
