@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.budget import processor_budget
 
-from hlotool.checks.explain.messages import FIELDS, Entry, catalogue, find_entry, recognize
+from hlotool.checks.explain.entries import FIELDS, Entry, catalogue, find_entry
+from hlotool.checks.explain.messages import recognize
 from hlotool.interface.cli.main import build_parser
 
 FOLDER = Path(__file__).parent
@@ -55,6 +56,7 @@ SAMPLES = {
     "word": "input",
     "file": "xla/service/hlo_verifier.cc:12",
     "before": "RuntimeError: ",
+    "error": "E1121 12:00:00.000000 1 ",
     "condition": "shape->IsTuple() == true",
     "text": "some words (and more)",
 }
