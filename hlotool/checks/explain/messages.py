@@ -222,9 +222,10 @@ def recognize(text: str) -> list[Recognition]:
 
 
 def _hits(text: str) -> Iterator[_Hit]:
+    words = " ".join(set(text.split()))  # logs repeat themselves: this is much shorter
     for entry in catalogue():
         for template in entry.templates():
-            if template.anchor not in text:
+            if template.anchor not in words:
                 continue
             for match in template.pattern.finditer(text):
                 fields = {key: value for key, value in match.groupdict().items() if value}
