@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.budget import processor_budget
 
-from hlotool.checks.explain.messages import FIELDS, Entry, catalogue, find_entry, recognize
+from hlotool.checks.explain.entries import FIELDS, Entry, catalogue, find_entry
+from hlotool.checks.explain.messages import explain_text, only_reports, recognize
 from hlotool.interface.cli.main import build_parser
 
 FOLDER = Path(__file__).parent
@@ -55,6 +56,7 @@ SAMPLES = {
     "word": "input",
     "file": "xla/service/hlo_verifier.cc:12",
     "before": "RuntimeError: ",
+    "error": "E1121 12:00:00.000000 1 ",
     "condition": "shape->IsTuple() == true",
     "text": "some words (and more)",
 }
@@ -182,3 +184,82 @@ def test_a_long_word_is_looked_at_once() -> None:
     anchors = [template.anchor for entry in catalogue() for template in entry.templates()]
     with processor_budget(5):
         assert recognize("\n".join([*anchors, "x" * 100_000]))
+
+
+def test_notes_come_behind_what_ends_the_program() -> None:
+    text = (
+        "Unable to initialize backend 'rocm': NOT_FOUND: no such platform\n"
+        "ValueError: cannot reshape array of shape (8,) (size 8) into shape (3,) (size 3)\n"
+    )
+    assert [match.id for match in explain_text(text)] == ["jax-shapes", "jax-backend-absent"]
+
+
+def test_a_consequence_is_told_only_alone() -> None:
+    assert ids("Segmentation fault (core dumped)") == ["process-died"]
+    assert ids("CUDA_ERROR_OUT_OF_MEMORY: out of memory\nSegmentation fault (core dumped)") == [
+        "xla-out-of-memory-gpu"
+    ]
+
+
+def test_a_class_of_errors_is_explained_by_the_lines_behind_it() -> None:
+    assert ids("INTERNAL: compilation failed:\n\nptxas fatal : unknown target") == ["xla-ptxas"]
+    assert ids("INTERNAL: compilation failed\na\nb\nc\nptxas fatal : unknown target") == [
+        "E0012",
+        "xla-ptxas",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        "E0000 00:00:1700000000.123456    4711 file.cc:12] {}",
+        "2024-02-03 04:05:06.123456: E external/xla/xla/service/file.cc:12] {}",
+        "F1030 15:35:52.295284     614 file.cc:41] Non-OK-status: status\nStatus: {}",
+        "jaxlib.xla_extension.XlaRuntimeError: {}",
+        "[rank3]: RuntimeError: Bad StatusOr access: {}",
+        "(Worker pid=7) ERROR 06-17 19:23:59 [core.py:5] ValueError: {}",
+        "\x1b[31mE   jax.errors.JaxRuntimeError: {}\x1b[0m",
+    ],
+)
+def test_a_message_is_known_behind_what_loggers_put_before_it(line: str) -> None:
+    assert ids(line.format("INTERNAL: ptxas exited with non-zero error code 255")) == ["xla-ptxas"]
+
+
+def test_curly_quotation_marks_are_straight_ones() -> None:
+    assert ids("Assertion ‘index < size’ failed.") == ["compiler-assertion"]
+
+
+def test_one_error_is_found_in_a_long_log() -> None:
+    noise = [
+        line
+        for step in range(70)
+        for line in (
+            f"I0000 00:00:17000000{step:02}.5 71 service.cc:148] XLA service initialized, step {step}",
+            f"2026-01-02 03:04:{step % 60:02}.7: W external/xla/xla/file.cc:{step}] slow, {step} ms",
+            f'  File "/usr/lib/python3/site-packages/ray/worker.py", line {step}, in run',
+        )
+    ]
+    error = "\x1b[36m(train pid=9)\x1b[0m jax.errors.TracerBoolConversionError: Attempted boolean conversion"
+    [found] = recognize("\n".join([*noise[:140], error, *noise[140:]]))
+    assert (found.entry.id, found.line) == ("jax-tracer-value", 141)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I0000 00:00:1700000000.1  93 pjrt_api.cc:146] a plugin was found",
+        "2024-02-03 04:05:06.1: W tensorflow/core/file.cc:9] something is slow",
+        "I0106 20:23:28.5 1401 xla_bridge.py:35] looking for a device\nW0106 20:23:28.5 1401 a.cc:1] none",
+    ],
+)
+def test_lines_that_only_report_are_said_to_be_that(line: str) -> None:
+    assert recognize(line) == []
+    assert [match.id for match in only_reports(line)] == ["log-report"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "E0000 00:00:1700000000.1  93 a.cc:1] odd", "I1121 12:00:00.0 1 a.cc:1] x\nValueError: y"]
+)
+def test_an_unknown_error_is_no_report(text: str) -> None:
+    assert only_reports(text) == []

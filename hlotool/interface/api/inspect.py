@@ -242,7 +242,8 @@ def explain(asked: ExplainArguments) -> ExplainResult:
     Raises:
         DumpError: the log or the dump cannot be read.
     """
-    from hlotool.checks.explain.messages import entry_record, explain_text, find_entry
+    from hlotool.checks.explain.entries import find_entry
+    from hlotool.checks.explain.messages import entry_record, explain_text, only_reports
 
     opened = None
     if asked.dump is not None:
@@ -251,12 +252,13 @@ def explain(asked: ExplainArguments) -> ExplainResult:
         opened = open_dump(asked.dump)
     said = _text(asked.text)
     entry = find_entry(said)
-    return _result([entry_record(entry)] if entry else explain_text(said, opened))
+    return _result([entry_record(entry)] if entry else explain_text(said, opened) or only_reports(said))
 
 
 def list_messages() -> ExplainResult:
     """All messages that `explain` knows, as `hlotool explain --list` prints them."""
-    from hlotool.checks.explain.messages import catalogue, entry_record
+    from hlotool.checks.explain.entries import catalogue
+    from hlotool.checks.explain.messages import entry_record
 
     return _result([entry_record(entry) for entry in catalogue()])
 
