@@ -186,7 +186,14 @@ def _constraint(context: Context) -> Results:
     )
 
 
-@operation("sdy.propagation_barrier", "sdy.all_reduce", "sdy.all_gather", "sdy.replicated_to_unreduced")
+@operation(
+    "sdy.propagation_barrier",
+    *(
+        f"sdy.{name}"
+        for name in ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute")
+    ),
+    *(f"sdy.{name}" for name in ("reduce_scatter", "replicated_to_unreduced", "sharded_to_unreduced")),
+)
 def _passed_on(context: Context) -> Results:
     raise context.unsupported("is written after partitioning began; take the program before it")
 
