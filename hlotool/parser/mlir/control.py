@@ -186,18 +186,6 @@ def _constraint(context: Context) -> Results:
     )
 
 
-@operation(
-    "sdy.propagation_barrier",
-    *(
-        f"sdy.{name}"
-        for name in ("all_gather", "all_reduce", "all_slice", "all_to_all", "collective_permute")
-    ),
-    *(f"sdy.{name}" for name in ("reduce_scatter", "replicated_to_unreduced", "sharded_to_unreduced")),
-)
-def _passed_on(context: Context) -> Results:
-    raise context.unsupported("is written after partitioning began; take the program before it")
-
-
 @operation("sdy.manual_computation")
 def _manual(context: Context) -> Results:
     [region] = context.operation.regions or [Region([], [])]
