@@ -180,8 +180,10 @@ _SYMBOL = re.compile(r"@(\"[^\"\n]*\"|[\w.$-]+)")
 _COMMENT = re.compile(r"//[^\n]*")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _CLOSED = re.compile(r"\}[ \t\r]*(?:loc\([^\n]*\)[ \t\r]*)?$")
-#: A pattern of FileCheck, and where a template of Python or Rust has a brace: neither is a program.
-_PATTERN = re.compile(rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$)", re.MULTILINE)
+#: A pattern of FileCheck, where a template of Python or Rust has a brace, where one has no type: no programs.
+_PATTERN = re.compile(
+    rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$|%\w+ ?: ?#?[{%])", re.MULTILINE
+)
 #: What every function has, also one that is cut.
 _OPERATION = re.compile(rb"\breturn\b|%\w+(?::\d+)?[ \t]*=")
 

@@ -167,7 +167,8 @@ def _without(margin: _Margin, lines: list[str]) -> list[str]:
 #: The line with which a module begins, whatever stands in front of it; no log writes longer prefixes. In a
 #: sentence no attribute follows the comma.
 _HEADER = re.compile(
-    r"^(?P<prefix>[^\n]{0,300}?)(?P<header>HloModule[ \t]+%?[^\s,{]+(?:,[ \t]*\w*(?:=[^\n]*)?)?)[ \t\r]*$",
+    r"^(?P<prefix>[^\n]{0,300}?)"
+    r"(?P<header>HloModule[ \t]+%?(?=[\w\"<])[^\s,{]+(?:,[ \t]*\w*(?:=[^\n]*)?)?)[ \t\r]*$",
     re.MULTILINE,
 )
 _BLOCK = re.compile(r"^(?P<prefix>[^\n]{1,300}?)\*\*\* Begin [^\n]+ \*\*\*\r?$", re.MULTILINE)

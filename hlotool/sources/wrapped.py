@@ -200,9 +200,9 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
     elif is_as_printed(content) or is_bare(content):
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
-            program = content[part.start : part.end]
-            if b"\n" in program.strip() or not module_name(program):  # a header alone is a mention
-                yield Wrapped(before, program)
+            whole = content[part.start : part.end]
+            if b"\n" in whole.strip() or not module_name(whole):  # a header alone is a mention
+                yield Wrapped(before, whole)
     else:
         yield from _programs(quoted.text, line + quoted.line, depth - 1)
 

@@ -144,6 +144,7 @@ ONE = (
         ('foo.bar "name"() %arg0 : tensor<2xf32>', Unsupported, 8, "foo.bar is no operation"),
         ("foo.bar %arg0 : i32 into tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("arith.constant 0 : index", Unsupported, 8, "no tensor"),
+        ('sdy.all_to_all [{"x"}: 0->1] %arg0 : tensor<2xf32>', Unsupported, 8, "partitioning began"),
         ("foo.bar %arg0 to ^bb1 step [% : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("stablehlo.add %arg0, %arg0 : tensor<2xi32>", HloSyntaxError, 0, "does not return"),
         ("stablehlo.add %arg0 : tensor<2xf32>", HloSyntaxError, 8, "takes 2 operands"),

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.replaying import replayed
 
 from hlotool.interface.api.replay import replay
+from hlotool.judge.verdicts import Verdict
 from hlotool.parser.mlir.reader import parse_mlir
 from hlotool.runs.expectations import unmet_expectations
+from hlotool.runs.options.kept import RunOptions
+from hlotool.runs.task import find_tasks
 
 TEXT = """func.func @f() {{
   %x = stablehlo.constant dense<{0}> : tensor<2xf32>
@@ -81,3 +85,12 @@ def test_legal_executions_decide_on_what_is_not_close(expected: float, verdict: 
     [row] = replay(str(tmp_path / "f.mlir"), jobs=1).record.modules
     assert row.verdict.value == verdict, row.reason
     assert row.reason.startswith("the program expects other values: line 9: check.expect_close: ")
+
+
+def test_each_function_of_a_file_is_judged_or_the_named_one(tmp_path: Path) -> None:
+    check = "check.expect_eq_const %x, dense<[1.0, 2.0]> : tensor<2xf32>"
+    right, wrong = TEXT.format("[1.0, 2.0]", check), TEXT.format("[1.0, 3.0]", check)
+    (path := tmp_path / "tests.mlir").write_text(right + wrong.replace("@f", "@g"))
+    assert {row.verdict for row in replayed(path, entry="f")} == {Verdict.AGREE}
+    assert {row.verdict for row in replayed(path, entry="g")} == {Verdict.WRONG}
+    assert len(find_tasks([str(path)], RunOptions(), [])) == 2

@@ -74,6 +74,8 @@ def test_programs(content: str, expected: list[list[str]]) -> None:
         "# CHECK: module @m {\n# CHECK:  func.func @f(%[[A:.+]]: tensor<2xf32>) {\n# CHECK:  return %[[A]]\n",
         f'text = f"""\nmodule {{{{\n{function("f").replace("{", "{{")}"""\n',
         'start = "module @m {\\n  func.func @main("\n',
+        '"""\nmodule {\nfunc.func @main(%a: #{t()}) -> #{t()} {\n  return %a : #{t()}\n}\n}\n"""\n',
+        'sprintf("func.func @main(%a: %s) -> %s {\\n  return %a : %s\\n}\\n", t, t, t)\n',
     ],
 )
 def test_mentions_patterns_and_templates_are_no_programs(content: str) -> None:
@@ -107,6 +109,7 @@ def test_functions_of_a_file_are_modules_with_their_names(write: Write) -> None:
         'fmt.Printf("HloModule proto:\\n%s\\n", text)\n',
         'self.assertIn("HloModule jit_f", content)\n',
         "HloModule\n  └── HloComputation\n",
+        "if kind == TokKind::HloModule ||\n   kind == TokKind::Entry {\n  x (y) -> z {\n",
     ],
 )
 def test_sources_without_programs_are_no_broken_hlo(write: Write, content: str) -> None:

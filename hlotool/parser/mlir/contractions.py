@@ -9,7 +9,7 @@ import re
 
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Ints, Window, WindowDim
 from hlotool.parser.mlir.frames import Context, Results, operation
-from hlotool.parser.mlir.syntax import Foreign, OtherType
+from hlotool.parser.mlir.syntax import Attribute, Foreign, OtherType
 
 _LISTS = re.compile(r"\[([^\]]*)\]")
 _NUMBERED = re.compile(r"(\w+) ?= ?(\d+|\[[\d, ]*\])")
@@ -141,26 +141,13 @@ def _pairs(context: Context, value: object, rank: int) -> list[tuple[int, int]]:
     return list(zip(flat[::2], flat[1::2]))
 
 
-#: In words, and the older form: which dimension is a batch, which ones count features, and which are spatial.
-_ROLES = (
-    "input_batch", "input_feature", "input_spatial",
-    "kernel_input_feature", "kernel_output_feature", "kernel_spatial",
-    "output_batch", "output_feature", "output_spatial",
-)  # fmt: skip
-
-
 def _dimension_numbers(context: Context) -> ConvolutionDimensions:
     """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, or in words: `raw input_batch_dimension = 0, …`."""
     stated = context.get("dimension_numbers")
     if isinstance(stated, Foreign) and "input_batch_dimension" in stated.text:
         stated = {key: _numbers_in(value) for key, value in _NUMBERED.findall(stated.text)}
     if isinstance(stated, dict):
-        values = [stated.get(f"{role}_dimensions", stated.get(f"{role}_dimension")) for role in _ROLES]
-        listed = [
-            context.as_integers(v, "dimension_numbers") if n % 3 == 2 else v for n, v in enumerate(values)
-        ]
-        if all(isinstance(one, int | tuple) for one in listed):
-            return ConvolutionDimensions(*listed)
+        return _in_words(context, stated)
     lists = _LISTS.findall(stated.text) if isinstance(stated, Foreign) else []
     try:
         given, kernel, result = ([word.strip() for word in one.split(",")] for one in lists)
@@ -172,6 +159,24 @@ def _dimension_numbers(context: Context) -> ConvolutionDimensions:
         )  # fmt: skip
     except ValueError:
         raise context.error("needs dimension numbers such as [b, 0, f]x[0, i, o]->[b, 0, f]") from None
+
+
+def _in_words(context: Context, stated: dict[str, Attribute]) -> ConvolutionDimensions:
+    def one(role: str) -> int:
+        found = stated.get(f"{role}_dimension")
+        if not isinstance(found, int):
+            raise context.error(f"needs an integer as {role}_dimension")
+        return found
+
+    def spatial(role: str) -> Ints:
+        name = f"{role}_spatial_dimensions"
+        return context.as_integers(stated.get(name, ()), name)
+
+    return ConvolutionDimensions(
+        one("input_batch"), one("input_feature"), spatial("input"),
+        one("kernel_input_feature"), one("kernel_output_feature"), spatial("kernel"),
+        one("output_batch"), one("output_feature"), spatial("output"),
+    )  # fmt: skip
 
 
 def _numbers_in(text: str) -> int | Ints:

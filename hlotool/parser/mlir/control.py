@@ -186,11 +186,6 @@ def _constraint(context: Context) -> Results:
     )
 
 
-@operation("sdy.propagation_barrier", "sdy.all_reduce", "sdy.all_gather", "sdy.replicated_to_unreduced")
-def _passed_on(context: Context) -> Results:
-    raise context.unsupported("is written after partitioning began; take the program before it")
-
-
 @operation("sdy.manual_computation")
 def _manual(context: Context) -> Results:
     [region] = context.operation.regions or [Region([], [])]

@@ -234,7 +234,7 @@ class Program:
     def _build(self, frame: Frame, made: Operation) -> None:
         rule = rule_of(made.name)
         if rule is None:
-            raise self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
+            raise self.source.no_operation(made.name, made.position)
         operands = tuple(map(frame.look_up, made.operands))
         self._check_operands(made, operands)
         shapes = tuple(as_shape(self.source, kind, made.position) for kind in made.result_types)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hlotool.errors import HloSyntaxError, Unsupported
+from hlotool.errors import HloSyntaxError
 from hlotool.parser.mlir.attributes import AttributeReader, unquoted
 from hlotool.parser.mlir.syntax import (
     Argument,
@@ -91,7 +91,7 @@ class OperationReader(AttributeReader):
         except HloSyntaxError:
             if before is None:
                 raise
-            raise self._no_hlo(before) from None
+            raise self.source.no_operation(before.name, before.position) from None
         if is_generic:
             self._generic(made)
         else:
@@ -99,9 +99,6 @@ class OperationReader(AttributeReader):
         if self.word == "loc" and self.ahead() == "(":
             made.scope = self.location()
         return made
-
-    def _no_hlo(self, made: Operation) -> Unsupported:
-        return self.source.unsupported(f"{made.name} is no operation of HLO", made.position)
 
     def _in_pretty_form(self, made: Operation) -> None:
         """What follows the name of an operation, whose form may be unknown."""
@@ -116,7 +113,7 @@ class OperationReader(AttributeReader):
                 # Where the next one cannot be read, it is a part of this one's form.
                 self._foreign = made if is_foreign else None
                 return
-        raise self._no_hlo(made)
+        raise self.source.no_operation(made.name, made.position)
 
     def _results(self) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []

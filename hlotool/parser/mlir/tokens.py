@@ -73,6 +73,12 @@ class Text:
         """The error to raise for what is MLIR but has no HLO."""
         return Unsupported(reason, location=self.location(position))
 
+    def no_operation(self, name: str, position: int) -> Unsupported:
+        """The error to raise for an operation of another dialect."""
+        is_late = name.startswith("sdy.")
+        why = ": it is written after partitioning began; take the program before it" if is_late else ""
+        return self.unsupported(f"{name} is no operation of HLO{why}", position)
+
 
 class Cursor:
     """Goes over the words of a text.
