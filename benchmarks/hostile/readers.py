@@ -294,16 +294,11 @@ def _read_page(content: bytes, folder: Path) -> object:
     programs = wrapped_texts(content)
     for program in programs:
         text = decode(program.read())
-        try:
-            if is_mlir(program.content):
-                parse_mlir(text)
-            else:
-                parse_module(text)
-        except HloSyntaxError as error:
-            with contextlib.suppress(HlotoolError):
+        with contextlib.suppress(HlotoolError):
+            try:
+                parse_mlir(text) if is_mlir(program.content) else parse_module(text)
+            except HloSyntaxError as error:
                 parse_cut(text, None, error)
-        except HlotoolError:
-            continue
     return pairs_of(content, programs)
 
 

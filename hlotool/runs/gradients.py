@@ -225,7 +225,7 @@ class _Asked:
     def point(self, number: int) -> list[Value]:
         """The arguments of a point: generated ones, moved a little, so that nothing is zero or equal.
 
-        At every other point their signs are drawn: they may ask for positive numbers, and then it says nothing.
+        At every other point their signs are drawn: where positive numbers are needed, that says nothing.
         """
         if number not in self._points:
             rng = np.random.default_rng([self.seed, number])
