@@ -21,7 +21,6 @@ from hlotool.backends.aot.protocol import (
 )
 from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
 from hlotool.backends.registry import RUNS_COMPILED, brief, get_backend, get_devices_backend
-from hlotool.backends.xla.backend import located
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
 from hlotool.backends.xla.programs import (
@@ -216,6 +215,8 @@ class AotBackend:
         try:
             return self._asked(request)
         except Unsupported as error:
+            from hlotool.backends.xla.backend import located
+
             raise located(error, module) from error
 
     @property

@@ -78,7 +78,7 @@ def _judged(
     module: Module, arguments: Sequence[Value], call: Instruction, actual: Value, expected: Value
 ) -> tuple[Verdict, str]:
     """The verdict on an expected value, and its reason to append; inside other computations none is asked."""
-    if call not in module.entry.instructions or np.shape(actual) != np.shape(expected):
+    if call not in module.entry.instructions or np.asarray(actual).shape != np.asarray(expected).shape:
         return Verdict.WRONG, ""
     entry = replace(module.entry, root=call.operands[0])
     others = [entry if c is module.entry else c for c in module.computations]

@@ -24,7 +24,7 @@ from hlotool.facts.retyping import retyped_value, widened
 from hlotool.inputs.generate import generate_inputs
 from hlotool.ir.arrays import Array, flatten
 from hlotool.ir.module import Module
-from hlotool.ir.types import ArrayShape, array_shapes, leaves
+from hlotool.ir.types import ArrayShape, array_shapes, leaves, strip_layouts
 from hlotool.judge.failures import error_record
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
@@ -159,9 +159,7 @@ def slopes_of(
 def _fitted(function: Module, gradient: Module, wrt: tuple[int, ...]) -> list[tuple[int, int]]:
     """Parameters of F and leaves of G's result that belong together."""
     parameters = [p.shape for p in function.entry.parameters]
-    if [str(p.shape.without_layout()) for p in gradient.entry.parameters] != [
-        str(shape.without_layout()) for shape in parameters
-    ]:
+    if [strip_layouts(p.shape) for p in gradient.entry.parameters] != list(map(strip_layouts, parameters)):
         raise UsageError("both programs take the same arguments: here their shapes differ")
     value, *_ = (*array_shapes(function.entry.root.shape), None)
     if value is None or value.dims or not value.element_type.is_floating:
@@ -343,14 +341,14 @@ def _located(asked: _Asked, record: SlopeRecord, number: int, parameter: int, ou
     if said.size > _COMPONENTS:
         largest = np.argsort(-np.abs(said), axis=None, kind="stable")[: _COMPONENTS // 2]
         chosen = np.unique([*largest, *rng.choice(said.size, _COMPONENTS // 2, replace=False)])
-    wrong = []
-    for place in chosen:
+    wrong: list[tuple[int, float, float]] = []
+    for place in map(int, chosen):
         direction = np.zeros(said.size)
         direction[place] = 1
         expected, error = asked.slope(number, parameter, direction.reshape(said.shape))
         actual = float(said.reshape(-1)[place])
         if _verdict(asked, expected, actual, error, abs(actual)) == "wrong":
-            wrong.append((int(place), expected, actual))
+            wrong.append((place, expected, actual))
     if not wrong:
         return msgspec.structs.replace(record, looked_at=len(chosen))
     place, expected, actual = wrong[0]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from hlotool.checks.offload import positions
-from hlotool.checks.offload.legalize import Legalizing
 from hlotool.checks.offload.positions import (
     HOST_MEMORY,
     PASSES_ON,
@@ -23,7 +22,6 @@ from hlotool.checks.offload.positions import (
     regroups,
     true_dims,
 )
-from hlotool.checks.offload.prepared import prepared
 from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import compatible
@@ -78,10 +76,15 @@ class HostMemory:
         self._check_annotations()
         self._check_host_computations()
         if not any("operand" in p.message for p in self.problems.get("offload-annotation", ())):
+            # Most programs have nothing on the host, and each worker would pay for importing passes.
+            from hlotool.checks.offload.prepared import prepared
+
             self.subject = Subject(prepared(self.subject.module))
         self._positions = Positions(self.subject)
         loops = [i for i in self.subject.instructions if i.opcode == "while"]
         self._conditions = {loop.computation("condition") for loop in loops}
+        from hlotool.checks.offload.legalize import Legalizing
+
         for rule, problem in Legalizing(self.subject, self._positions).problems():
             self.add(rule, problem)
         self._run()
