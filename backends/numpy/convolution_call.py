@@ -132,7 +132,9 @@ def read_convolution(instruction: Instruction, lowering: Lowering, roles: str) -
     if not _fits(dims, groups, **by_role):
         raise lowering.unsupported(instruction, "a convolution whose shapes do not fit its window or groups")
     lhs, rhs, result = (s.element_type for s in shapes)
-    dtype = np.dtype(np.int32) if lhs.is_integer else operand_dtype(result, lhs, rhs)
+    # XLA:GPU hands integers of 64 bits to cuDNN, too, which has none; the text says what they are.
+    whole = np.dtype(np.int64 if lhs.bits > 32 else np.int32)
+    dtype = whole if lhs.is_integer else operand_dtype(result, lhs, rhs)
     return ConvolutionCall(
         dims,
         groups,

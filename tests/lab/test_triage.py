@@ -45,6 +45,19 @@ def test_faults_of_one_pass_are_one_where_the_work_of_one_is_in_the_other() -> N
     assert not is_same(fault(), fault("slice"))
 
 
+def test_deaths_in_one_line_of_the_compiler_are_one_fault() -> None:
+    words = "BackendCrashed: the process died of SIGABRT: partitioner.cc:# Check failed: maps.size() == #"
+    one, other = (
+        replace(fault(*work, "bitcast-convert"), kind="crashed", signature=words)
+        for work in (("clamp", "all-gather"), ("dot", "slice"))
+    )
+    assert is_same(one, other)
+    assert not is_same(one, replace(other, pass_name="cse"))
+    assert not is_same(one, replace(other, work=["dot", "slice"]))
+    alone = "BackendCrashed: the process died of SIGSEGV"
+    assert not is_same(*(replace(each, signature=alone) for each in (one, other)))
+
+
 def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> None:
     padded, turned = (
         replace(fault(*work, pass_name="constant_folding"), signature="wrong: value of convolution")

@@ -86,11 +86,16 @@ def key_of(kind: Kind, outcome: CaseOutcome, blame: Blame, work: Iterable[str]) 
     return f"{pattern} by {who}: {', '.join(sorted(work)) or 'moves only'}"
 
 
+#: A place in the compiler's source, its line left out.
+_IN_SOURCE = re.compile(r"\w\.(?:cc|h):# .*\bfailed\b")
+
+
 def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
     The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's. Deaths say the same besides: a signal alone says nothing of what died.
+    is then a part of the other's. Deaths say the same besides: a signal alone says nothing of what died, a check
+    that failed in the compiler's source says so much that works need only meet.
     Code that packs numbers of less than a byte has faults of its own.
     """
     if one.key == other.key:
@@ -104,6 +109,8 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     if one.pass_name in _FOLDING and one.signature == other.signature and " of " in one.signature:
         return True
     first, second = {*one.work}, {*other.work}
+    if one.kind == "crashed" and _IN_SOURCE.search(one.signature) and first & second:
+        return True
     if not first or not second or not (first <= second or second <= first):
         return False
     return one.level != "codegen" or _packs(one, first & second) == _packs(other, first & second)

@@ -50,6 +50,16 @@ ENTRY e {{
     return run(text, values)[0]
 
 
+def test_integers_of_64_bits_wrap_as_such() -> None:
+    """XLA:GPU hands them to cuDNN, which has no such type: the text says what they mean."""
+    large = np.int64(2**62 + 1)
+    operands = ["s64[1,1,3,1]", "s64[1,1,3,1]"]
+    values = [np.full((1, 1, 3, 1), large), np.array([[[[1], [2], [4]]]])]
+    text = convolution("convForward", "s64[1,1,1,1]", operands, conv_config(), "size=1x3")
+    found, _ = run(text, values)
+    assert int(np.asarray(found).ravel()[0]) == (7 * (2**62 + 1) + 2**63) % 2**64 - 2**63
+
+
 WINDOWS = [
     ("size=3x2", 1, (6, 6)),
     ("size=3x2 stride=2x1 pad=1_1x0_0 rhs_dilate=1x2", 2, (4, 5)),

@@ -144,7 +144,9 @@ def round_result(value: Array, kind: ElementType) -> Array:
     if not kind.is_integer:
         return rounded(value, kind)
     low, high = integer_limits(kind)
-    return np.clip(np.rint(value), low, high).astype(dtype_of(kind))
+    # Whole numbers of 64 bits are not all numbers of f64.
+    whole = value if value.dtype.kind in "iu" else np.rint(value)
+    return np.clip(whole, low, high).astype(dtype_of(kind))
 
 
 def _activation(config: Config) -> Activation:
