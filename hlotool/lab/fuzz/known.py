@@ -94,9 +94,9 @@ def is_same(one: FaultRecord, other: FaultRecord) -> bool:
     """Whether two failures are taken for one fault: by what is said of both, and by the work that is done.
 
     The smallest programs of one fault differ in what makes the values that it needs: the work of one of them
-    is then a part of the other's. Deaths say the same besides: a signal alone says nothing of what died; a check
-    of the compiler's source that failed says so much that works need only meet. Code that packs numbers of
-    less than a byte has faults of its own.
+    is then a part of the other's. Deaths say the same besides: a signal alone says nothing of what died; a
+    check of the compiler's source that failed says so much that works need only meet. Code that packs numbers
+    of less than a byte has faults of its own.
     """
     if one.key == other.key:
         return True
