@@ -278,6 +278,21 @@ examples:
 """,
     ),
     Command(
+        "releases [options] PATH ...",
+        "the release of jaxlib with which programs went wrong",
+        "hlotool.interface.api.releases:releases",
+        description="""\
+Find the release of jaxlib with which XLA made programs wrong. Each release that is tried is installed into an
+environment of its own, which is kept, and compiles and runs the programs as the frontend gave them; the
+reference judges. An interrupted search goes on.
+""",
+        examples="""\
+examples:
+  hlotool releases FILE.hlo --between 0.4.38..0.10.2
+  hlotool releases DIR --only train_step --between 0.6.0..0.7.2 --every
+""",
+    ),
+    Command(
         "gradcheck [options] F G",
         "is one program the gradient of another?",
         "hlotool.interface.api.gradcheck:gradcheck",
