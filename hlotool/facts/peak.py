@@ -115,14 +115,12 @@ class Peak:
         at: the instruction that runs then, after the calls that lead to it.
         live: the largest first; donated arguments are in it until they are overwritten.
         savings: the most effective first.
-        lowest: the peak with all of these.
     """
 
     size: int
     at: tuple[Instruction, ...]
     live: Sequence[Live]
     savings: Sequence[Saving]
-    lowest: int
 
 
 @dataclass(slots=True)
@@ -194,18 +192,17 @@ def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
     held = [(number, *found) for number, frame in enumerate(frames) for found in _held(frame, number == 0)]
     kept = (value for p in module.entry.parameters for value in frames[0].lives.values[p])
     base = sum(live.size for live in constants) + sum(value.size for value in kept if not value.is_own)
-    size = _lowered(frames, base, [])
+    size = _lowered(frames, base)
     aliased = {alias.output_index for alias in parameter_aliases(module)}
     found = [*_donations(frames[0], aliased, held), *_gaps(frames, held)]
     found = [saving for saving in found if saving.saved >= _LEAST * size]
-    savings = [replace(saving, peak=_lowered(frames, base, [saving])) for saving in found]
+    savings = [replace(saving, peak=_lowered(frames, base, saving)) for saving in found]
     last = frames[-1]
     return Peak(
         size=size,
         at=(*last.calls, last.computation.instructions[last.position]),
         live=sorted([*constants, *(live for _, _, live in held)], key=lambda live: -live.size),
         savings=sorted(savings, key=lambda saving: (saving.peak, -saving.saved)),
-        lowest=_lowered(frames, base, found),
     )
 
 
@@ -237,8 +234,8 @@ def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:
             yield value, Live((*frame.calls, maker), shape, index, value.size, kind)
 
 
-def _lowered(frames: Sequence[_Frame], base: int, savings: Sequence[Saving]) -> int:
-    """The peak without some values for some time; `base` is what is always there.
+def _lowered(frames: Sequence[_Frame], base: int, saving: Saving | None = None) -> int:
+    """The peak with one change of the program; `base` is what is always there.
 
     A computation that is called at other moments, too, counts there as it is.
     """
@@ -247,10 +244,9 @@ def _lowered(frames: Sequence[_Frame], base: int, savings: Sequence[Saving]) -> 
         totals = [moment.own + moment.within for moment in frame.moments]
         if number + 1 < len(frames):
             totals[frame.position] = frame.moments[frame.position].own + most
-        for saving in savings:
-            if saving.frame == number:
-                for position in range(saving.first + 1, saving.last):
-                    totals[position] -= saving.saved
+        if saving is not None and saving.frame == number:
+            for position in range(saving.first + 1, saving.last):
+                totals[position] -= saving.saved
         most = max(totals)
     return base + most
 
