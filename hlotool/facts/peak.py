@@ -30,8 +30,10 @@ _LEAST: Final = 0.01
 #: To copy a value away and back takes time: fewer instructions without it leave none.
 _LONG: Final = 8
 #: Made again for little more than writing the result.
-_CHEAP: Final = (opcodes_with(Class.ELEMENTWISE) - opcodes_with(Trait.TRANSCENDENTAL)) | frozenset(
-    ("bitcast", "broadcast", "constant", "iota", "parameter", "reshape", "slice")
+_CHEAP: Final = (
+    opcodes_with(Class.ELEMENTWISE) - opcodes_with(Trait.TRANSCENDENTAL, Trait.APPLIES)
+    | opcodes_with(Trait.REGROUPS, Trait.STRUCTURE)
+    | {"iota", "slice"}
 )
 #: `S(5)`: memory of the host.
 _HOST: Final = 5
@@ -295,4 +297,4 @@ def _is_cheap(instruction: Instruction) -> bool:
     if instruction.opcode == "fusion":
         inside = (i.opcode for callee in instruction.called for i in callee.instructions)
         return isinstance(instruction.shape, ArrayShape) and _CHEAP.issuperset(inside)
-    return instruction.opcode in _CHEAP and instruction.opcode != "parameter"
+    return instruction.opcode in _CHEAP

@@ -198,7 +198,7 @@ def test_memory_at_the_peak(inspect: Shell, held: Path) -> None:
     ]
     at = lines.index("would lower it source frees peak then")
     assert lines[at + 1 : at + 3] == [
-        "donate parameter %w: result has its shape state['w'] 4 KiB 25 KiB",
+        "donate parameter %w: out can lie there state['w'] 4 KiB 25 KiB",
         "rematerialize broadcast %twos: unused for 3 instructions model.py:5 4 KiB 25 KiB",
     ]
     assert inspect(held, "--memory", "-q") == ExitCode.AGREE

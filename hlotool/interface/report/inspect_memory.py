@@ -107,7 +107,7 @@ def _savings(peak: PeakInfo, verbose: bool) -> Table:
 def _advice(saving: SavingInfo) -> str:
     said = f"{saving.change.value} {_value(saving.value)}"
     if saving.change is Change.DONATE:
-        return f"{said}: {output_name(saving.result or [])} has its shape"
+        return f"{said}: {output_name(saving.result or [])} can lie there"
     return f"{said}: unused for {plural(saving.unused, 'instruction')}"
 
 
