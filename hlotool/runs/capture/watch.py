@@ -7,7 +7,6 @@ executions as are wanted.
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import threading
@@ -18,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from hlotool.parser.proto.schema import fields
+from hlotool.errors import ProtoError
+from hlotool.runs.capture.keeping import Keeper
+from hlotool.runs.capture.results import float_outputs, parts
 from hlotool.sources.file_names import Format, Kind, parse_name
 
 #: Seconds in which nothing happens to a file that is complete.
@@ -75,7 +76,8 @@ class _Module:
         platform: that it was compiled for.
         awaited: executions that are waited for; None as long as the last stage is not complete.
         captures: files of executions that are kept, in their order, with their number, from 1.
-        executed: how many executions were seen.
+        first: the number in the name of the first execution's file, of 32 bits; None before that.
+        decided: up to which execution `--keep-when` has been asked.
         is_taken: it was handed out.
         is_settled: its files are not needed any more.
     """
@@ -84,7 +86,8 @@ class _Module:
     platform: str = ""
     awaited: int | None = None
     captures: dict[str, int] = field(default_factory=dict)
-    executed: int = 0
+    first: int | None = None
+    decided: int = 0
     is_taken: bool = False
     is_settled: bool = False
 
@@ -99,17 +102,28 @@ class Watch:
         passed_over: executions that are less telling than those behind them, and are kept only where there
             are no others: a learning rate that warms up from 0 and a head that starts at 0 hide most of the
             first one.
+        keeper: decides which executions are kept instead, of all that come; they are complete, and judged,
+            when the program has ended.
 
     Attributes:
         notes: what was deleted that somebody might miss.
+        keeper: as given.
     """
 
-    def __init__(self, folder: Path, snapshots: int, max_size: int, passed_over: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        snapshots: int,
+        max_size: int,
+        passed_over: int = 0,
+        keeper: Keeper | None = None,
+    ) -> None:
         self.notes: list[str] = []
         self._folder = folder
         self._snapshots = snapshots
         self._passed_over = passed_over if snapshots else 0
         self._max_size = max_size or float("inf")
+        self.keeper = keeper
         self._files: dict[str, _File] = {}
         self._modules: dict[tuple[Path, int], _Module] = {}
         self._deleted: dict[str, int] = {}
@@ -130,8 +144,10 @@ class Watch:
             self._stopped.set()
             self._thread.join()
             self._look()
-            for module in self._modules.values():
+            for key, module in self._modules.items():
                 self._forget_torn(module)
+                if self.keeper is not None and self._decide(self.keeper, key, float("inf")):
+                    continue
                 self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
@@ -167,7 +183,9 @@ class Watch:
             start = time.monotonic()
             self._look()
             took = time.monotonic() - start
-            if self._stopped.wait(max(_PAUSE, _PAUSE_FACTOR * took)):
+            # All executions are read for `--keep-when`, and pile up until they are.
+            factor = 0 if self.keeper is not None else _PAUSE_FACTOR
+            if self._stopped.wait(max(_PAUSE, factor * took)):
                 return
 
     def _look(self) -> None:
@@ -175,8 +193,11 @@ class Watch:
             now = time.monotonic()
             for folder in (self._folder, *_folders(self._folder)):
                 self._look_at(folder, now)
-            for module in self._modules.values():
-                self._forget_executions(module)
+            for key, module in self._modules.items():
+                if self.keeper is not None:
+                    self._decide(self.keeper, key, now)
+                else:
+                    self._forget_executions(module)
             self._shrink()
 
     def _look_at(self, folder: Path, now: float) -> None:
@@ -186,12 +207,13 @@ class Watch:
             if known is None:
                 known = self._files[entry.path] = _File(stamp, now)
                 if module := self._meet(folder, entry, known):
-                    executions.append((stamp[1], entry.path, module))
+                    executions.append((stamp[1], parse_name(entry.name).execution or 0, entry.path, module))
             elif known.stamp != stamp:
                 known.stamp, known.since = stamp, now
-        for _, path, module in sorted(executions, key=lambda execution: execution[:2]):
-            module.executed += 1
-            module.captures[path] = module.executed
+        # Several executions may have one time.
+        for _, number, path, module in sorted(executions, key=lambda execution: execution[:2]):
+            module.first = number if module.first is None else module.first
+            module.captures[path] = (number - module.first) % (1 << 32) + 1
 
     def _meet(self, folder: Path, entry: os.DirEntry[str], file: _File) -> _Module | None:
         """A new file; the module whose execution it holds."""
@@ -208,6 +230,8 @@ class Watch:
         if module.awaited is None and self._is_complete(module.last, now) and _ends_a_module(module.last):
             is_captured = module.platform == "cpu" and not _is_for_several_devices(module.last)
             module.awaited = self._snapshots + self._passed_over if is_captured else 0
+        if module.awaited and self.keeper is not None:
+            return False
         if module.awaited is None or not all(self._is_complete(path, now) for path in module.captures):
             return False
         return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
@@ -227,6 +251,38 @@ class Watch:
         """Delete what was captured beyond the wanted number; XLA, if still writing it, does not mind."""
         kept = self._snapshots + (0 if module.is_taken else self._passed_over)
         self._delete_executions(module, list(module.captures)[kept:])
+
+    def _decide(self, keeper: Keeper, key: tuple[Path, int], now: float) -> bool:
+        """Keep or delete the executions that are complete; whether some stay for what they show.
+
+        They are taken in their order: where one is missing it is waited for, as long as for a complete file.
+        With an infinite `now` no more of them come.
+        """
+        module = self._modules[key]
+        waiting = [(n, path) for path, n in module.captures.items() if n > module.decided]
+        for number, path in sorted(waiting):
+            is_still = self._is_complete(path, now)
+            if number != module.decided + 1 and not is_still:
+                break
+            outputs, size = None, self._files[path].stamp[0]
+            try:
+                outputs, size = float_outputs(path, is_still), os.path.getsize(path)
+            except (OSError, ValueError, ProtoError):
+                if not is_still:  # XLA is writing it
+                    break
+            module.decided = number
+            self._drop(keeper.see(key, number, path, size, outputs))
+        if now < float("inf"):
+            return False
+        self._drop(keeper.end(key))
+        return any(event.module == key and event.is_kept for event in keeper.events)
+
+    def _drop(self, paths: Sequence[str]) -> None:
+        """Delete executions of any modules."""
+        for path in paths:
+            owner = self._files[path].module
+            assert owner is not None
+            self._delete_executions(self._modules[owner], [path])
 
     def _forget_torn(self, module: _Module) -> None:
         """Of several executions, do without one that XLA was still writing when the program died."""
@@ -260,7 +316,15 @@ class Watch:
             [path for path, file in self._files.items() if file.module in settled],
         )
         waiting = [module for module in self._modules.values() if not module.is_taken]
-        yield "captured executions", [path for module in waiting for path in module.captures]
+        yield (
+            "captured executions",
+            [
+                path
+                for module in waiting
+                for path, n in module.captures.items()
+                if self.keeper is None or n > module.decided
+            ],
+        )
 
     def _delete(self, path: str) -> bool:
         self._files.pop(path, None)
@@ -299,10 +363,8 @@ def _is_whole(path: str) -> bool:
 def _is_whole_message(path: str) -> bool:
     """Whether a file holds a proto that is not cut short."""
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for _ in fields(content, 0, len(content)):
-                pass
-    except (OSError, ValueError):  # there is nothing to map in an empty file
+        parts(path)
+    except (OSError, ValueError):
         return False
     return True
 
