@@ -58,13 +58,15 @@ class _Dumped(Only, group="what to dump"):
     passes: bool = option("the program after every pass, too", default=False)
     max_size: int = option("of the dump on disk [10G]", default=10 << 30, parse=parsers.byte_size)
     keep_when: str | None = option(
-        "keep and judge those executions instead whose results have a NaN or an infinity, a scalar F times its"
-        " median, or every Nth: nan|inf|jump:F|every:N, or some of it",
+        "of all executions keep and judge those with a NaN or an infinity in the result, a scalar F times its"
+        " median, and every Nth: nan|inf|jump:F|every:N, or some of it",
         default=None,
         parse=parsers.conditions,
     )
-    keep_last: int = option("executions before such a one [3]", default=3, parse=parsers.executions)
-    keep_bytes: int = option("of all these on disk [2G]", default=2 << 30, parse=parsers.byte_size)
+    keep_last: int = option(
+        "and so many executions before such a one [3]", default=3, parse=parsers.executions
+    )
+    keep_bytes: int = option("that these may take on disk [2G]", default=2 << 30, parse=parsers.byte_size)
     keep: Folder = option("a new folder for the dump, which stays", default=None)
 
 

@@ -19,6 +19,7 @@ class EventRecord(Record, frozen=True, kw_only=True):
         execution: of the module, from 1.
         condition: as it was given.
         output: of which it holds (`out[1]`), the first of several; empty where it is about none.
+        others: how many more outputs it began to hold of.
         detail: what is there, in words.
         is_kept: there was room for the execution, and it was replayed.
         verdict: of what the device returned for it; None where that was not judged.
@@ -28,12 +29,14 @@ class EventRecord(Record, frozen=True, kw_only=True):
     execution: int
     condition: str
     output: str = ""
+    others: int = 0
     detail: str = ""
     is_kept: bool = True
     verdict: Verdict | None = None
 
     def __str__(self) -> str:
-        what = f": {self.output} has {self.detail}" if self.output else ""
+        what = f": {self.output} ({self.detail})" if self.output else ""
+        what += f" and {self.others} more" if self.others else ""
         return f"{self.condition} in {self.module}, execution {self.execution}{what}"
 
     @property
@@ -62,6 +65,7 @@ def event_record(event: Event, name: str, rows: Sequence[ModuleRecord] = ()) -> 
         execution=event.execution,
         condition=str(event.condition),
         output=event.output,
+        others=event.others,
         detail=event.detail,
         is_kept=event.is_kept,
         verdict=judged[0] if judged else None,

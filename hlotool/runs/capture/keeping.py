@@ -1,6 +1,6 @@
 """Which executions of a long run are kept: those whose results show an event, and the last ones before it.
 
-Nothing here reads files or knows XLA: a `Keeper` is told of executions in their order, and says which ones go.
+Nothing here reads files or knows XLA: a `Keeper` is told of executions in their order, and says which go.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Event:
         module: whose execution it is.
         execution: its number, from 1.
         condition: that holds.
-        output: of which it holds first (`out[1]`); empty where it is about no output.
+        output: of which it holds (`out[1]`), the first of several; empty where it is about none.
+        others: how many more outputs it began to hold of.
         detail: what is there, in words.
         is_kept: there was room for it.
     """
@@ -78,6 +79,7 @@ class Event:
     execution: int
     condition: Condition
     output: str = ""
+    others: int = 0
     detail: str = ""
     is_kept: bool = True
 
@@ -181,9 +183,8 @@ class Keeper:
             if condition.kind == "every" and execution % int(condition.amount) == 0:
                 yield Event(module, execution, condition)
             if new := [index for of, index in details if of == condition and (of, index) not in before]:
-                others = f", and in {len(new) - 1} more outputs" if len(new) > 1 else ""
-                detail = details[condition, new[0]] + others
-                yield Event(module, execution, condition, output_name(new[0]), detail)
+                name, detail = output_name(new[0]), details[condition, new[0]]
+                yield Event(module, execution, condition, name, len(new) - 1, detail)
 
 
 def _detail(condition: Condition, array: Array, past: deque[float]) -> str:

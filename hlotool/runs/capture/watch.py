@@ -19,7 +19,7 @@ from typing import Self
 
 from hlotool.errors import ProtoError
 from hlotool.runs.capture.keeping import Keeper
-from hlotool.runs.capture.results import float_outputs, parts
+from hlotool.runs.capture.results import float_outputs, is_whole
 from hlotool.sources.file_names import Format, Kind, parse_name
 
 #: Seconds in which nothing happens to a file that is complete.
@@ -287,7 +287,7 @@ class Watch:
     def _forget_torn(self, module: _Module) -> None:
         """Of several executions, do without one that XLA was still writing when the program died."""
         last = next(reversed(module.captures), "")
-        if len(module.captures) > 1 and not _is_whole_message(last):
+        if len(module.captures) > 1 and not is_whole(last):
             self._delete_executions(module, [last])
 
     def _choose_last(self, module: _Module) -> None:
@@ -316,15 +316,8 @@ class Watch:
             [path for path, file in self._files.items() if file.module in settled],
         )
         waiting = [module for module in self._modules.values() if not module.is_taken]
-        yield (
-            "captured executions",
-            [
-                path
-                for module in waiting
-                for path, n in module.captures.items()
-                if self.keeper is None or n > module.decided
-            ],
-        )
+        undecided = [(p, n > m.decided) for m in waiting for p, n in m.captures.items()]
+        yield "captured executions", [path for path, is_new in undecided if is_new or self.keeper is None]
 
     def _delete(self, path: str) -> bool:
         self._files.pop(path, None)
@@ -358,15 +351,6 @@ def _is_whole(path: str) -> bool:
     name = parse_name(os.path.basename(path))
     is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
     return not is_last or _ends_a_module(path)
-
-
-def _is_whole_message(path: str) -> bool:
-    """Whether a file holds a proto that is not cut short."""
-    try:
-        parts(path)
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _folders(folder: Path) -> list[Path]:
