@@ -55,7 +55,7 @@ def float_outputs(path: str, is_still: bool) -> Mapping[ShapeIndex, Array] | Non
         ProtoError: its shape is none.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        found = dict(fields(content, 0, len(content))
+        found = dict(fields(content, 0, len(content)))
         if _PLATFORM not in found and not is_still:
             raise ValueError(f"{path}: its end is missing")
         if _RESULT not in found or _is_given_up(content, *found[_RESULT]):
