@@ -6,13 +6,13 @@ Nothing here reads files or knows XLA: a `Keeper` is told of executions in their
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from statistics import median
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -84,6 +84,14 @@ class Event:
     is_kept: bool = True
 
 
+class _Waiting(NamedTuple):
+    """An execution that may be one of the last before an event."""
+
+    module: Key
+    execution: int
+    size: int
+
+
 class Keeper:
     """Decides of the executions of all modules which ones stay on disk.
 
@@ -107,8 +115,7 @@ class Keeper:
         self._last = last
         self._most_bytes = most_bytes
         self._held_bytes = 0
-        self._ring: OrderedDict[str, tuple[Key, int]] = OrderedDict()
-        self._members: Counter[Key] = Counter()
+        self._ring: dict[str, _Waiting] = {}
         self._values: dict[tuple[Key, ShapeIndex], deque[float]] = {}
         self._holding: dict[Key, set[tuple[Condition, ShapeIndex]]] = {}
 
@@ -132,16 +139,14 @@ class Keeper:
         self.executions += 1
         self.without_result += outputs is None
         found = list(self._found(module, execution, outputs or {}))
-        self._ring[path] = module, size
-        self._members[module] += 1
-        dropped = self._shorten(module)
+        self._ring[path] = _Waiting(module, execution, size)
+        dropped = self._shorten(module, execution - self._last)
         is_kept = path in self._ring
         if found and is_kept:
             is_sample = all(event.condition.kind == "every" for event in found)
-            for held in (
-                [path] if is_sample else [p for p, (owner, _) in self._ring.items() if owner == module]
-            ):
-                self._held_bytes += self._leave(held)
+            self._held_bytes += sum(
+                self._ring.pop(held).size for held in ([path] if is_sample else self._waiting_of(module))
+            )
         self.events += [replace(event, is_kept=is_kept) for event in found]
         return dropped
 
@@ -149,24 +154,24 @@ class Keeper:
         """No more executions come: what of a module with events only waited for another one."""
         if all(event.module != module or not event.is_kept for event in self.events):
             return []
-        return [path for path, (owner, _) in self._ring.items() if owner == module]
+        return self._waiting_of(module)
 
-    def _shorten(self, module: Key) -> list[str]:
-        dropped = []
-        if self._members[module] > self._last + 1:
-            dropped.append(next(path for path, (owner, _) in self._ring.items() if owner == module))
-            self._leave(dropped[0])
-        waiting = sum(size for _, size in self._ring.values())
-        while self._ring and self._held_bytes + waiting > self._most_bytes:
-            dropped.append(next(iter(self._ring)))
-            waiting -= self._leave(dropped[-1])
+    def _waiting_of(self, module: Key) -> list[str]:
+        return [path for path, one in self._ring.items() if one.module == module]
+
+    def _shorten(self, module: Key, first: int) -> list[str]:
+        """Do without what was executed before `first`, and what there is no room for."""
+        dropped = [path for path in self._waiting_of(module) if self._ring[path].execution < first]
+        waiting = sum(one.size for path, one in self._ring.items() if path not in dropped)
+        for path, one in self._ring.items():
+            if self._held_bytes + waiting <= self._most_bytes:
+                break
+            if path not in dropped:
+                dropped.append(path)
+                waiting -= one.size
+        for path in dropped:
+            del self._ring[path]
         return dropped
-
-    def _leave(self, path: str) -> int:
-        """Take an execution out of the ring; its size."""
-        module, size = self._ring.pop(path)
-        self._members[module] -= 1
-        return size
 
     def _found(self, module: Key, execution: int, outputs: Mapping[ShapeIndex, Array]) -> Iterator[Event]:
         before = self._holding.get(module, set())

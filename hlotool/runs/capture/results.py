@@ -36,7 +36,7 @@ _VALUES = {
     ElementType.F8E4M3FNUZ: 25,
     ElementType.F8E4M3: 28,
     ElementType.F8E3M4: 29,
-    ElementType.F8E8M0FNU: 32,
+    ElementType.F8E8M0FNU: 33,
 }
 
 
