@@ -8,7 +8,6 @@ executions as are wanted.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Self
 
 from hlotool.errors import ProtoError
 from hlotool.runs.capture.keeping import Keeper
+from hlotool.runs.capture.program_text import ends_a_module, is_for_several_devices
 from hlotool.runs.capture.results import float_outputs, is_whole
 from hlotool.sources.file_names import Format, Kind, parse_name
 
@@ -30,9 +30,6 @@ _PAUSE, _PAUSE_FACTOR = 0.2, 30.0
 _GLANCE, _PATIENCE = 0.01, 5.0
 #: Seconds without another execution after which no more are waited for: a helper may be executed just once.
 _NO_MORE = 10.0
-#: Of the text of a program where its header is, which says for how many devices it is.
-_HEAD = 1 << 16
-_SEVERAL_DEVICES = re.compile(rb"\b(?:num_partitions|replica_count)=(?!1\b)\d+")
 #: How files end that nothing in hlotool reads.
 _LITTER = (".ll", ".o", ".s", ".mlir", ".dot", ".html", ".pbtxt")
 
@@ -76,7 +73,9 @@ class _Module:
         platform: that it was compiled for.
         awaited: executions that are waited for; None as long as the last stage is not complete.
         captures: files of executions that are kept, in their order, with their number, from 1.
-        first: the number in the name of the first execution's file, of 32 bits; None before that.
+        uncounted: executions that have no number yet: time, number in the name of the file, path.
+        horizon: the last one of these at the last look; nothing where there was none.
+        executed: how many executions were seen.
         decided: up to which execution `--keep-when` has been asked.
         is_taken: it was handed out.
         is_settled: its files are not needed any more.
@@ -86,7 +85,9 @@ class _Module:
     platform: str = ""
     awaited: int | None = None
     captures: dict[str, int] = field(default_factory=dict)
-    first: int | None = None
+    uncounted: list[tuple[int, int, str]] = field(default_factory=list)
+    horizon: list[tuple[int, int, str]] = field(default_factory=list)
+    executed: int = 0
     decided: int = 0
     is_taken: bool = False
     is_settled: bool = False
@@ -201,19 +202,34 @@ class Watch:
             self._shrink()
 
     def _look_at(self, folder: Path, now: float) -> None:
-        executions = []
+        found = set()
         for entry, stamp in _stamped(folder):
             known = self._files.get(entry.path)
             if known is None:
                 known = self._files[entry.path] = _File(stamp, now)
                 if module := self._meet(folder, entry, known):
-                    executions.append((stamp[1], parse_name(entry.name).execution or 0, entry.path, module))
+                    number = parse_name(entry.name).execution or 0
+                    module.uncounted.append((stamp[1], number, entry.path))
             elif known.stamp != stamp:
                 known.stamp, known.since = stamp, now
-        # Several executions may have one time.
-        for _, number, path, module in sorted(executions, key=lambda execution: execution[:2]):
-            module.first = number if module.first is None else module.first
-            module.captures[path] = (number - module.first) % (1 << 32) + 1
+            if known.module is not None:
+                found.add(known.module)
+        for key in found:
+            self._count(self._modules[key])
+
+    def _count(self, module: _Module) -> None:
+        """Number the executions in their order; several may have one time, and are told apart by their names.
+
+        A list of files may lack one that came while it was made and have the next. Where each number matters,
+        executions are counted that are not after the last one of the list before this.
+        """
+        module.uncounted.sort()
+        is_held = self.keeper is not None and not self._stopped.is_set()
+        limit, last = module.horizon, module.uncounted[-1:]
+        while module.uncounted and (not is_held or module.uncounted[:1] <= limit):
+            module.executed += 1
+            module.captures[module.uncounted.pop(0)[2]] = module.executed
+        module.horizon = last
 
     def _meet(self, folder: Path, entry: os.DirEntry[str], file: _File) -> _Module | None:
         """A new file; the module whose execution it holds."""
@@ -227,8 +243,8 @@ class Watch:
         return module if name.kind is Kind.SNAPSHOT else None
 
     def _is_finished(self, module: _Module, now: float) -> bool:
-        if module.awaited is None and self._is_complete(module.last, now) and _ends_a_module(module.last):
-            is_captured = module.platform == "cpu" and not _is_for_several_devices(module.last)
+        if module.awaited is None and self._is_complete(module.last, now) and ends_a_module(module.last):
+            is_captured = module.platform == "cpu" and not is_for_several_devices(module.last)
             module.awaited = self._snapshots + self._passed_over if is_captured else 0
         if module.awaited and self.keeper is not None:
             return False
@@ -255,15 +271,12 @@ class Watch:
     def _decide(self, keeper: Keeper, key: tuple[Path, int], now: float) -> bool:
         """Keep or delete the executions that are complete; whether some stay for what they show.
 
-        They are taken in their order: where one is missing it is waited for, as long as for a complete file.
-        With an infinite `now` no more of them come.
+        They are taken in their order. With an infinite `now` no more of them come.
         """
         module = self._modules[key]
         waiting = [(n, path) for path, n in module.captures.items() if n > module.decided]
         for number, path in sorted(waiting):
             is_still = self._is_complete(path, now)
-            if number != module.decided + 1 and not is_still:
-                break
             outputs, size = None, self._files[path].stamp[0]
             try:
                 outputs, size = float_outputs(path, is_still), os.path.getsize(path)
@@ -350,7 +363,7 @@ def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
 def _is_whole(path: str) -> bool:
     name = parse_name(os.path.basename(path))
     is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
-    return not is_last or _ends_a_module(path)
+    return not is_last or ends_a_module(path)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -374,22 +387,3 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
-
-
-def _ends_a_module(path: str) -> bool:
-    """Whether the text in a file ends as the text of a module does."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 16))
-            return file.read().rstrip().endswith(b"}")
-    except OSError:
-        return False
-
-
-def _is_for_several_devices(path: str) -> bool:
-    """Of such programs XLA's CPU compiler writes no executions."""
-    try:
-        with open(path, "rb") as file:
-            return _SEVERAL_DEVICES.search(file.read(_HEAD).partition(b"\n")[0]) is not None
-    except OSError:
-        return False
