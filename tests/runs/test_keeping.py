@@ -109,7 +109,7 @@ def test_what_is_no_condition(text: str) -> None:
 def _snapshot(*arrays: tuple[ElementType, Array]) -> bytes:
     """An execution with a tuple for a result, as XLA writes it."""
     literals = [Literal(ArrayShape(kind, array.shape), array) for kind, array in arrays]
-    proto = message_class("HloSnapshot")(execution_platform="host")
+    proto = message_class("HloSnapshot")()
     whole = Literal(TupleShape(tuple(one.shape for one in literals)), tuple(literals))
     write_literal(proto.result, whole)
     return bytes(proto.SerializeToString())
@@ -137,6 +137,10 @@ def test_an_empty_tuple_is_no_result(tmp_path: Path) -> None:
     path = tmp_path / "a.pb"
     path.write_bytes(_snapshot())
     assert float_outputs(str(path), is_still=False) is None
+    path.write_bytes(b"\x12\x00")  # an argument alone, so far
+    with pytest.raises(ValueError, match="the result is missing"):
+        float_outputs(str(path), is_still=False)
+    assert float_outputs(str(path), is_still=True) is None
 
 
 def test_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleSh
 from hlotool.parser.proto.schema import decode, fields
 from hlotool.parser.proto.values import read_shape
 
-#: Numbers of fields of an HloSnapshot; XLA writes the name of the platform last.
-_RESULT, _PLATFORM = 3, 4
+#: The field of an HloSnapshot, behind the program and the arguments.
+_RESULT = 3
 #: Of a LiteralProto: its shape, the parts of a tuple, values by their type. All of these are packed.
 _SHAPE, _PARTS = 1, 10
 _VALUES = {
@@ -47,7 +47,7 @@ def float_outputs(path: str, is_still: bool) -> Mapping[ShapeIndex, Array] | Non
 
     Args:
         path: of the execution.
-        is_still: nothing has changed about the file for a while: it need not end with the last field.
+        is_still: nothing has changed about the file for a while: what is missing does not come.
 
     Raises:
         OSError: it cannot be read.
@@ -56,8 +56,8 @@ def float_outputs(path: str, is_still: bool) -> Mapping[ShapeIndex, Array] | Non
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         found = dict(fields(content, 0, len(content)))
-        if _PLATFORM not in found and not is_still:
-            raise ValueError(f"{path}: its end is missing")
+        if _RESULT not in found and not is_still:
+            raise ValueError(f"{path}: the result is missing")
         if _RESULT not in found or _is_given_up(content, *found[_RESULT]):
             return None
         return dict(_leaves(content, *found[_RESULT], ()))

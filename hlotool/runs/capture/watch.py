@@ -185,8 +185,8 @@ class Watch:
             self._look()
             took = time.monotonic() - start
             # All executions are read for `--keep-when`, and pile up until they are.
-            factor = 0 if self.keeper is not None else _PAUSE_FACTOR
-            if self._stopped.wait(max(_PAUSE, factor * took)):
+            pause = max(_PAUSE, _PAUSE_FACTOR * took) if self.keeper is None else max(0.0, _PAUSE - took)
+            if self._stopped.wait(pause):
                 return
 
     def _look(self) -> None:
