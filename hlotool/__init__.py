@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.programs import load, parse, run
     from hlotool.interface.api.prove import prove
     from hlotool.interface.api.reduce import extract, reduce
+    from hlotool.interface.api.releases import releases
     from hlotool.interface.api.replay import replay
     from hlotool.interface.api.results import Result
     from hlotool.ir.module import Module
@@ -69,6 +70,7 @@ __all__ = [
     "parse",
     "prove",
     "reduce",
+    "releases",
     "replay",
     "run",
     "show_scale",

@@ -149,11 +149,15 @@ _Arranged = tuple[Arrangement, Sequence[int]]
 
 
 def _fits(dims: tuple[WindowDim, ...], groups: int, i: _Arranged, k: _Arranged, o: _Arranged) -> bool:
-    """Whether input, kernel and output belong to one convolution."""
+    """Whether input, kernel and output belong to one convolution.
+
+    XLA:GPU pads the output features of s8 to four, also where they are those of three groups.
+    """
     spatial = [arrangement.spatial_sizes(sizes) for arrangement, sizes in (i, k, o)]
-    features = [arrangement.feature_size(sizes) for arrangement, sizes in (i, k)]
+    read, per_group, made = (arrangement.feature_size(sizes) for arrangement, sizes in (i, k, o))
     window = tuple(d.size for d in dims)
-    return spatial[1:] == [window, output_sizes(dims, spatial[0])] and features[0] == groups * features[1]
+    is_grouped = read == groups * per_group and made % groups == 0
+    return spatial[1:] == [window, output_sizes(dims, spatial[0])] and is_grouped
 
 
 def _arrangement(labels: ConvolutionDimensions, role: str, rank: int) -> Arrangement:

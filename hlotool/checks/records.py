@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from hlotool.checks.peak_records import PeakInfo
 from hlotool.errors import DumpError
 from hlotool.judge.failures import error_record
 from hlotool.system.records import ErrorRecord, Record, SourceRecord
@@ -237,6 +238,7 @@ class MemoryInfo(Record, frozen=True, kw_only=True):
         constants: of all computations.
         peak: estimate of the most that is needed at once, all of these included.
         allocated: what XLA allocated, where the dump has its report.
+        at_peak: what is alive then, of the last stage that is looked at, if asked for.
     """
 
     arguments: int
@@ -244,6 +246,7 @@ class MemoryInfo(Record, frozen=True, kw_only=True):
     constants: int
     peak: int
     allocated: int | None = None
+    at_peak: PeakInfo | None = None
 
 
 class TrafficInfo(Record, frozen=True, kw_only=True):

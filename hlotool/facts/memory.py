@@ -83,15 +83,13 @@ def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None
         sizes: of its shapes, where somebody has counted them.
     """
     entry = module.entry
-    estimate = _Estimate(machine, sizes or Sizes())
-    aliases = parameter_aliases(module) if machine.donates else ()
-    donated = {(alias.parameter, alias.parameter_index) for alias in aliases}
-    roles = [_Role.DONATED if place in donated else _Role.KEPT for place in _places(entry)]
+    estimate = Estimate(machine, sizes or Sizes())
+    roles = roles_of_arguments(module) if machine.donates else [Role.KEPT for _ in _places(entry)]
     arguments = sum(map(estimate.bytes_of, entry.parameters))
     constants = sum(estimate.bytes_of(i) for i in module.instructions() if i.opcode == "constant")
     most = estimate.peak(entry, roles)
     given_away = sum(
-        size for role, size in zip(roles, estimate.sizes_of_parameters(entry)) if role is _Role.DONATED
+        size for role, size in zip(roles, estimate.sizes_of_parameters(entry)) if role is Role.DONATED
     )
     return Memory(
         arguments=arguments,
@@ -99,6 +97,12 @@ def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None
         constants=constants,
         peak=constants + arguments - given_away + most,
     )
+
+
+def roles_of_arguments(module: Module) -> list[Role]:
+    """Of each leaf of the entry's parameters, where donated arguments are overwritten."""
+    donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
+    return [Role.DONATED if place in donated else Role.KEPT for place in _places(module.entry)]
 
 
 def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
@@ -113,7 +117,7 @@ def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:
             yield number, index
 
 
-class _Role(enum.Enum):
+class Role(enum.Enum):
     """What becomes of an argument's memory."""
 
     #: It stays as it is; the caller counts it.
@@ -125,29 +129,63 @@ class _Role(enum.Enum):
 
 
 @dataclass(eq=False, slots=True)
-class _Value:
+class Value:
     """An array in memory.
 
     Attributes:
         size: in bytes.
+        made: position of the instruction that makes it; of an argument -1.
         is_own: the computation allocates it.
         may_be_overwritten: once it has been read for the last time.
         last_use: position of the last instruction that reads it.
+        is_taken: that instruction writes its own result there.
     """
 
     size: int
+    made: int = -1
     is_own: bool = True
     may_be_overwritten: bool = True
     last_use: int = -1
+    is_taken: bool = False
 
 
-class _Estimate:
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The values of a computation.
+
+    Attributes:
+        values: of each instruction, one per leaf; what hands values on has those of its operands.
+        made: what each instruction makes.
+        dying: what is read for the last time, by position; what is never read is not in it.
+    """
+
+    values: Mapping[Instruction, Sequence[Value]]
+    made: Sequence[Sequence[Value]]
+    dying: Mapping[int, Sequence[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """While an instruction runs.
+
+    Attributes:
+        own: bytes that its computation has allocated.
+        callee: of the computations that it runs, the one that allocates the most.
+        within: what that one allocates.
+    """
+
+    own: int
+    callee: Computation | None = None
+    within: int = 0
+
+
+class Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
     def __init__(self, machine: Machine, sizes: Sizes) -> None:
         self._machine = machine
         self._sizes = sizes
-        self._known: dict[tuple[Computation, _Role], int] = {}
+        self._known: dict[tuple[Computation, Role], int] = {}
 
     def bytes_of(self, instruction: Instruction) -> int:
         """Of all arrays of its result."""
@@ -158,7 +196,7 @@ class _Estimate:
         for parameter in computation.parameters:
             yield from (size for _, size in self._sizes.of_leaves(parameter.shape))
 
-    def peak(self, computation: Computation, arguments: Sequence[_Role], is_entry: bool = True) -> int:
+    def peak(self, computation: Computation, arguments: Sequence[Role], is_entry: bool = True) -> int:
         """The most that `computation` allocates at once, with what it calls.
 
         Args:
@@ -166,21 +204,28 @@ class _Estimate:
             arguments: of each leaf of its parameters.
             is_entry: it allocates its result, too; that of others lies in memory of their callers.
         """
-        given = zip(self.sizes_of_parameters(computation), arguments)
-        live = most = sum(size for size, role in given if role is _Role.DONATED)
-        lives = self._lives(computation, arguments, is_entry)
-        for instruction, (made, dying) in zip(computation.instructions, lives):
+        found = self.moments(computation, self.lives(computation, arguments, is_entry))
+        return max(moment.own + moment.within for moment in found)
+
+    def moments(self, computation: Computation, lives: Lives) -> Iterator[Moment]:
+        """What is allocated while each of the instructions runs; afterwards `lives` tells what is its own."""
+        given = dict.fromkeys(value for p in computation.parameters for value in lives.values[p])
+        live = sum(value.size for value in given if value.is_own)
+        for position, (instruction, made) in enumerate(zip(computation.instructions, lives.made)):
+            dying = lives.dying.get(position, ())
             fresh = [value for value in made if value.is_own]
             taken = _taken_over(instruction, fresh, dying) if fresh and dying else {}
             for value, place in taken.items():
                 value.is_own = place.is_own
+                place.is_taken = True
             live += sum([value.size for value in fresh if value not in taken])
-            for callee in self._run_by(instruction):
-                most = max(most, live + self._called(instruction, callee))
-            most = max(most, live)
-            kept = set(taken.values())
-            live -= sum([value.size for value in dying if value.is_own and value not in kept])
-        return most
+            callee, within = None, 0
+            for called in self._run_by(instruction):
+                needed = self._called(instruction, called)
+                if callee is None or needed > within:
+                    callee, within = called, needed
+            yield Moment(live, callee, within)
+            live -= sum([value.size for value in dying if value.is_own and not value.is_taken])
 
     def _run_by(self, instruction: Instruction) -> Iterator[Computation]:
         """Computations that run one instruction after the other, with values in memory."""
@@ -190,67 +235,68 @@ class _Estimate:
 
     def _called(self, instruction: Instruction, callee: Computation) -> int:
         """What a computation allocates at most, beside what its caller holds."""
-        role = _Role.KEPT
-        if instruction.opcode == "while" and callee is not instruction.attributes.get("condition"):
-            role = _Role.DONATED if self._machine.hands_over else _Role.OVERWRITTEN
+        role = self.role_in(instruction, callee)
         key = (callee, role)
         if key not in self._known:
             parameters = list(self.sizes_of_parameters(callee))
-            most = self.peak(callee, [role] * len(parameters), is_entry=role is _Role.DONATED)
-            self._known[key] = most - sum(parameters) if role is _Role.DONATED else most
+            most = self.peak(callee, [role] * len(parameters), is_entry=role is Role.DONATED)
+            self._known[key] = most - sum(parameters) if role is Role.DONATED else most
         return self._known[key]
 
-    def _lives(
-        self, computation: Computation, arguments: Sequence[_Role], is_entry: bool
-    ) -> Iterator[tuple[Sequence[_Value], Sequence[_Value]]]:
-        """The values that each instruction makes, and those that it reads as the last; see `peak`."""
-        values: dict[Instruction, list[_Value]] = {}
-        made: list[list[_Value]] = []
+    def role_in(self, instruction: Instruction, callee: Computation) -> Role:
+        """What becomes of the arguments of a computation that `instruction` runs."""
+        if instruction.opcode == "while" and callee is not instruction.attributes.get("condition"):
+            return Role.DONATED if self._machine.hands_over else Role.OVERWRITTEN
+        return Role.KEPT
+
+    def lives(self, computation: Computation, arguments: Sequence[Role], is_entry: bool) -> Lives:
+        """Which values there are, and when; see `peak`."""
+        values: dict[Instruction, list[Value]] = {}
+        made: list[list[Value]] = []
         remaining = iter(arguments)
         for parameter in computation.parameters:
             sizes = self._sizes.of_leaves(parameter.shape)
             values[parameter] = [_given(size, next(remaining)) for _, size in sizes]
         for position, instruction in enumerate(computation.instructions):
-            new: list[_Value] = []
+            new: list[Value] = []
             made.append(new)
             if instruction not in values:
                 values[instruction] = self._results(instruction, values, new)
             for value in new:
-                value.last_use = position
+                value.made = value.last_use = position
             for operand in instruction.operands:
                 for value in values[operand]:
                     value.last_use = position
         for value in values[computation.root]:
             value.last_use = len(made)
             value.is_own = value.is_own and is_entry
-        dying = _by_last_use(values)
-        return ((new, dying.get(position, ())) for position, new in enumerate(made))
+        return Lives(values, made, _by_last_use(values))
 
     def _results(
-        self, instruction: Instruction, values: Mapping[Instruction, list[_Value]], made: list[_Value]
-    ) -> list[_Value]:
+        self, instruction: Instruction, values: Mapping[Instruction, list[Value]], made: list[Value]
+    ) -> list[Value]:
         """One per leaf; what is no operand's value is new, and added to `made`."""
         handed = handed_on(instruction, values)
         if instruction.opcode in self._machine.views:
-            return values[instruction.operands[0]] if instruction.operands else [_Value(0)]
+            return values[instruction.operands[0]] if instruction.operands else [Value(0)]
         results = []
         for index, size in self._sizes.of_leaves(instruction.shape):
             value = handed.get(index)
             if value is None:
                 # The memory of constants is counted apart.
-                value = _Value(0 if instruction.opcode == "constant" else size)
+                value = Value(0 if instruction.opcode == "constant" else size)
                 made.append(value)
             results.append(value)
         return results
 
 
-def _given(size: int, role: _Role) -> _Value:
-    return _Value(size, is_own=role is _Role.DONATED, may_be_overwritten=role is not _Role.KEPT)
+def _given(size: int, role: Role) -> Value:
+    return Value(size, is_own=role is Role.DONATED, may_be_overwritten=role is not Role.KEPT)
 
 
-def _by_last_use(values: Mapping[Instruction, list[_Value]]) -> dict[int, list[_Value]]:
+def _by_last_use(values: Mapping[Instruction, list[Value]]) -> dict[int, list[Value]]:
     """The values that die at each position; those that are never read are in no list."""
-    dying: dict[int, list[_Value]] = {}
+    dying: dict[int, list[Value]] = {}
     for value in dict.fromkeys(value for parts in values.values() for value in parts):
         if value.last_use >= 0:
             dying.setdefault(value.last_use, []).append(value)
@@ -258,13 +304,13 @@ def _by_last_use(values: Mapping[Instruction, list[_Value]]) -> dict[int, list[_
 
 
 def _taken_over(
-    instruction: Instruction, made: Sequence[_Value], dying: Sequence[_Value]
-) -> dict[_Value, _Value]:
+    instruction: Instruction, made: Sequence[Value], dying: Sequence[Value]
+) -> dict[Value, Value]:
     """Which of the values that are made lies where one that dies has lain."""
     if not _works_in_place(instruction):
         return {}
     free = [value for value in dying if value.may_be_overwritten and value not in made]
-    taken: dict[_Value, _Value] = {}
+    taken: dict[Value, Value] = {}
     for value in made:
         place = next((other for other in free if other.size == value.size), None)
         if place is not None:

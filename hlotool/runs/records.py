@@ -114,6 +114,24 @@ class LeafRecord(Record, frozen=True, kw_only=True):
         return "NaN" if self.nan_mismatches else "infinity" if self.inf_mismatches else "value"
 
 
+class RepeatRecord(Record, frozen=True, kw_only=True):
+    """What several runs of one program on the same arguments came to.
+
+    Attributes:
+        runs: how many there were.
+        results: how many different ones they gave, by their bits.
+        judged: runs whose result was judged: of very many results the most frequent ones are.
+        wrong: runs among these whose result no legal execution gives.
+        outputs: names of those that differ from run to run.
+    """
+
+    runs: int
+    results: int
+    judged: int
+    wrong: int
+    outputs: list[str] = []
+
+
 class OutputRecord(Record, frozen=True, kw_only=True):
     """One array of the result of a program that ran alone.
 
@@ -237,6 +255,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
             earlier ones of the module.
         coverage_missing: why that was not looked at.
         coverage_tested: of the decisions that only the tested program has.
+        repeated: what several runs of the tested program came to, where they were asked for.
         error: why it came to nothing.
         unfinished: what came after the verdict and was cut off, and why: that may be more inputs, or the
             explanation; empty where nothing was.
@@ -273,6 +292,7 @@ class ModuleRecord(Record, frozen=True, kw_only=True):
     coverage: CoverageRecord | None = None
     coverage_missing: str = ""
     coverage_tested: CoverageRecord | None = None
+    repeated: RepeatRecord | None = None
     error: ErrorRecord | None = None
     unfinished: str = ""
     weaker: list[str] = []

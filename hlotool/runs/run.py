@@ -26,7 +26,7 @@ from hlotool.ir.arrays import NoRoomOnDisk
 from hlotool.judge.verdicts import AGREEING, Answer
 from hlotool.rewrite.scale.records import NEVER
 from hlotool.runs.divergence_row import with_divergence
-from hlotool.runs.further_sets import Compared, on_further_sets
+from hlotool.runs.further_sets import Compared, Judge, on_further_sets
 from hlotool.runs.leaves import save_values
 from hlotool.runs.observations import CHEAP, Aside, Ran, with_coverage_of_tested
 from hlotool.runs.options.kept import ReplayOptions
@@ -239,6 +239,11 @@ class _Replay:
             return self._judged(program, trial, expected, found, both, in_full)
 
         row = judge(trial, ran.value, outcome)
+        if task.options.repeat > 1:
+            try:
+                row = self._repeated(row, program, ran, outcome, judge)
+            except HlotoolError as error:
+                return self._failed(program.label, program.path, error)
         if program.backend == reference.backend:
             self._last = program, outcome.value, row
         doubt = partial(doubt_of, reference=reference.module, tested=program.module)
@@ -264,6 +269,21 @@ class _Replay:
         self._standing.stands(aside.briefly_noted(row), EXPLAINING, is_last)
         row = with_divergence(row, task.options, reference, program, shown, spent, elapsed)
         return aside.with_origins(row, Ran(program, trial, outcome.value, both))
+
+    def _repeated(
+        self, row: ModuleRecord, program: Program, ran: Ran, first: Outcome, judge: Judge
+    ) -> ModuleRecord:
+        """The row after several runs; raises HlotoolError where the program dies in one of them."""
+        from hlotool.runs.repeated import with_repeats
+
+        def again() -> Outcome:
+            return program.runner.run(ran.trial.arguments, ran.value)
+
+        def judged(outcome: Outcome) -> ModuleRecord:
+            return judge(ran.trial, ran.value, outcome, False)
+
+        shape, count = program.runner.result, self._task.options.repeat
+        return with_repeats(row, shape, first, again, judged, count)
 
     def _judged(
         self, program: Program, trial: Trial, expected: Value, outcome: Outcome, work: int, in_full: bool

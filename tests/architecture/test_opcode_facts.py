@@ -77,6 +77,7 @@ ALLOWED: dict[str, str] = {
     """,
     "rules with an argument: a law, a line of C++, a measured error, an attribute that is meant": """
         hlotool/facts/signs.py:_LAWS hlotool/facts/ranges.py:FUNCTIONS
+        hlotool/parser/mlir/elementwise.py:_ELSEWHERE
         backends/cuda/codegen/elementwise.py:_LIBRARY
         backends/cuda/codegen/elementwise.py:_FLOATS
         backends/cuda/codegen/elementwise.py:_INTEGERS

@@ -16,6 +16,7 @@ import msgspec
 
 from hlotool.checks.facts import digests, function_of, parameter_name
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
+from hlotool.checks.inspect.peak import peak_info
 from hlotool.checks.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.checks.records import (
     BusyInfo,
@@ -60,7 +61,9 @@ from hlotool.system.user_input import did_you_mean
 _BUSIEST = 8
 
 
-def stage_info(module: Module, label: str, file: str, allocated: int | None = None) -> StageInfo:
+def stage_info(
+    module: Module, label: str, file: str, allocated: int | None = None, *, at_peak: bool = False
+) -> StageInfo:
     """Count what `module` holds.
 
     Args:
@@ -68,6 +71,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         label: of the stage.
         file: where it stands.
         allocated: bytes that XLA allocated for it, where that is known.
+        at_peak: say what is alive when it needs the most memory, too.
     """
     instructions = list(module.instructions())
     loops = {i: trip_count(i) for i in instructions if i.opcode == "while"}
@@ -90,7 +94,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
         results=list(_results(module)),
         costs=_cost_info(once, module),
         costs_with_loops=_cost_info(repeated, module),
-        memory=_memory_info(module, allocated, once.sizes),
+        memory=_memory_info(module, allocated, once.sizes, at_peak),
         busiest=list(_busiest(module, once.of_instruction)),
         loops=[LoopInfo(source=source_of(module, [i]), iterations=count) for i, count in loops.items()],
         collectives=collectives(instructions),
@@ -99,7 +103,7 @@ def stage_info(module: Module, label: str, file: str, allocated: int | None = No
     )
 
 
-def _memory_info(module: Module, allocated: int | None, sizes: Sizes) -> MemoryInfo:
+def _memory_info(module: Module, allocated: int | None, sizes: Sizes, at_peak: bool) -> MemoryInfo:
     found = memory_of(module, sizes=sizes)
     return MemoryInfo(
         arguments=found.arguments,
@@ -107,6 +111,7 @@ def _memory_info(module: Module, allocated: int | None, sizes: Sizes) -> MemoryI
         constants=found.constants,
         peak=found.peak,
         allocated=allocated,
+        at_peak=peak_info(module, sizes) if at_peak else None,
     )
 
 
@@ -170,6 +175,7 @@ class InspectTask:
         module: of the dump.
         stages: those to look at, in the order of compilation.
         architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
+        memory: say what is alive when the last of them needs the most memory.
         is_alone: no other module is inspected from which its program has to be distinguished.
     """
 
@@ -177,6 +183,7 @@ class InspectTask:
     module: DumpModule
     stages: tuple[Stage, ...]
     architecture: str = ""
+    memory: bool = False
     is_alone: bool = False
 
 
@@ -211,7 +218,9 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         try:
             with collector_off():
                 module = one.read()
-                stages.append(_countable(stage_info(module, one.label, one.file, one.allocated)))
+                at_peak = task.memory and one is programs[-1]
+                info = stage_info(module, one.label, one.file, one.allocated, at_peak=at_peak)
+                stages.append(_countable(info))
                 if number == 0:
                     frontend, function, _ = function_of(module.name)
                     if not task.is_alone:
@@ -297,7 +306,11 @@ _decoder = msgspec.msgpack.Decoder(ModuleInfo)
 
 
 def find_tasks(
-    dumps: Iterable[Dump], only: str | None, stages: Sequence[str] = (), architecture: str = ""
+    dumps: Iterable[Dump],
+    only: str | None,
+    stages: Sequence[str] = (),
+    architecture: str = "",
+    memory: bool = False,
 ) -> list[InspectTask]:
     """The modules to look at.
 
@@ -306,13 +319,17 @@ def find_tasks(
         only: regular expression on the names of modules.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
         architecture: of the GPUs that kernels are compiled for; empty for no kernels.
+        memory: say what is alive when the last stage needs the most memory.
 
     Raises:
         UsageError: there are none.
     """
     wanted = modules_matching(dumps, only)
     alone = len(wanted) == 1
-    tasks = [InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture, alone) for dump, m in wanted]
+    tasks = [
+        InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture, memory, alone)
+        for dump, m in wanted
+    ]
     if stages and not any(task.stages for task in tasks):
         labels = dict.fromkeys(stage.title for _, m in wanted for stage in (*m.stages, *m.others))
         meant = next(filter(None, (did_you_mean(pattern, labels) for pattern in stages)), "")

@@ -53,6 +53,14 @@ class InspectResult(Result["ModuleInfo"]):
 class _Looked(Only, Stages, group="what to look at"): ...
 
 
+class _Memory(Arguments, group="memory"):
+    memory: bool = option(
+        "what is alive at the peak of the last stage, by line, and what would lower it",
+        "what is alive when the last stage needs the most memory, too, and what would lower that",
+        default=False,
+    )
+
+
 class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
     kernels: bool = option(
         "source, launches, resources, host fallbacks",
@@ -62,7 +70,7 @@ class _Kernels(Arguments, group="kernels", about="generated for the last stage, 
     arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
 
 
-class InspectArguments(Paths, _Looked, _Kernels, Workers):
+class InspectArguments(Paths, _Looked, _Memory, _Kernels, Workers):
     """What `inspect` takes, and `hlotool inspect`."""
 
 
@@ -91,7 +99,7 @@ def inspect(asked: InspectArguments) -> InspectResult:
         from hlotool.sources.directory import open_usable
 
         dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
-        tasks = find_tasks(dumps, asked.only, asked.stages, asked.arch if asked.kernels else "")
+        tasks = find_tasks(dumps, asked.only, asked.stages, asked.arch if asked.kernels else "", asked.memory)
         modules = inspect_all(tasks, pool)
     return InspectResult(_record(asked.paths, dumps, modules, failures, time.perf_counter() - start))
 

@@ -133,7 +133,9 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     backends = " or ".join(options.backends)
     with ending(asked.course) as end, executor_of(asked.cluster, limits, PRELOAD, backends) as pool:
         pool.start()
-        replay_on(pool, asked.paths, options, found, asked.course, asked.resume, asked.cache, asked.journal)
+        # Who asks whether runs differ wants them run.
+        cache = asked.cache and options.repeat == 1
+        replay_on(pool, asked.paths, options, found, asked.course, asked.resume, cache, asked.journal)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         asked.course.forget(found.journal.remove)

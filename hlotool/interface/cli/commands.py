@@ -256,6 +256,7 @@ examples:
   hlotool inspect DIR                             the functions of a dump, the largest first
   hlotool inspect DIR --only train_step           one module, in detail
   hlotool inspect FILE.hlo --json                 everything, for scripts
+  hlotool inspect DIR --memory                    what is alive at the peak, and from which line
   hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
   hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
 """,
@@ -275,6 +276,21 @@ examples:
   hlotool compare DUMP_V5E DUMP_H100 --only step      a TPU beside a GPU
   hlotool compare step.hlo --test xla --test xla:python=OLD/bin/python
                                                       one program on two versions of XLA
+""",
+    ),
+    Command(
+        "releases [options] PATH ...",
+        "the release of jaxlib with which programs went wrong",
+        "hlotool.interface.api.releases:releases",
+        description="""\
+Find the release of jaxlib with which XLA made programs wrong. Each release that is tried is installed into an
+environment of its own, which is kept, and compiles and runs the programs as the frontend gave them; the
+reference judges. An interrupted search goes on.
+""",
+        examples="""\
+examples:
+  hlotool releases FILE.hlo --between 0.4.38..0.10.2
+  hlotool releases DIR --only train_step --between 0.6.0..0.7.2 --every
 """,
     ),
     Command(

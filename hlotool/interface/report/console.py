@@ -66,6 +66,14 @@ def plain_table(gap: int = 2, *, show_header: bool = True) -> Table:
     )
 
 
+def number_table(*columns: str, right: int) -> Table:
+    """A table whose columns from number `right` on hold numbers."""
+    table = plain_table()
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number >= right else "left", overflow="fold")
+    return table
+
+
 def next_line(command: str) -> Text:
     """`next: ` and a command, never folded, for it is to be copied."""
     return Text.assemble(("next: ", "dim"), (command, "bold"), no_wrap=True, overflow="ignore")

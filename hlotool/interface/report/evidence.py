@@ -22,7 +22,7 @@ from hlotool.interface.report.command_records import ScalePlansRecord
 from hlotool.interface.report.console import Report, facts, path_text
 from hlotool.interface.report.words import plural
 from hlotool.rewrite.scale.records import UNSEEN, PlanRecord, ScaleRecord
-from hlotool.runs.records import ModuleRecord
+from hlotool.runs.records import ModuleRecord, RepeatRecord
 from hlotool.system.paths import read_whole
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import UNITS_PER_SECOND
@@ -32,6 +32,17 @@ from hlotool.system.user_input import size_text
 _CONTEXT = 1
 #: Columns for signs and counts.
 _MARGIN = 9
+
+
+def repeated_text(repeat: RepeatRecord) -> str:
+    """`20 runs, 3 different results: outputs out[1]; 2 of 20 runs wrong`."""
+    if repeat.results == 1:
+        return f"{repeat.runs} runs, the same bits in all"
+    outputs = ", ".join(repeat.outputs[:_SHOWN]) + (", …" if len(repeat.outputs) > _SHOWN else "")
+    said = f"{repeat.wrong} of {repeat.judged} runs wrong" if repeat.wrong else "all of them legal"
+    if repeat.judged < repeat.runs and not repeat.wrong:
+        said = f"those of {repeat.judged} runs judged, all of them legal"
+    return f"{repeat.runs} runs, {repeat.results} different results ({outputs}); {said}"
 
 
 def covered_text(coverages: Sequence[CoverageRecord], tested: Sequence[CoverageRecord] = ()) -> str:

@@ -27,7 +27,8 @@ from hlotool.checks.records import (
     TrafficInfo,
 )
 from hlotool.interface.report.command_records import InspectRecord
-from hlotool.interface.report.console import Report, facts, place_text, plain_table
+from hlotool.interface.report.console import Report, facts, number_table, place_text, plain_table
+from hlotool.interface.report.inspect_memory import memory_report
 from hlotool.interface.report.words import amount, plural, seconds
 from hlotool.judge.records import output_name
 from hlotool.system.user_input import size_text
@@ -64,14 +65,6 @@ def _parts(module: ModuleInfo, verbose: bool) -> Iterator[RenderableType]:
         yield facts(_special(last, verbose))
 
 
-def _table(*columns: str, right: int) -> Table:
-    """A table whose columns from number `right` on hold numbers."""
-    table = plain_table()
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number >= right else "left", overflow="fold")
-    return table
-
-
 def _more(hidden: int, noun: str) -> str:
     return f"… and {plural(hidden, f'more {noun}')} (--verbose)"
 
@@ -87,7 +80,7 @@ def _facts(module: ModuleInfo, verbose: bool) -> Iterator[tuple[str, str | Text]
 
 
 def _numbers(stages: Sequence[StageInfo]) -> Table:
-    table = _table("", *(stage.label for stage in stages), right=1)
+    table = number_table("", *(stage.label for stage in stages), right=1)
     for name, values in _number_rows(stages):
         if any(value not in ("0", "0 B", "") for value in values):
             table.add_row(Text(name, "dim"), *values)
@@ -128,7 +121,7 @@ def _allocated(stage: StageInfo) -> str:
 
 
 def _opcodes(stages: Sequence[StageInfo], verbose: bool) -> Table:
-    table = _table("opcode", *(stage.label for stage in stages), right=1)
+    table = number_table("opcode", *(stage.label for stage in stages), right=1)
     frequent = sorted(
         dict.fromkeys(opcode for stage in reversed(stages) for opcode in stage.opcodes),
         key=lambda opcode: -max(stage.opcodes.get(opcode, 0) for stage in stages),
@@ -142,7 +135,7 @@ def _opcodes(stages: Sequence[StageInfo], verbose: bool) -> Table:
 
 
 def _signature(stage: StageInfo, verbose: bool) -> Table:
-    table = _table("", "shape", "", "bytes", right=3)
+    table = number_table("", "shape", "", "bytes", right=3)
     parameters = stage.parameters if verbose else stage.parameters[:_LISTED]
     for parameter in parameters:
         note = "donated" if parameter.donated else ""
@@ -168,7 +161,7 @@ def _signature(stage: StageInfo, verbose: bool) -> Table:
 
 
 def _busiest(stage: StageInfo, verbose: bool) -> Table:
-    table = _table("most work in", "source", "flops", "bytes accessed", right=2)
+    table = number_table("most work in", "source", "flops", "bytes accessed", right=2)
     for busy in stage.busiest if verbose else stage.busiest[:_BUSY]:
         table.add_row(
             f"{busy.source.opcode} %{busy.source.instruction}",
@@ -334,6 +327,9 @@ class InspectReport(Report[InspectRecord]):
             yield _functions(self.record, self.verbose)
         if not self.quiet and (len(modules) == 1 or self.verbose):
             yield from (module_report(module, self.verbose) for module in modules if module.stages)
+        for stage in (stage for module in modules for stage in module.stages):
+            if (peak := stage.memory.at_peak) is not None:
+                yield memory_report(stage, peak, self.quiet, self.verbose)
         kernels = [module.kernels for module in modules if module.kernels is not None]
         yield from (kernels_report(found, quiet=self.quiet) for found in kernels)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hlotool.blame.releases import ReleasesRecord
 from hlotool.interface.report.command_records import (
     BisectRecord,
     CacheRecord,
@@ -62,6 +63,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "compare-1.json": CompareRecord,
     "compile-1.json": CompileRecord,
     "gradcheck-1.json": GradcheckRecord,
+    "releases-1.json": ReleasesRecord,
     "mutate-1.json": MutateRecord,
     "conformance-1.json": ConformanceRecord,
     "fuzz-1.json": FuzzRecord,

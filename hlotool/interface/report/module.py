@@ -15,7 +15,13 @@ from rich.text import Text
 
 from hlotool.interface.report.causes import is_open, signature_of_row
 from hlotool.interface.report.console import facts, path_text, plain_table
-from hlotool.interface.report.evidence import covered_text, never_texts, outcome_counts, scale_facts
+from hlotool.interface.report.evidence import (
+    covered_text,
+    never_texts,
+    outcome_counts,
+    repeated_text,
+    scale_facts,
+)
 from hlotool.interface.report.leaf import (
     first_divergence,
     first_not_finite,
@@ -193,6 +199,8 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield from (("" if number else "weaker", text) for number, text in enumerate(module.weaker))
     yield "file", path_text(module.path)
+    if module.repeated is not None:
+        yield "runs", repeated_text(module.repeated)
     if module.unfinished:
         yield "not finished", module.unfinished
     if module.divergence_missing:

@@ -28,6 +28,7 @@ _REPORTS = {
     "diff": "hlotool.interface.report.diff:DiffReport",
     "compare": "hlotool.interface.report.two_dumps:CompareReport",
     "gradcheck": "hlotool.interface.report.gradcheck:GradcheckReport",
+    "releases": "hlotool.interface.report.releases:ReleasesReport",
     "compile": "hlotool.interface.report.compiled:CompileReport",
     "prove": "hlotool.interface.report.prove:ProveReport",
     "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",

@@ -160,6 +160,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     yield from _memory(run)
     yield from _unfinished(run)
     yield from _exactness(run)
+    yield from _repeats(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
     if not agreeing:
         yield from _hint(run)
@@ -290,6 +291,14 @@ def _origins(inputs: Sequence[InputsRecord]) -> list[str]:
     )
     others = sorted({one.description for one in inputs if one.origin != CAPTURED})
     return [*([f"captured in the dump{which}"] if captured else []), *others]
+
+
+def _repeats(run: RunRecord) -> Iterator[str]:
+    """Whether results differ from run to run."""
+    if repeated := [module.repeated for module in run.modules if module.repeated is not None]:
+        count = sum(repeat.results > 1 for repeat in repeated)
+        runs = run.options.repeat
+        yield f"{runs} runs of each program: the results of {count} of {len(repeated)} differ from run to run"
 
 
 def _hint(run: RunRecord) -> Iterator[str]:

@@ -118,7 +118,7 @@ _FUNCTIONS = {"asin": _asin, "acos": _acos, "acosh": _acosh, "atanh": _atanh, "s
 #: `f(z) = -i g(i z)`: what an inverse function is to its hyperbolic twin.
 _TURNED = {"asinh": _asin, "atan": _atanh}
 #: Those in which XLA has no signs of zeros, which tell the sides of a cut apart.
-_WITHOUT_SIDES = ("asin", "acos", "acosh", "asinh")
+_WITHOUT_SIDES = frozenset({_asin, _acos, _acosh})
 
 
 @operation(*_FUNCTIONS, *_TURNED)
@@ -132,7 +132,7 @@ def _function(context: Context) -> Results:
         return context.main("atan2", operand, filled(context, 1, operand.array_shape))
     real = _Real(context, ArrayShape(kind.real_part, operand.dims))
     z = real.parts(operand)
-    if name in _WITHOUT_SIDES:
+    if _FUNCTIONS.get(name, _TURNED.get(name)) in _WITHOUT_SIDES:
         z = _Parts(real.plus(0, z.re), real.plus(0, z.im))
     if name in _FUNCTIONS:
         return context.main("complex", *_FUNCTIONS[name](real, z))

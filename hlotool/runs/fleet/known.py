@@ -339,7 +339,7 @@ def _size(task: Task) -> int:
 
 
 class Remaining:
-    """An estimate that never grows: who plans by it is not told later that it takes longer.
+    """An estimate that does not grow before it has passed: until then it is not said that it takes longer.
 
     A module takes as long as its text is long, as far as is known before it runs. Until a tenth of the text
     is done, or half a minute has passed, nothing is said.
@@ -367,12 +367,14 @@ class Remaining:
         if share < self._EARLY_SHARE and now - self._began < self._EARLY_SECONDS:
             return
         end = now + (now - self._began) * (1 - share) / share
-        self._end = end if self._end is None else min(self._end, end)
+        is_passed = self._end is not None and self._end <= now
+        self._end = end if self._end is None or is_passed else min(self._end, end)
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that are left; None as long as nothing can be said."""
-        return None if self._end is None else max(0.0, self._end - self._clock())
+        """Seconds that are left; None as long as nothing can be said, and where the estimate has passed."""
+        left = None if self._end is None else self._end - self._clock()
+        return left if left is None or left > 0 else None
 
 
 def _remaining_size(task: Task) -> int:

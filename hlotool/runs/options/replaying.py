@@ -146,6 +146,12 @@ class _Looked(Exact):
         default=(),
         parse=parsers.finding_kinds,
     )
+    repeat: int = option(
+        "run each tested program so often, and judge all results [1]",
+        "how often each tested program is run on the same arguments; all its results are judged together",
+        default=1,
+        parse=parsers.repetitions,
+    )
     coverage: bool | None = option(
         "list by source line which branches, ties, signs, … the inputs made occur [counts, where cheap]",
         default=None,

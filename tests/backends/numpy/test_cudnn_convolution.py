@@ -60,6 +60,14 @@ def test_integers_of_64_bits_wrap_as_such() -> None:
     assert int(np.asarray(found).ravel()[0]) == (7 * (2**62 + 1) + 2**63) % 2**64 - 2**63
 
 
+def test_groups_that_have_no_whole_number_of_outputs_are_refused() -> None:
+    """XLA:GPU pads three output features of three groups to four."""
+    operands = ["s8[1,2,1,12]", "s8[4,1,1,4]"]
+    text = convolution("convForward", "s8[1,2,1,4]", operands, conv_config(), "size=1x1", groups=3)
+    with pytest.raises(Unsupported, match="do not fit its window or groups"):
+        run(text, [np.ones((1, 2, 1, 12), np.int8), np.ones((4, 1, 1, 4), np.int8)])
+
+
 WINDOWS = [
     ("size=3x2", 1, (6, 6)),
     ("size=3x2 stride=2x1 pad=1_1x0_0 rhs_dilate=1x2", 2, (4, 5)),

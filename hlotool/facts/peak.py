@@ -1,0 +1,300 @@
+"""What is alive when a program compiled by XLA needs the most memory, and what would lower that.
+
+The same estimate as `hlotool.facts.memory`: the sizes of what is alive add up to its peak.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hlotool.facts.buffers import Sizes
+from hlotool.facts.memory import (
+    XLA,
+    Estimate,
+    Lives,
+    Moment,
+    Role,
+    Value,
+    parameter_aliases,
+    roles_of_arguments,
+)
+from hlotool.ir.module import Computation, Instruction, Module
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, array_shapes, leaves
+
+#: Smaller parts of the peak are not worth a change of the program.
+_LEAST: Final = 0.01
+#: To copy a value away and back takes time: fewer instructions without it leave none.
+_LONG: Final = 8
+#: Made again for little more than writing the result.
+_CHEAP: Final = (
+    opcodes_with(Class.ELEMENTWISE) - opcodes_with(Trait.TRANSCENDENTAL, Trait.APPLIES)
+    | opcodes_with(Trait.REGROUPS, Trait.STRUCTURE)
+    | {"iota", "slice"}
+)
+#: `S(5)`: memory of the host.
+_HOST: Final = 5
+
+
+class Kind(enum.Enum):
+    """What a value is to the program."""
+
+    ARGUMENT = "argument"
+    RESULT = "result"
+    CONSTANT = "constant"
+    TEMPORARY = "temporary"
+
+
+class Change(enum.Enum):
+    """What a user can do about a value."""
+
+    #: Give an argument to the program, which writes a result there.
+    DONATE = "donate"
+    #: Compute it again before its next use.
+    REMATERIALIZE = "rematerialize"
+    #: Keep it in the host's memory until its next use.
+    OFFLOAD = "offload"
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A value at the peak.
+
+    Attributes:
+        chain: the instruction that makes it, after the calls that lead to it.
+        shape: of the array.
+        index: of the leaf of that instruction's result.
+        size: in bytes.
+        kind: what it is to the program.
+    """
+
+    chain: tuple[Instruction, ...]
+    shape: Shape
+    index: ShapeIndex
+    size: int
+    kind: Kind
+
+    @property
+    def space(self) -> int:
+        """The memory space of its layout."""
+        layouts = (part.layout for part in array_shapes(self.shape))
+        return next((layout.memory_space for layout in layouts if layout is not None), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A change of the program that would lower the peak, by this estimate.
+
+    Attributes:
+        change: what to do.
+        live: with which value.
+        saved: bytes at the moment of the peak.
+        frame: of the computations that run at the peak, the number of the value's own.
+        first, last: positions there between which the value need not lie in memory.
+        result: the leaf that takes over the memory of a donated argument.
+        peak: of the program then, which may have another moment that needs nearly as much.
+    """
+
+    change: Change
+    live: Live
+    saved: int
+    frame: int
+    first: int
+    last: int
+    result: ShapeIndex = ()
+    peak: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The moment of the most memory.
+
+    Attributes:
+        size: in bytes.
+        at: the instruction that runs then, after the calls that lead to it.
+        live: the largest first; donated arguments are in it until they are overwritten.
+        savings: the most effective first.
+    """
+
+    size: int
+    at: tuple[Instruction, ...]
+    live: Sequence[Live]
+    savings: Sequence[Saving]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A computation that runs at the peak: the entry, or what the frame before it calls then."""
+
+    computation: Computation
+    calls: tuple[Instruction, ...]
+    lives: Lives
+    moments: Sequence[Moment]
+    position: int
+    readers: dict[Value, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for position, instruction in enumerate(self.computation.instructions):
+            made, opcode = self.lives.made[position], instruction.opcode
+            if made or opcode in opcodes_with(Trait.CONTROL_FLOW):
+                # Others hand values on: a tuple reads nothing.
+                for value in (*made, *self._operands(instruction)):
+                    self.readers.setdefault(value, []).append(position)
+        for value in self.lives.values[self.computation.root]:
+            self.readers.setdefault(value, []).append(len(self.moments))
+
+    def _operands(self, instruction: Instruction) -> Iterator[Value]:
+        for operand in instruction.operands:
+            yield from self.lives.values[operand]
+
+    def makers(self) -> Mapping[Value, tuple[Instruction, ShapeIndex, Shape]]:
+        """The first instruction that has each value."""
+        found: dict[Value, tuple[Instruction, ShapeIndex, Shape]] = {}
+        for instruction in self.computation.instructions:
+            for value, (index, shape) in zip(self.lives.values[instruction], leaves(instruction.shape)):
+                found.setdefault(value, (instruction, index, shape))
+        return found
+
+    def holds(self, value: Value) -> bool:
+        """Whether a value of the computation's own is alive at the peak."""
+        if not value.is_own or value.made > self.position:
+            return False
+        ends_there = value.last_use == self.position and not value.is_taken
+        return value.last_use < 0 or value.last_use > self.position or ends_there
+
+    def gap(self, value: Value) -> tuple[int, int] | None:
+        """Positions of the uses before and after the peak; None where it is used then."""
+        before = [position for position in self.readers[value] if position <= self.position]
+        after = [position for position in self.readers[value] if position > self.position]
+        return (before[-1], after[0]) if before and after and before[-1] < self.position else None
+
+    def kept_for(self, instruction: Instruction, until: int) -> int:
+        """Bytes of the operands that would live longer if the instruction ran at position `until`."""
+        operands = dict.fromkeys(self._operands(instruction))
+        return sum(value.size for value in operands if value.is_own and 0 <= value.last_use < until)
+
+
+def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
+    """What is alive when `module`, with its instructions in the order of execution, needs the most.
+
+    Args:
+        module: as XLA executes it.
+        sizes: of its shapes, where somebody has counted them.
+    """
+    estimate = Estimate(XLA, sizes or Sizes())
+    frames = list(_frames(estimate, module.entry, roles_of_arguments(module)))
+    constants = [
+        Live((i,), i.shape, (), estimate.bytes_of(i), Kind.CONSTANT)
+        for i in module.instructions()
+        if i.opcode == "constant"
+    ]
+    held = [(number, *found) for number, frame in enumerate(frames) for found in _held(frame, number == 0)]
+    kept = (value for p in module.entry.parameters for value in frames[0].lives.values[p])
+    base = sum(live.size for live in constants) + sum(value.size for value in kept if not value.is_own)
+    size = _lowered(frames, base)
+    aliased = {alias.output_index for alias in parameter_aliases(module)}
+    found = [*_donations(frames[0], aliased, held), *_gaps(frames, held)]
+    found = [saving for saving in found if saving.saved >= _LEAST * size]
+    savings = [replace(saving, peak=_lowered(frames, base, saving)) for saving in found]
+    last = frames[-1]
+    return Peak(
+        size=size,
+        at=(*last.calls, last.computation.instructions[last.position]),
+        live=sorted([*constants, *(live for _, _, live in held)], key=lambda live: -live.size),
+        savings=sorted(savings, key=lambda saving: (saving.peak, -saving.saved)),
+    )
+
+
+def _frames(estimate: Estimate, entry: Computation, roles: Sequence[Role]) -> Iterator[_Frame]:
+    computation: Computation = entry
+    calls: tuple[Instruction, ...] = ()
+    while True:
+        lives = estimate.lives(computation, roles, computation is entry)
+        moments = list(estimate.moments(computation, lives))
+        totals = [moment.own + moment.within for moment in moments]
+        position = totals.index(max(totals))
+        yield _Frame(computation, calls, lives, moments, position)
+        callee, caller = moments[position].callee, computation.instructions[position]
+        if callee is None or not moments[position].within:
+            return
+        role = estimate.role_in(caller, callee)
+        roles = [role for _ in estimate.sizes_of_parameters(callee)]
+        computation, calls = callee, (*calls, caller)
+
+
+def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:
+    """The values of a computation that are alive at the peak; arguments that stay always are."""
+    results = frozenset(frame.lives.values[frame.computation.root]) if is_entry else frozenset()
+    for value, (maker, index, shape) in frame.makers().items():
+        is_argument = maker.opcode == "parameter" and is_entry
+        if value.size and (frame.holds(value) or (is_argument and not value.is_own)):
+            made = Kind.RESULT if value in results else Kind.TEMPORARY
+            kind = Kind.ARGUMENT if is_argument else made
+            yield value, Live((*frame.calls, maker), shape, index, value.size, kind)
+
+
+def _lowered(frames: Sequence[_Frame], base: int, saving: Saving | None = None) -> int:
+    """The peak with one change of the program; `base` is what is always there.
+
+    A computation that is called at other moments, too, counts there as it is.
+    """
+    most = 0
+    for number, frame in reversed(list(enumerate(frames))):
+        totals = [moment.own + moment.within for moment in frame.moments]
+        if number + 1 < len(frames):
+            totals[frame.position] = frame.moments[frame.position].own + most
+        if saving is not None and saving.frame == number:
+            for position in range(saving.first + 1, saving.last):
+                totals[position] -= saving.saved
+        most = max(totals)
+    return base + most
+
+
+def _donations(
+    entry: _Frame, aliased: Collection[ShapeIndex], held: Sequence[tuple[int, Value, Live]]
+) -> Iterator[Saving]:
+    """Arguments that are no longer needed at the peak, each with a result whose memory it could be."""
+    root, end = entry.computation.root, len(entry.moments)
+    results = [
+        (index, shape)
+        for value, (index, shape) in zip(entry.lives.values[root], leaves(root.shape))
+        if value.made >= 0
+    ]
+    free = [row for row in results if row[0] not in aliased]
+    for _, value, live in sorted(held, key=lambda row: -row[1].size):
+        if live.kind is not Kind.ARGUMENT or value.is_own or value.last_use >= entry.position:
+            continue
+        place = next((row for row in free if _is_alike(row[1], live.shape)), None)
+        if place is not None:
+            free.remove(place)
+            yield Saving(Change.DONATE, live, value.size, 0, value.last_use, end, place[0])
+
+
+def _is_alike(a: Shape, b: Shape) -> bool:
+    if not (isinstance(a, ArrayShape) and isinstance(b, ArrayShape)):
+        return False
+    return (a.element_type, a.dims) == (b.element_type, b.dims)
+
+
+def _gaps(frames: Sequence[_Frame], held: Sequence[tuple[int, Value, Live]]) -> Iterator[Saving]:
+    """Temporaries that are not used at the peak, but before and after it."""
+    for number, value, live in held:
+        frame, maker = frames[number], live.chain[-1]
+        gap = frame.gap(value) if live.kind is Kind.TEMPORARY else None
+        if gap is None:
+            continue
+        saved = value.size - frame.kept_for(maker, gap[1])
+        if saved > 0 and _is_cheap(maker):
+            yield Saving(Change.REMATERIALIZE, live, saved, number, *gap)
+        elif gap[1] - gap[0] > _LONG and live.space != _HOST:
+            yield Saving(Change.OFFLOAD, live, value.size, number, *gap)
+
+
+def _is_cheap(instruction: Instruction) -> bool:
+    if instruction.opcode == "fusion":
+        inside = (i.opcode for callee in instruction.called for i in callee.instructions)
+        return isinstance(instruction.shape, ArrayShape) and _CHEAP.issuperset(inside)
+    return instruction.opcode in _CHEAP
