@@ -162,6 +162,14 @@ def _captured(capture: Capture, name: str, module: Module, copies: int, keep: Ke
     return Trial(arguments, record, name, result, origin)
 
 
+def execution_of(inputs: InputsRecord | None) -> int:
+    """Which execution of its module the inputs are of, from 1; 0 where that is not known."""
+    if inputs is None or inputs.origin != CAPTURED:
+        return 0
+    number = inputs.description.partition(",")[0].removeprefix("execution ")
+    return int(number) if number.isdecimal() else 0
+
+
 def _for_devices(
     devices: Sequence[tuple[Any, ...]], module: Module, copies: int, location: Location
 ) -> tuple[Any, ...]:

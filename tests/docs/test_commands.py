@@ -39,6 +39,7 @@ PLACEHOLDERS = {
     "hlotool run dump",
     "hlotool exec -- python train.py",
     "hlotool exec --bisect -- python train.py",
+    "hlotool exec --keep-when 'nan|inf|jump:5' -- python train.py",
 }
 
 

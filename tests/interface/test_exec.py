@@ -240,6 +240,72 @@ def test_a_real_program_with_its_arguments_and_results(
     assert (code, stages) == (0, [("cpu_after_optimizations", "captured"), ("result", "captured")])
 
 
+#: A training whose step 30 of 50 has a NaN in its batch, and whose step 40 has one that is far off.
+_TRAINING = """
+import jax, numpy
+@jax.jit
+def step(w, x):
+    loss, g = jax.value_and_grad(lambda w: ((x @ w - 1) ** 2).mean())(w)
+    return w - 0.01 * g, loss
+w = numpy.zeros((4, 4), numpy.float32)
+for n in range(1, 51):
+    new, loss = step(w, numpy.full((2, 4), {30: numpy.nan, 40: 1000}.get(n, 0.5), numpy.float32))
+    w = w if n in (30, 40) else new
+"""
+
+
+@pytest.mark.xla
+def test_executions_are_kept_for_what_they_return(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps are named, replayed, and the first ones in the list; nothing else of the program stays."""
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    options = ("--keep-when", "nan|jump:5|every:20", "--keep-last", "2", "--keep", str(tmp_path / "kept"))
+    code, record, _ = execute(capfd, _TRAINING, *options, "--only", "jit_step")
+    assert [(e["execution"], e["condition"], e["output"], e["verdict"]) for e in record["events"]] == [
+        (20, "every:20", "", "identical"),
+        (30, "nan", "out[0]", "identical"),
+        (40, "jump:5", "out[1]", "identical"),
+        (40, "every:20", "", "identical"),
+    ]
+    assert code == 0
+    left = list((tmp_path / "kept").rglob("*jit_step*.snapshot.*.pb"))
+    assert len(left) == 1 + 3 + 3
+    rows = [row["inputs"]["description"].partition(",")[0] for row in record["run"]["modules"]]
+    judged = [int(row.split()[1]) for row in rows]
+    assert judged == [20, 20, 30, 30, 40, 40, 28, 28, 29, 29, 38, 38, 39, 39]
+
+
+@pytest.mark.xla
+def test_a_fault_is_told_from_what_the_program_does(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text of the program is replaced while it runs: what was returned is not what that says."""
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    spoil = """
+import glob, os
+folder = os.environ["XLA_FLAGS"].split("--xla_dump_to=")[1].split()[0]
+[path] = glob.glob(folder + "/*jit_step*before_opt*.txt")
+with open(path) as file: text = file.read()
+with open(path, "w") as file: file.write(text.replace("subtract(", "add("))
+"""
+    assert main(["exec", "--keep-when", "every:20", "--", sys.executable, "-c", _TRAINING + spoil]) == 1
+    out, _ = capfd.readouterr()
+    assert "every:20 in module_" in out
+    assert "the device did not compute what the program says: a fault" in out
+
+
+def test_where_no_executions_are_recorded(stub: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """That is an error, not a run without events."""
+    code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r})", "--keep-when", "nan")
+    assert (code, record["events"]) == (ExitCode.NOTHING_COMPARED, [])
+    assert "--keep-when saw no execution" in record["error"]["message"]
+    assert main(["exec", "--keep-when", "nan", "--snapshots", "0", "--", "true"]) == 2
+    assert main(["exec", "--keep-when", "nans", "--", "true"]) == 2
+
+
 @pytest.mark.xla
 @pytest.mark.slow
 @pytest.mark.parametrize(

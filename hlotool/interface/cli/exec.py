@@ -12,10 +12,11 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.errors import ExitCode, UsageError
+from hlotool.errors import ExitCode, Unsupported, UsageError
 from hlotool.interface.api.calls import Ending, check_backends, chosen_backends, ending, options_from
 from hlotool.interface.api.compile import compile, new_folder
 from hlotool.interface.cli.calling import TerminalCourse
@@ -30,10 +31,10 @@ from hlotool.runs.options.shared import Only, Repro
 if TYPE_CHECKING:
     from hlotool.interface.report.command_records import BisectRecord
     from hlotool.interface.report.records import CompileRecord, RunRecord
+    from hlotool.runs.capture.keeping import Keeper
     from hlotool.runs.capture.launch import DumpWishes, Program
     from hlotool.runs.capture.session import Session
     from hlotool.runs.options.kept import RunOptions
-    from hlotool.runs.records import ModuleRecord
 
 
 #: First executions of a module that are judged only where no others come: a warm-up's learning rate is 0 in
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _LESS_TELLING = 2
 #: What the command that the report ends with looks into although nothing is accused: it needs the dump.
 _LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
+#: Why there may be nothing for `--keep-when` to look at.
+_NO_EXECUTIONS = "--keep-when saw no execution: XLA writes those of JAX's programs for one CPU, and no others"
 #: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
@@ -54,6 +57,16 @@ class _Dumped(Only, group="what to dump"):
     )
     passes: bool = option("the program after every pass, too", default=False)
     max_size: int = option("of the dump on disk [10G]", default=10 << 30, parse=parsers.byte_size)
+    keep_when: str | None = option(
+        "of all executions keep and judge those with a NaN or an infinity in the result, a scalar F times its"
+        " median, and every Nth: nan|inf|jump:F|every:N, or some of it",
+        default=None,
+        parse=parsers.conditions,
+    )
+    keep_last: int = option(
+        "and so many executions before such a one [3]", default=3, parse=parsers.executions
+    )
+    keep_bytes: int = option("that these may take on disk [2G]", default=2 << 30, parse=parsers.byte_size)
     keep: Folder = option("a new folder for the dump, which stays", default=None)
 
 
@@ -94,6 +107,8 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
     words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not words:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
+    if arguments.keep_when and not arguments.snapshots:
+        raise UsageError("--keep-when looks at executions, of which --snapshots 0 wants none")
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
     if arguments.target:
@@ -129,11 +144,13 @@ def _accompany(
     with program:
         from hlotool.interface.api.replay import record_of
         from hlotool.interface.report.command_records import ExecRecord, ProgramRecord, exec_exit_code
+        from hlotool.runs.capture.events import events_first
         from hlotool.runs.capture.launch import notes_on, read_processes
         from hlotool.runs.capture.session import Session
         from hlotool.runs.capture.watch import Watch
 
-        with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING) as watch:
+        keeper = _keeper(arguments)
+        with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING, keeper) as watch:
             session = Session(watch, options, missing, _announce)
             session.replay_beside(program)
     ran = ProgramRecord(
@@ -145,7 +162,12 @@ def _accompany(
     course = TerminalCourse(arguments)
     with ending(course) as end:
         end.interrupted = _replay_rest(session, program, course)
-    rows = session.rows()
+    events = session.events()
+    rows = events_first(session.rows(), events)
+    if keeper is not None and not keeper.executions:
+        end.problem = end.problem or Unsupported(_NO_EXECUTIONS)
+    elif keeper is not None and keeper.without_result:
+        session.notes.append(_without_result(keeper))
     session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status, program.last_words)
     folders = session.folders()
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
@@ -154,11 +176,13 @@ def _accompany(
     ahead = _ahead(replays, wishes, arguments, course, end)
     code = end.exit_code(_worse(ExitCode(replays.exit_code), ahead))
     is_open = any(row.verdict in _LOOKED_INTO or row.nothing_but_nan for row in rows)
+    is_open = is_open or bool(events)
     is_kept = arguments.keep is not None or (bool(rows) and code != ExitCode.AGREE) or is_open
     record = ExecRecord(
         versions=replays.versions,
         program=ran,
         dump=str(wishes.folder) if is_kept else "",
+        events=events,
         run=replays,
         bisect=search,
         compiled=ahead,
@@ -171,6 +195,23 @@ def _accompany(
     if not is_kept:
         shutil.rmtree(wishes.folder, ignore_errors=True)
     return record.exit_code
+
+
+def _keeper(arguments: argparse.Namespace) -> Keeper | None:
+    """What decides about executions where `--keep-when` asks for it."""
+    if not arguments.keep_when:
+        return None
+    from hlotool.runs.capture.keeping import Keeper, parse_conditions
+
+    limits = (size for size in (arguments.keep_bytes, arguments.max_size) if size)
+    return Keeper(parse_conditions(arguments.keep_when), arguments.keep_last, min(limits, default=inf))
+
+
+def _without_result(keeper: Keeper) -> str:
+    from hlotool.runs.trials import NO_RESULT
+
+    count = f"{keeper.without_result} of {keeper.executions} executions"
+    return f"--keep-when could not look at {count}, whose results are not there: {NO_RESULT}"
 
 
 def _replay_rest(session: Session, program: Program, course: TerminalCourse) -> bool:
@@ -213,6 +254,6 @@ def _worse(code: ExitCode, ahead: CompileRecord | None) -> ExitCode:
     return other if other is ExitCode.MISMATCH or code is ExitCode.AGREE else code
 
 
-def _announce(row: ModuleRecord) -> None:
-    """Say at once that something is wrong: the program may run for hours."""
-    tell(f"hlotool: {row.verdict.value}: {row.name} ({row.stage_tested})")
+def _announce(text: str) -> None:
+    """Say at once what happened: the program may run for hours."""
+    tell(f"hlotool: {text}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -223,11 +224,16 @@ def _verified(bundle: Verification) -> Text:
     return Text.assemble(("✗ ", "bold red"), (bundle.folder, "bold"), f"  {words}")
 
 
+#: Events listed unless everything is asked for: the first ones.
+_EVENTS = 12
+
+
 class ExecReport(Report[ExecRecord]):
     """The program in one line, and the reports of what was done with its dump."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._program()
+        yield from self._events()
         yield Text("")
         yield from self._replays()
         if self.record.bisect is not None:
@@ -248,6 +254,22 @@ class ExecReport(Report[ExecRecord]):
         ]
         style = "" if program.status == 0 else "yellow"
         return Text.assemble((f"{shlex.join(program.command)}: ", "bold"), (" · ".join(parts), style))
+
+    def _events(self) -> Iterator[Text]:
+        """What `--keep-when` found; of the many of `every` only how many there are of each verdict."""
+        listed = [event for event in self.record.events if self.verbose or event.output]
+        shown = listed if self.verbose else listed[:_EVENTS]
+        for event in shown:
+            style = "yellow" if event.verdict is None else style_of(event.verdict)
+            yield Text.assemble((str(event), "bold"), "  ", (event.meaning, style))
+        if hidden := len(listed) - len(shown):
+            yield Text(f"{plural(hidden, 'more event')}, shown by --verbose", "dim")
+        if not self.verbose:
+            samples = Counter((e.condition, e.module, e.meaning) for e in self.record.events if not e.output)
+            yield from (
+                Text(f"{condition} in {module}: {plural(count, 'execution')}, {meaning}", "dim")
+                for (condition, module, meaning), count in samples.items()
+            )
 
     def _replays(self) -> Iterator[RenderableType]:
         run = self.record.run

@@ -13,6 +13,7 @@ from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
 from hlotool.judge.verdicts import DIFFERING, Verdict, exit_code_of
 from hlotool.rewrite.scale.records import PlanRecord
+from hlotool.runs.capture.events import EventRecord
 from hlotool.runs.capture.launch import ProcessRecord
 from hlotool.runs.exact.records import ProvedRecord
 from hlotool.runs.options.kept import RunOptions
@@ -302,6 +303,7 @@ class ExecRecord(CommandRecord, frozen=True, kw_only=True):
     Attributes:
         program: what was run, and how it ended.
         dump: folder of the dump; empty where it was removed, as nothing in it is worth a second look.
+        events: what `--keep-when` found, in its order.
         run: what the replays found, as `hlotool run` has it.
         bisect: what the search found, where one was asked for and something was wrong.
         compiled: the same programs for another device, where that was asked for.
@@ -313,6 +315,7 @@ class ExecRecord(CommandRecord, frozen=True, kw_only=True):
     versions: dict[str, str]
     program: ProgramRecord
     dump: str = ""
+    events: list[EventRecord] = []
     run: RunRecord
     bisect: BisectRecord | None = None
     compiled: CompileRecord | None = None

@@ -40,7 +40,7 @@ from hlotool.interface.report.words import (
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, InputsRecord, ModuleRecord
-from hlotool.runs.trials import CAPTURED, NO_RESULT
+from hlotool.runs.trials import CAPTURED, NO_RESULT, execution_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
@@ -282,10 +282,8 @@ def _is_of_real_code(module: ModuleRecord) -> bool:
 
 def _origins(inputs: Sequence[InputsRecord]) -> list[str]:
     """Where inputs come from; captured executions are not named one by one, only their numbers, if known."""
-    captured = [one.description for one in inputs if one.origin == CAPTURED]
-    numbers = {
-        int(n) for text in captured if (n := text.partition(",")[0].removeprefix("execution ")).isdigit()
-    }
+    captured = [one for one in inputs if one.origin == CAPTURED]
+    numbers = {number for one in captured if (number := execution_of(one))}
     which = (
         f" ({'executions' if len(numbers) > 1 else 'execution'} {', '.join(map(str, sorted(numbers)))})"
         if numbers

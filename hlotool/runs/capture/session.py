@@ -12,6 +12,8 @@ import msgspec
 from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
+from hlotool.runs.capture.events import EventRecord, event_record
+from hlotool.runs.capture.keeping import Key
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.watch import Finished, Watch
 from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
@@ -29,9 +31,6 @@ _NICENESS = 15
 #: Seconds between two looks at what is finished.
 _PAUSE = 0.25
 
-#: A module: the folder of its process, and its number there.
-Key = tuple[Path, int]
-
 
 class Session:
     """What is known of the programs that a running program compiles.
@@ -40,7 +39,8 @@ class Session:
         watch: of its dump.
         options: of the replays.
         missing: backends that cannot be used.
-        announce: called with each row that shows a fault, as soon as it is known.
+        announce: called with a line for each row that shows a fault, and each event of `--keep-when`, as soon
+            as it is known.
 
     Attributes:
         notes: of the dump and of the workers, for the user.
@@ -51,7 +51,7 @@ class Session:
         watch: Watch,
         options: RunOptions,
         missing: Sequence[str] = (),
-        announce: Callable[[ModuleRecord], None] = lambda row: None,
+        announce: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.notes: list[str] = []
         self._watch = watch
@@ -65,7 +65,9 @@ class Session:
         jobs = max(1, self._options.workers // 2)
         with ExitStack() as stack:
             pool: Pool | None = None
+            told = 0
             while not program.ended(_PAUSE):
+                told = self._announce_events(told)
                 if finished := self._watch.take(jobs):
                     if pool is None:
                         pool = stack.enter_context(self._pool(jobs, _NICENESS))
@@ -107,12 +109,42 @@ class Session:
 
     def rows(self) -> list[ModuleRecord]:
         """All rows, by process and number; those of several processes have their folders in their names."""
-        several = len({folder for folder, _ in self._rows}) > 1
-        named = []
-        for (folder, _), rows in sorted(self._rows.items()):
-            prefix = f"{folder.name}/" if several else ""
-            named += [msgspec.structs.replace(row, name=prefix + row.name) for row in rows]
-        return named
+        return [
+            msgspec.structs.replace(row, name=self._prefix(folder) + row.name)
+            for (folder, _), rows in sorted(self._rows.items())
+            for row in rows
+        ]
+
+    def events(self) -> list[EventRecord]:
+        """What `--keep-when` found, with the verdicts that there are, in the order in which it happened."""
+        if self._watch.keeper is None:
+            return []
+        titles = self._titles()
+        return [
+            event_record(
+                event, self._prefix(event.module[0]) + titles[event.module], self._rows.get(event.module, ())
+            )
+            for event in self._watch.keeper.events
+            if event.module in titles
+        ]
+
+    def _prefix(self, folder: Path) -> str:
+        return f"{folder.name}/" if len({folder for folder, _ in self._rows}) > 1 else ""
+
+    def _titles(self) -> dict[Key, str]:
+        """Of the modules that `--only` wants, as they are called within their process."""
+        found = [(folder, module) for folder in self._watch.folders() for module in self._modules_in(folder)]
+        return {(f, m.number or 0): m.title for f, m in found if m.matches(self._options.only)}
+
+    def _announce_events(self, known: int) -> int:
+        """Say at once what happened beyond the first `known` events; how many there are now."""
+        events = self._watch.keeper.events if self._watch.keeper is not None else []
+        new = [event for event in events[known:] if event.condition.kind != "every"]
+        titles = self._titles() if new else {}
+        for event in new:
+            if event.module in titles:
+                self._announce(str(event_record(event, titles[event.module])))
+        return len(events)
 
     def folders(self) -> list[Path]:
         """Those of the processes whose modules have rows."""
@@ -146,7 +178,7 @@ class Session:
         self._rows[key] = rows
         for row in rows:
             if row.verdict in DIFFERING:
-                self._announce(row)
+                self._announce(f"{row.verdict.value}: {row.name} ({row.stage_tested})")
         if all(row.verdict in AGREEING for row in rows):
             self._watch.settle(*key)
 

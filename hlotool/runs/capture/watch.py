@@ -7,9 +7,7 @@ executions as are wanted.
 
 from __future__ import annotations
 
-import mmap
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from hlotool.parser.proto.schema import fields
+from hlotool.errors import ProtoError
+from hlotool.runs.capture.keeping import Keeper
+from hlotool.runs.capture.program_text import ends_a_module, is_for_several_devices
+from hlotool.runs.capture.results import float_outputs, is_whole
 from hlotool.sources.file_names import Format, Kind, parse_name
 
 #: Seconds in which nothing happens to a file that is complete.
@@ -29,9 +30,6 @@ _PAUSE, _PAUSE_FACTOR = 0.2, 30.0
 _GLANCE, _PATIENCE = 0.01, 5.0
 #: Seconds without another execution after which no more are waited for: a helper may be executed just once.
 _NO_MORE = 10.0
-#: Of the text of a program where its header is, which says for how many devices it is.
-_HEAD = 1 << 16
-_SEVERAL_DEVICES = re.compile(rb"\b(?:num_partitions|replica_count)=(?!1\b)\d+")
 #: How files end that nothing in hlotool reads.
 _LITTER = (".ll", ".o", ".s", ".mlir", ".dot", ".html", ".pbtxt")
 
@@ -75,7 +73,10 @@ class _Module:
         platform: that it was compiled for.
         awaited: executions that are waited for; None as long as the last stage is not complete.
         captures: files of executions that are kept, in their order, with their number, from 1.
+        uncounted: executions that have no number yet: time, number in the name of the file, path.
+        horizon: the last one of these at the last look; nothing where there was none.
         executed: how many executions were seen.
+        decided: up to which execution `--keep-when` has been asked.
         is_taken: it was handed out.
         is_settled: its files are not needed any more.
     """
@@ -84,7 +85,10 @@ class _Module:
     platform: str = ""
     awaited: int | None = None
     captures: dict[str, int] = field(default_factory=dict)
+    uncounted: list[tuple[int, int, str]] = field(default_factory=list)
+    horizon: list[tuple[int, int, str]] = field(default_factory=list)
     executed: int = 0
+    decided: int = 0
     is_taken: bool = False
     is_settled: bool = False
 
@@ -99,17 +103,28 @@ class Watch:
         passed_over: executions that are less telling than those behind them, and are kept only where there
             are no others: a learning rate that warms up from 0 and a head that starts at 0 hide most of the
             first one.
+        keeper: decides which executions are kept instead, of all that come; they are complete, and judged,
+            when the program has ended.
 
     Attributes:
         notes: what was deleted that somebody might miss.
+        keeper: as given.
     """
 
-    def __init__(self, folder: Path, snapshots: int, max_size: int, passed_over: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        snapshots: int,
+        max_size: int,
+        passed_over: int = 0,
+        keeper: Keeper | None = None,
+    ) -> None:
         self.notes: list[str] = []
         self._folder = folder
         self._snapshots = snapshots
         self._passed_over = passed_over if snapshots else 0
         self._max_size = max_size or float("inf")
+        self.keeper = keeper
         self._files: dict[str, _File] = {}
         self._modules: dict[tuple[Path, int], _Module] = {}
         self._deleted: dict[str, int] = {}
@@ -130,8 +145,10 @@ class Watch:
             self._stopped.set()
             self._thread.join()
             self._look()
-            for module in self._modules.values():
+            for key, module in self._modules.items():
                 self._forget_torn(module)
+                if self.keeper is not None and self._decide(self.keeper, key, float("inf")):
+                    continue
                 self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
@@ -167,7 +184,9 @@ class Watch:
             start = time.monotonic()
             self._look()
             took = time.monotonic() - start
-            if self._stopped.wait(max(_PAUSE, _PAUSE_FACTOR * took)):
+            # All executions are read for `--keep-when`, and pile up until they are.
+            pause = max(_PAUSE, _PAUSE_FACTOR * took) if self.keeper is None else max(0.0, _PAUSE - took)
+            if self._stopped.wait(pause):
                 return
 
     def _look(self) -> None:
@@ -175,23 +194,42 @@ class Watch:
             now = time.monotonic()
             for folder in (self._folder, *_folders(self._folder)):
                 self._look_at(folder, now)
-            for module in self._modules.values():
-                self._forget_executions(module)
+            for key, module in self._modules.items():
+                if self.keeper is not None:
+                    self._decide(self.keeper, key, now)
+                else:
+                    self._forget_executions(module)
             self._shrink()
 
     def _look_at(self, folder: Path, now: float) -> None:
-        executions = []
+        found = set()
         for entry, stamp in _stamped(folder):
             known = self._files.get(entry.path)
             if known is None:
                 known = self._files[entry.path] = _File(stamp, now)
                 if module := self._meet(folder, entry, known):
-                    executions.append((stamp[1], entry.path, module))
+                    number = parse_name(entry.name).execution or 0
+                    module.uncounted.append((stamp[1], number, entry.path))
             elif known.stamp != stamp:
                 known.stamp, known.since = stamp, now
-        for _, path, module in sorted(executions, key=lambda execution: execution[:2]):
+            if known.module is not None:
+                found.add(known.module)
+        for key in found:
+            self._count(self._modules[key])
+
+    def _count(self, module: _Module) -> None:
+        """Number the executions in their order; several may have one time, and are told apart by their names.
+
+        A list of files may lack one that came while it was made and have the next. Where each number matters,
+        executions are counted that are not after the last one of the list before this.
+        """
+        module.uncounted.sort()
+        is_held = self.keeper is not None and not self._stopped.is_set()
+        limit, last = module.horizon, module.uncounted[-1:]
+        while module.uncounted and (not is_held or module.uncounted[:1] <= limit):
             module.executed += 1
-            module.captures[path] = module.executed
+            module.captures[module.uncounted.pop(0)[2]] = module.executed
+        module.horizon = last
 
     def _meet(self, folder: Path, entry: os.DirEntry[str], file: _File) -> _Module | None:
         """A new file; the module whose execution it holds."""
@@ -205,9 +243,11 @@ class Watch:
         return module if name.kind is Kind.SNAPSHOT else None
 
     def _is_finished(self, module: _Module, now: float) -> bool:
-        if module.awaited is None and self._is_complete(module.last, now) and _ends_a_module(module.last):
-            is_captured = module.platform == "cpu" and not _is_for_several_devices(module.last)
+        if module.awaited is None and self._is_complete(module.last, now) and ends_a_module(module.last):
+            is_captured = module.platform == "cpu" and not is_for_several_devices(module.last)
             module.awaited = self._snapshots + self._passed_over if is_captured else 0
+        if module.awaited and self.keeper is not None:
+            return False
         if module.awaited is None or not all(self._is_complete(path, now) for path in module.captures):
             return False
         return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
@@ -228,10 +268,39 @@ class Watch:
         kept = self._snapshots + (0 if module.is_taken else self._passed_over)
         self._delete_executions(module, list(module.captures)[kept:])
 
+    def _decide(self, keeper: Keeper, key: tuple[Path, int], now: float) -> bool:
+        """Keep or delete the executions that are complete; whether some stay for what they show.
+
+        They are taken in their order. With an infinite `now` no more of them come.
+        """
+        module = self._modules[key]
+        waiting = [(n, path) for path, n in module.captures.items() if n > module.decided]
+        for number, path in sorted(waiting):
+            is_still = self._is_complete(path, now)
+            outputs, size = None, self._files[path].stamp[0]
+            try:
+                outputs, size = float_outputs(path, is_still), os.path.getsize(path)
+            except (OSError, ValueError, ProtoError):
+                if not is_still:  # XLA is writing it
+                    break
+            module.decided = number
+            self._drop(keeper.see(key, number, path, size, outputs))
+        if now < float("inf"):
+            return False
+        self._drop(keeper.end(key))
+        return any(event.module == key and event.is_kept for event in keeper.events)
+
+    def _drop(self, paths: Sequence[str]) -> None:
+        """Delete executions of any modules."""
+        for path in paths:
+            owner = self._files[path].module
+            assert owner is not None
+            self._delete_executions(self._modules[owner], [path])
+
     def _forget_torn(self, module: _Module) -> None:
         """Of several executions, do without one that XLA was still writing when the program died."""
         last = next(reversed(module.captures), "")
-        if len(module.captures) > 1 and not _is_whole_message(last):
+        if len(module.captures) > 1 and not is_whole(last):
             self._delete_executions(module, [last])
 
     def _choose_last(self, module: _Module) -> None:
@@ -260,7 +329,8 @@ class Watch:
             [path for path, file in self._files.items() if file.module in settled],
         )
         waiting = [module for module in self._modules.values() if not module.is_taken]
-        yield "captured executions", [path for module in waiting for path in module.captures]
+        undecided = [(p, n > m.decided) for m in waiting for p, n in m.captures.items()]
+        yield "captured executions", [path for path, is_new in undecided if is_new or self.keeper is None]
 
     def _delete(self, path: str) -> bool:
         self._files.pop(path, None)
@@ -293,18 +363,7 @@ def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
 def _is_whole(path: str) -> bool:
     name = parse_name(os.path.basename(path))
     is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
-    return not is_last or _ends_a_module(path)
-
-
-def _is_whole_message(path: str) -> bool:
-    """Whether a file holds a proto that is not cut short."""
-    try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for _ in fields(content, 0, len(content)):
-                pass
-    except (OSError, ValueError):  # there is nothing to map in an empty file
-        return False
-    return True
+    return not is_last or ends_a_module(path)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -328,22 +387,3 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
-
-
-def _ends_a_module(path: str) -> bool:
-    """Whether the text in a file ends as the text of a module does."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 16))
-            return file.read().rstrip().endswith(b"}")
-    except OSError:
-        return False
-
-
-def _is_for_several_devices(path: str) -> bool:
-    """Of such programs XLA's CPU compiler writes no executions."""
-    try:
-        with open(path, "rb") as file:
-            return _SEVERAL_DEVICES.search(file.read(_HEAD).partition(b"\n")[0]) is not None
-    except OSError:
-        return False

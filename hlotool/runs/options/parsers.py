@@ -357,6 +357,18 @@ def shapes(text: str) -> str:
     return text
 
 
+@parser("CONDITIONS")
+def conditions(text: str) -> str:
+    """What makes an execution worth keeping: `nan|inf|jump:5|every:1000`, or some of it."""
+    from hlotool.runs.capture.keeping import parse_conditions
+
+    try:
+        parse_conditions(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{quoted(text)}: {error}") from error
+    return text
+
+
 def split_shapes(text: str) -> tuple[str, ...]:
     """Each shape by itself; none of a text without any."""
     return tuple(part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip())
