@@ -16,8 +16,8 @@ import msgspec
 
 from hlotool.checks.facts import digests, function_of, parameter_name
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
-from hlotool.checks.inspect.peak import peak_info
 from hlotool.checks.inspect.traffic import collectives, custom_calls, host_transfers
+from hlotool.checks.peak_records import PeakInfo
 from hlotool.checks.records import (
     BusyInfo,
     CostInfo,
@@ -103,6 +103,13 @@ def stage_info(
     )
 
 
+def _peak_info(module: Module, sizes: Sizes) -> PeakInfo:
+    # Asked for seldom, and others import this file for what it says of a program.
+    from hlotool.checks.inspect.peak import peak_info
+
+    return peak_info(module, sizes)
+
+
 def _memory_info(module: Module, allocated: int | None, sizes: Sizes, at_peak: bool) -> MemoryInfo:
     found = memory_of(module, sizes=sizes)
     return MemoryInfo(
@@ -111,7 +118,7 @@ def _memory_info(module: Module, allocated: int | None, sizes: Sizes, at_peak: b
         constants=found.constants,
         peak=found.peak,
         allocated=allocated,
-        at_peak=peak_info(module, sizes) if at_peak else None,
+        at_peak=_peak_info(module, sizes) if at_peak else None,
     )
 
 

@@ -148,7 +148,8 @@ def _record(
     from hlotool.judge.verdicts import Answer
 
     last, first, said = "", "", list(notes)
-    code, tried = ExitCode.INCONCLUSIVE, []
+    code = ExitCode.INCONCLUSIVE
+    tried: list[ReleaseRecord] = []
     if found:
         history, tried = found[0]
         last, first, more = told(known, history)
