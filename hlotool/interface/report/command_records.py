@@ -13,7 +13,7 @@ from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
 from hlotool.judge.verdicts import DIFFERING, Verdict, exit_code_of
 from hlotool.rewrite.scale.records import PlanRecord
-from hlotool.runs.capture.events import EventRecord
+from hlotool.runs.capture.keeping import EventRecord
 from hlotool.runs.capture.launch import ProcessRecord
 from hlotool.runs.exact.records import ProvedRecord
 from hlotool.runs.options.kept import RunOptions

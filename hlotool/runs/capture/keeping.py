@@ -8,17 +8,20 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex
 from hlotool.judge.records import output_name
+from hlotool.judge.verdicts import AGREEING, DIFFERING, Verdict
+from hlotool.system.records import Record
 
 #: A module: the folder of its process, and its number there.
 Key: TypeAlias = tuple[Path, int]
@@ -61,27 +64,46 @@ def _condition(word: str) -> Condition:
     raise ValueError("write nan, inf, jump:F with F above 1 or every:N, several with | between them")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A condition that holds of an execution and did not hold of the one before it.
+class EventRecord(Record, frozen=True, kw_only=True):
+    """A condition of `--keep-when` that holds of an execution and did not hold of the one before.
 
     Attributes:
-        module: whose execution it is.
-        execution: its number, from 1.
-        condition: that holds.
+        module: name of the module, as its rows have it.
+        execution: of the module, from 1.
+        condition: as it was given.
         output: of which it holds (`out[1]`), the first of several; empty where it is about none.
         others: how many more outputs it began to hold of.
         detail: what is there, in words.
-        is_kept: there was room for it.
+        is_kept: there was room for the execution, and it was replayed.
+        verdict: of what the device returned for it; None where that was not judged.
     """
 
-    module: Key
+    module: str = ""
     execution: int
-    condition: Condition
+    condition: str
     output: str = ""
     others: int = 0
     detail: str = ""
     is_kept: bool = True
+    verdict: Verdict | None = None
+
+    def __str__(self) -> str:
+        what = f": {self.output} ({self.detail})" if self.output else ""
+        what += f" and {self.others} more" if self.others else ""
+        return f"{self.condition} in {self.module}, execution {self.execution}{what}"
+
+    @property
+    def meaning(self) -> str:
+        """Whose doing it is, in words."""
+        if not self.is_kept:
+            return "not kept: --keep-bytes was full"
+        if self.verdict is None:
+            return "not judged: no result of it was compared"
+        if self.verdict in AGREEING:
+            return f"{self.verdict.value}: the device computed what the program says; it is the program's own"
+        if self.verdict in DIFFERING:
+            return f"{self.verdict.value}: the device did not compute what the program says: a fault"
+        return f"{self.verdict.value}: whose doing it is is left open"
 
 
 class _Waiting(NamedTuple):
@@ -102,13 +124,13 @@ class Keeper:
             only wait for an event, the oldest of all modules before the others; then new events are not kept.
 
     Attributes:
-        events: in their order.
+        events: in their order, each with its module, and without the name of that.
         executions: that were seen.
         without_result: executions whose results were not recorded.
     """
 
     def __init__(self, conditions: Iterable[Condition], last: int, most_bytes: float) -> None:
-        self.events: list[Event] = []
+        self.events: list[tuple[Key, EventRecord]] = []
         self.executions = 0
         self.without_result = 0
         self._conditions = tuple(conditions)
@@ -143,18 +165,20 @@ class Keeper:
         dropped = self._shorten(module, execution - self._last)
         is_kept = path in self._ring
         if found and is_kept:
-            is_sample = all(event.condition.kind == "every" for event in found)
+            is_sample = not any(event.output for event in found)
             self._held_bytes += sum(
                 self._ring.pop(held).size for held in ([path] if is_sample else self._waiting_of(module))
             )
-        self.events += [replace(event, is_kept=is_kept) for event in found]
+        self.events += [(module, msgspec.structs.replace(event, is_kept=is_kept)) for event in found]
         return dropped
 
     def end(self, module: Key) -> list[str]:
         """No more executions come: what of a module with events only waited for another one."""
-        if all(event.module != module or not event.is_kept for event in self.events):
-            return []
-        return self._waiting_of(module)
+        return self._waiting_of(module) if self.shows(module) else []
+
+    def shows(self, module: Key) -> bool:
+        """Whether executions of a module stay for what they show."""
+        return any(owner == module and event.is_kept for owner, event in self.events)
 
     def _waiting_of(self, module: Key) -> list[str]:
         return [path for path, one in self._ring.items() if one.module == module]
@@ -173,7 +197,9 @@ class Keeper:
             del self._ring[path]
         return dropped
 
-    def _found(self, module: Key, execution: int, outputs: Mapping[ShapeIndex, Array]) -> Iterator[Event]:
+    def _found(
+        self, module: Key, execution: int, outputs: Mapping[ShapeIndex, Array]
+    ) -> Iterator[EventRecord]:
         before = self._holding.get(module, set())
         details: dict[tuple[Condition, ShapeIndex], str] = {}
         for index, array in outputs.items():
@@ -186,10 +212,15 @@ class Keeper:
         self._holding[module] = set(details)
         for condition in self._conditions:
             if condition.kind == "every" and execution % int(condition.amount) == 0:
-                yield Event(module, execution, condition)
+                yield EventRecord(execution=execution, condition=str(condition))
             if new := [index for of, index in details if of == condition and (of, index) not in before]:
-                name, detail = output_name(new[0]), details[condition, new[0]]
-                yield Event(module, execution, condition, name, len(new) - 1, detail)
+                yield EventRecord(
+                    execution=execution,
+                    condition=str(condition),
+                    output=output_name(new[0]),
+                    others=len(new) - 1,
+                    detail=details[condition, new[0]],
+                )
 
 
 def _detail(condition: Condition, array: Array, past: deque[float]) -> str:

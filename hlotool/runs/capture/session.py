@@ -12,8 +12,8 @@ import msgspec
 from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
-from hlotool.runs.capture.events import EventRecord, event_record
-from hlotool.runs.capture.keeping import Key
+from hlotool.runs.capture.events import judged
+from hlotool.runs.capture.keeping import EventRecord, Key
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.watch import Finished, Watch
 from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
@@ -121,11 +121,9 @@ class Session:
             return []
         titles = self._titles()
         return [
-            event_record(
-                event, self._prefix(event.module[0]) + titles[event.module], self._rows.get(event.module, ())
-            )
-            for event in self._watch.keeper.events
-            if event.module in titles
+            judged(event, self._prefix(key[0]) + titles[key], self._rows.get(key, ()))
+            for key, event in self._watch.keeper.events
+            if key in titles
         ]
 
     def _prefix(self, folder: Path) -> str:
@@ -139,11 +137,11 @@ class Session:
     def _announce_events(self, known: int) -> int:
         """Say at once what happened beyond the first `known` events; how many there are now."""
         events = self._watch.keeper.events if self._watch.keeper is not None else []
-        new = [event for event in events[known:] if event.condition.kind != "every"]
+        new = [(key, event) for key, event in events[known:] if event.output]
         titles = self._titles() if new else {}
-        for event in new:
-            if event.module in titles:
-                self._announce(str(event_record(event, titles[event.module])))
+        for key, event in new:
+            if key in titles:
+                self._announce(str(judged(event, titles[key])))
         return len(events)
 
     def folders(self) -> list[Path]:

@@ -288,7 +288,7 @@ class Watch:
         if now < float("inf"):
             return False
         self._drop(keeper.end(key))
-        return any(event.module == key and event.is_kept for event in keeper.events)
+        return keeper.shows(key)
 
     def _drop(self, paths: Sequence[str]) -> None:
         """Delete executions of any modules."""
