@@ -5,7 +5,6 @@ The same estimate as `hlotool.facts.memory`: the sizes of what is alive add up t
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -13,7 +12,9 @@ from typing import Final
 from hlotool.facts.buffers import Sizes
 from hlotool.facts.memory import (
     XLA,
+    Change,
     Estimate,
+    Kind,
     Lives,
     Moment,
     Role,
@@ -37,26 +38,6 @@ _CHEAP: Final = (
 )
 #: `S(5)`: memory of the host.
 _HOST: Final = 5
-
-
-class Kind(enum.Enum):
-    """What a value is to the program."""
-
-    ARGUMENT = "argument"
-    RESULT = "result"
-    CONSTANT = "constant"
-    TEMPORARY = "temporary"
-
-
-class Change(enum.Enum):
-    """What a user can do about a value."""
-
-    #: Give an argument to the program, which writes a result there.
-    DONATE = "donate"
-    #: Compute it again before its next use.
-    REMATERIALIZE = "rematerialize"
-    #: Keep it in the host's memory until its next use.
-    OFFLOAD = "offload"
 
 
 @dataclass(frozen=True, slots=True)
