@@ -30,7 +30,17 @@ _INTEGERS = 2
 def key_of(call: Instruction) -> str:
     """What tells an opaque call from others: equal keys and operands give equal values."""
     shapes = [str(strip_layouts(part.shape)) for part in (call, *call.operands)]
-    return "\n".join([call.custom_call_target, call.config_text, *shapes])
+    return "\n".join([call.custom_call_target, _kernel_of(call) or call.config_text, *shapes])
+
+
+#: The kernel in the configuration of a call: MLIR in base64. Those for GPUs are handed on as they are.
+_KERNEL_TEXT = re.compile(r'"body": ?"((?:[^"\\]|\\.)*)"')
+
+
+def _kernel_of(call: Instruction) -> str:
+    """The kernel that a call brings along; compilers add to the rest of its configuration what they found."""
+    found = _KERNEL_TEXT.search(call.config_text) if call.custom_call_target == "tpu_custom_call" else None
+    return found[1] if found else ""
 
 
 def stand_in(call: Instruction) -> Kernel:

@@ -67,6 +67,22 @@ def test_what_is_around_an_opaque_call_is_compared(
         assert found["opaque_calls"] == 1
 
 
+@pytest.mark.parametrize(("body", "verdict"), [("TUzvUg==", "identical"), ("TUzvUh==", "unsupported")])
+def test_kernels_of_a_tpu_are_compared_by_their_bodies(
+    body: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The compiler adds to the rest of the configuration; another kernel is another one."""
+    given = 'backend_config={"custom_call_config": {"body": "TUzvUg==", "cost_estimate": {"flops": 3}}}'
+    made = (
+        'backend_config={"flag_configs":[],"custom_call_config":{"body":"BODY","needs_layout_passes":true}}'
+    )
+    folder = dumped(tmp_path / "d", BEFORE.replace('backend_config="kernel"', made.replace("BODY", body)))
+    (folder / "module_0000.jit_f.before_optimizations.txt").write_text(
+        BEFORE.replace('backend_config="kernel"', given)
+    )
+    assert row(capsys, folder, "--opaque")["verdict"] == verdict
+
+
 def test_a_bundle_keeps_the_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The call itself is part of the bundle, or what it returned; both can be run again."""
     folder = dumped(tmp_path / "d", BEFORE.replace("custom-call(sum, i)", "custom-call(y, i)"))
