@@ -245,7 +245,7 @@ def test_every_idiom_makes_a_valid_program(name: str) -> None:
     idiom = IDIOMS[name]
     for number in range(60):
         rng = random.Random(f"{name} {number}")
-        shared = Shared(rng, Preferences(devices=4 if idiom.several else 1), 60)
+        shared = Shared(rng, Preferences(devices=4 if idiom.several else 1, offloads=idiom.offloads), 60)
         graph = Graph("main", shared)
         shape = ArrayShape(
             shared.preferences.kind(rng, idiom.families), shared.preferences.dims(rng, idiom.low_rank)

@@ -219,6 +219,8 @@ def _run(
     begun: list[Campaign],
 ) -> None:
     """Run the campaign; `begun` gets it at once, so that what it found outlives an error."""
+    from hlotool.backends.base import target_of
+    from hlotool.backends.registry import get_backend
     from hlotool.lab.fuzz.campaign import Campaign
     from hlotool.lab.fuzz.programs import Source
     from hlotool.runs.fleet.known import executor_of
@@ -227,7 +229,11 @@ def _run(
 
     options = plan.options
     source = Source(
-        options.seed, integers_only=plan.integers, devices=plan.devices, seeds_of_mutation=programs
+        options.seed,
+        integers_only=plan.integers,
+        devices=plan.devices,
+        offloads=target_of(get_backend(options.backend)) == "tpu",
+        seeds_of_mutation=programs,
     )
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     with executor_of(cluster, limits, PRELOAD, options.backend) as executor:

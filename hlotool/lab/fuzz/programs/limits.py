@@ -209,6 +209,7 @@ class Preferences:
             run it as replicas, and it says what they exchange.
         weights: how much more often than otherwise what a word stands for is chosen.
         large: one dimension of some arrays is long, and element types are those of libraries.
+        offloads: arrays may lie in the host's memory.
     """
 
     integers_only: bool = False
@@ -216,6 +217,7 @@ class Preferences:
     partitioned: bool = False
     weights: Mapping[str, float] = field(default_factory=dict)
     large: bool = False
+    offloads: bool = False
 
     @property
     def most_elements(self) -> int:

@@ -37,6 +37,7 @@ class Source:
         origins: how often each of `ORIGINS` is drawn from; as that says when None.
         integers_only: only programs without floats, where every difference counts; else one in three is.
         devices: that programs run on.
+        offloads: the compiler in question knows the host's memory.
         seeds_of_mutation: real programs to change; without any, graphs and idioms are changed.
         max_instructions: of a program, in all its computations.
     """
@@ -48,6 +49,7 @@ class Source:
         origins: Mapping[str, float] | None = None,
         integers_only: bool = False,
         devices: int = 1,
+        offloads: bool = False,
         seeds_of_mutation: Sequence[Module] = (),
         max_instructions: int = 40,
     ) -> None:
@@ -57,6 +59,7 @@ class Source:
             raise ValueError(f"there is no origin {unknown}: {', '.join(ORIGINS)}")
         self._integers_only = integers_only
         self._devices = devices
+        self._offloads = offloads
         self._seeds = tuple(seeds_of_mutation)
         self._know(self._seeds)
         self._max_instructions = max_instructions
@@ -102,7 +105,7 @@ class Source:
         integers = self._integers_only or rng.random() < _INTEGERS
         devices = rng.choice([n for n in _DEVICES if n <= self._devices] or [1])
         partitioned = devices > 1 and rng.random() < _PARTITIONED
-        return Preferences(integers, devices, partitioned, self._weights)
+        return Preferences(integers, devices, partitioned, self._weights, offloads=self._offloads)
 
     def _parents(self, rng: random.Random, preferences: Preferences, given: bool) -> list[Module]:
         """A program to change, and others that parts may come from: those that were given, or new ones."""

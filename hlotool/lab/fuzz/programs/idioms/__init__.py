@@ -7,6 +7,7 @@ from hlotool.lab.fuzz.programs.idioms import (  # noqa: F401 - importing a file 
     functions,
     indices,
     movement,
+    offload,
     reductions,
 )
 from hlotool.lab.fuzz.programs.idioms.table import IDIOMS, Idiom, emit_one

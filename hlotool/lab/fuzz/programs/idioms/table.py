@@ -36,6 +36,7 @@ class Idiom:
         families: of the array's type.
         several: whether it needs several devices.
         bits: of the array's type at least.
+        offloads: whether it needs a compiler that knows the host's memory.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Idiom:
     families: frozenset[TypeClass]
     several: bool
     bits: int
+    offloads: bool
 
     def fits(self, shape: ArrayShape) -> bool:
         """Whether the pattern may be on an array of this shape."""
@@ -66,13 +68,14 @@ def idiom(
     *,
     several: bool = False,
     bits: int = 4,
+    offloads: bool = False,
 ) -> Callable[[Emit], Emit]:
     """Register a pattern under its name; ValueError where there is one."""
 
     def register(emit: Emit) -> Emit:
         if name in IDIOMS:
             raise ValueError(f"{name!r} is there already")
-        IDIOMS[name] = Idiom(name, emit, low_rank, families, several, bits)
+        IDIOMS[name] = Idiom(name, emit, low_rank, families, several, bits, offloads)
         return emit
 
     return register
@@ -87,9 +90,11 @@ def emit_one(graph: Graph, about: Collection[str] = ()) -> None:
     """
     several = graph.preferences.exchanges
     names = {
-        n: 3.0 if i.several else 1.0
+        n: 3.0 if i.several or i.offloads else 1.0
         for n, i in IDIOMS.items()
-        if (several or not i.several) and (not about or any(word in n for word in about))
+        if (several or not i.several)
+        and (graph.preferences.offloads or not i.offloads)
+        and (not about or any(word in n for word in about))
     }
     chosen = IDIOMS[graph.preferences.one_of(graph.rng, names)]
     if not graph.is_entry and chosen.several:
