@@ -18,7 +18,7 @@ from hlotool.interface.cli.main import build_parser, main
 
 #: What is typed before the key, and what must be offered: all of it, and nothing else.
 OFFERED = {
-    "hlotool re": {"reduce", "repro"},
+    "hlotool re": {"reduce", "releases", "repro"},
     "hlotool run --prec": {"--precision"},
     "hlotool run --precision ": {"hlo", "wide"},
     "hlotool run dump --elided g": {"generate"},

@@ -291,7 +291,8 @@ folder = os.environ["XLA_FLAGS"].split("--xla_dump_to=")[1].split()[0]
 with open(path) as file: text = file.read()
 with open(path, "w") as file: file.write(text.replace("subtract(", "add("))
 """
-    assert main(["exec", "--keep-when", "every:20", "--", sys.executable, "-c", _TRAINING + spoil]) == 1
+    (script := tmp_path / "train.py").write_text(_TRAINING + spoil)
+    assert main(["exec", "--keep-when", "every:20", "--", sys.executable, str(script)]) == 1
     out, _ = capfd.readouterr()
     assert "every:20 in module_" in out
     assert "the device did not compute what the program says: a fault" in out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
 from collections.abc import Sequence
@@ -144,7 +145,7 @@ def test_the_next_line_searches_the_pass_there() -> None:
         inputs="in.npz",
         exit_code=1,
     )
-    console = Console(record=True, width=80)
+    console = Console(record=True, width=80, file=io.StringIO())
     console.print(ReleasesReport(record, False, False))
     last = console.export_text().splitlines()[-1]
     assert shlex.split(last) == [
