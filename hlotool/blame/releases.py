@@ -6,7 +6,6 @@ search has them.
 
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 import subprocess
@@ -176,12 +175,14 @@ def told(known: Sequence[str], history: History) -> tuple[str, str, list[str]]:
             notes.append(f"between the two, and of no use: {', '.join(untried)}")
         return known[last.before], known[last.after], notes
     if history.first is Answer.BAD and history.last is Answer.BAD:
-        first = next(n for n in itertools.count() if history.answers.get(n) is Answer.BAD)
+        first = min(n for n, answer in history.answers.items() if answer is Answer.BAD)
         notes.append(f"{known[first]} is wrong already: begin earlier")
     elif history.first is Answer.BAD:
         notes.append("it was wrong and is right now: no release of the range broke it")
     elif history.first is Answer.UNUSABLE:
         notes.append("no release could be judged")
     else:
-        notes.append("no release of the range is wrong")
+        tried = f"{len(history.answers)} of {len(known)}"
+        left = "" if len(history.answers) == len(known) else f", of the {tried} that were tried (--every)"
+        notes.append(f"no release of the range is wrong{left}")
     return "", "", notes

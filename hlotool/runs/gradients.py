@@ -209,6 +209,7 @@ class _Asked:
         self._value = backend.compile(self._wide)
         self._slopes = backend.compile(widened(gradient).module)
         self._points: dict[int, list[Value]] = {}
+        self._sizes: dict[int, float] = {}
         self._said: dict[int, list[Array]] = {}
         kinds = {
             shape.element_type
@@ -256,7 +257,9 @@ class _Asked:
         def moved(step: float) -> float:
             return self.value([*point[:parameter], at + step * direction, *point[parameter + 1 :]])
 
-        return _extrapolated(moved)
+        if number not in self._sizes:
+            self._sizes[number] = abs(self.value(point))
+        return _extrapolated(moved, self._sizes[number])
 
 
 def _moved(rng: np.random.Generator, value: Value, draws_signs: bool) -> Value:
@@ -267,12 +270,12 @@ def _moved(rng: np.random.Generator, value: Value, draws_signs: bool) -> Value:
     return near * signs
 
 
-def _extrapolated(function: Callable[[float], float]) -> tuple[float, float]:
-    """The slope of a function at 0, and how far it may be off."""
+def _extrapolated(function: Callable[[float], float], size: float) -> tuple[float, float]:
+    """The slope of a function at 0, where its value is as large as `size`, and how far it may be off."""
     found = []
     for width in _WIDTHS:
         wide, half = ((function(h) - function(-h)) / (2 * h) for h in (width, width / 2))
-        rounding = np.finfo(np.float64).eps * abs(function(0.0)) / width
+        rounding = np.finfo(np.float64).eps * size / width
         found.append((abs((4 * half - wide) / 3 - half) / 3 + 10 * rounding, (4 * half - wide) / 3))
     best = min((one for one in found if np.isfinite(one[1])), default=(np.inf, np.nan))
     return best[1], best[0]

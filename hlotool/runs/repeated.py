@@ -6,9 +6,9 @@ of sums allows. What no legal execution gives, in some runs, is a race, or a fau
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
@@ -46,18 +46,17 @@ def with_repeats(
     Raises:
         HlotoolError: the program died in one of the runs.
     """
-    found: dict[bytes, Outcome] = {}
-    seen: Counter[bytes] = Counter()
-    differing: set[str] = set()
-    leaves = dict(_bits(shape, first.value))
-    for number in range(count):
-        outcome = first if number == 0 else again()
-        own = dict(_bits(shape, outcome.value))
-        differing |= {name for name, bits in own.items() if bits != leaves[name]}
-        key = b"".join(own.values())
+    leaves = dict(_digests(shape, first.value))
+    own = b"".join(leaves.values())
+    found, seen, differing = {own: first}, Counter([own]), set[str]()
+    for _ in range(count - 1):
+        outcome = again()
+        others = dict(_digests(shape, outcome.value))
+        differing |= {name for name, digest in others.items() if digest != leaves[name]}
+        key = b"".join(others.values())
         found.setdefault(key, outcome)
         seen[key] += 1
-    rows = {_bytes(shape, first): row}
+    rows = {own: row}
     for key, _ in seen.most_common(_JUDGED):
         if key not in rows:
             rows[key] = judge(found[key])
@@ -76,12 +75,8 @@ def with_repeats(
     return msgspec.structs.replace(worst, repeated=record, reason=reason)
 
 
-def _bytes(shape: Shape, outcome: Outcome) -> bytes:
-    return b"".join(bits for _, bits in _bits(shape, outcome.value))
-
-
-def _bits(shape: Shape, value: Value) -> Any:
-    """The arrays of a result, by name; tokens have none."""
+def _digests(shape: Shape, value: Value) -> Iterator[tuple[str, bytes]]:
+    """The arrays of a result by name, each by its bits; tokens have none."""
     for index, _, part in flatten(shape, value):
         if isinstance(part, np.ndarray | np.generic):
-            yield output_name(list(index)), np.ascontiguousarray(part).tobytes()
+            yield output_name(list(index)), hashlib.blake2b(np.ascontiguousarray(part).tobytes()).digest()

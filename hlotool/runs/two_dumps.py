@@ -290,20 +290,14 @@ def _conclusion(pair: Pair, rows: Mapping[Question, ModuleRecord]) -> tuple[Conc
         return Conclusion.LEFT_WRONG if bad[0] is left else Conclusion.RIGHT_WRONG, bad[0].reason
     if frontend is not None and frontend.verdict.answer is Answer.BAD:
         return Conclusion.FRONTEND, f"before any compilation: {frontend.reason}"
-    unsure = {
-        "of the programs before optimisation": None if pair.is_same_text else frontend,
-        "of the first": left,
-        "of the second": right,
-    }
-    for what, row in unsure.items():
-        is_needed = row is not None or not (pair.is_same_text and what.startswith("of the programs"))
-        if is_needed and (row is None or row.verdict.answer is not Answer.GOOD):
-            why = (
-                "there is no stage after optimisation"
-                if row is None
-                else f"{row.verdict.value}: {row.reason}"
-            )
-            return Conclusion.UNKNOWN, f"{what}: {why}"
+    needed = [("of the first", left), ("of the second", right)]
+    if not pair.is_same_text:
+        needed.insert(0, ("of the programs before optimisation", frontend))
+    for what, row in needed:
+        if row is None:
+            return Conclusion.UNKNOWN, f"{what}: there is no stage after optimisation"
+        if row.verdict.answer is not Answer.GOOD:
+            return Conclusion.UNKNOWN, f"{what}: {row.verdict.value}: {row.reason}"
     if between is not None and between.verdict is Verdict.IDENTICAL:
         if pair.is_same_text:
             return Conclusion.IDENTICAL, "the same program, and the same bits"

@@ -128,8 +128,12 @@ def _judge(
     def shown(value: object) -> str:
         return str(value["verdict"]) if isinstance(value, dict) else "not installed"
 
+    def lasts(value: object) -> bool:
+        # What could not be installed may be another time.
+        return isinstance(value, dict)
+
     def judged(version: str) -> ModuleRecord | str:
-        value = steps.ask(version, f"jaxlib {version}", lambda: rows_of(version), shown)
+        value = steps.ask(version, f"jaxlib {version}", lambda: rows_of(version), shown, lasts)
         return value if isinstance(value, str) else msgspec.convert(value, ModuleRecord)
 
     return judged

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlotool.blame.bisection.records import CulpritRecord
     from hlotool.interface.report.command_records import BisectRecord, ReduceRecord
     from hlotool.interface.report.lab_records import FuzzRecord
+    from hlotool.runs.two_dumps import CompareRecord
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
 _SAVE_FOLDER = "hlotool-outputs"
@@ -174,6 +175,29 @@ def command_after_reduce(record: ReduceRecord) -> str:
             return _verification(record.repro, "", "--trust")
         return _verification(record.repro, record.options.backend)
     return shlex.join([*shlex.split(record.check), record.output]) if record.output else ""
+
+
+def command_after_comparison(record: CompareRecord) -> str:
+    """A complete command line that looks closer at the first finding; empty where there is none."""
+    from hlotool.runs.two_dumps import Conclusion
+
+    wrong = {
+        Conclusion.LEFT_WRONG.value: 0,
+        Conclusion.BOTH_WRONG.value: 0,
+        Conclusion.RIGHT_WRONG.value: 1,
+    }
+    for one in record.functions:
+        if one.conclusion == Conclusion.FRONTEND.value:
+            return shlex.join(["hlotool", "diff", *record.paths])
+        side = wrong.get(one.conclusion)
+        if side is not None and record.backends:
+            backend = ["--backend", record.backends[side]]
+            return shlex.join(["hlotool", "bisect", *record.paths, *backend])
+        if side is not None:
+            titles = {(other.left, other.right)[side] for other in record.functions}
+            only = _only((one.left, one.right)[side], titles)
+            return shlex.join(["hlotool", "bisect", record.paths[side], "--only", only])
+    return ""
 
 
 def command_after_fuzz(record: FuzzRecord) -> str:

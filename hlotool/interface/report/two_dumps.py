@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.interface.report.console import Report, facts, next_line, plain_table
+from hlotool.interface.report.next_command import command_after_comparison
 from hlotool.interface.report.words import plural, seconds, style_of
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.records import ModuleRecord
@@ -46,7 +46,7 @@ class CompareReport(Report[CompareRecord]):
         if not self.quiet:
             yield from self._unpaired()
         yield self._total()
-        if command := self._next():
+        if command := command_after_comparison(record):
             yield next_line(command)
 
     @property
@@ -93,25 +93,6 @@ class CompareReport(Report[CompareRecord]):
         parts = " · ".join(f"{counts[c.value]} {c.value}" for c in Conclusion if counts[c.value])
         what = plural(len(self.record.functions), "function")
         return Text(f"{what}: {parts or 'none compared'} · {seconds(self.record.seconds)}")
-
-    def _next(self) -> str:
-        """What looks closer at the first finding."""
-        wrong = {
-            Conclusion.LEFT_WRONG.value: (0, "left"),
-            Conclusion.BOTH_WRONG.value: (0, "left"),
-            Conclusion.RIGHT_WRONG.value: (1, "right"),
-        }
-        for one in self.record.functions:
-            if one.conclusion in wrong:
-                side, name = wrong[one.conclusion]
-                if self.record.backends:
-                    backend = ["--backend", self.record.backends[side]]
-                    return shlex.join(["hlotool", "bisect", *self.record.paths, *backend])
-                only = ["--only", f"{getattr(one, name).rpartition('/')[2]}$"]
-                return shlex.join(["hlotool", "bisect", self.record.paths[side], *only])
-            if one.conclusion == Conclusion.FRONTEND.value and one.frontend is not None:
-                return shlex.join(["hlotool", "diff", *self.record.paths])
-        return ""
 
 
 def _verdict(row: ModuleRecord | None) -> Text:
