@@ -165,6 +165,7 @@ def source_of(module: Module, chain: Sequence[Instruction]) -> SourceRecord:
         file=position.file,
         file_line=position.line,
         function=position.function,
+        columns=position.columns,
         library=str(innermost) if innermost.is_installed else "",
     )
 

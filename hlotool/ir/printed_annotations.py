@@ -41,11 +41,14 @@ class SourcePosition:
         file: as the frontend named it.
         line: 0 when unknown.
         function: empty when unknown.
+        columns: where in the line it stands, from and up to, in bytes from 0; up to 0 is to the end of the
+            line, and (0, 0) is unknown.
     """
 
     file: str
     line: int = 0
     function: str = ""
+    columns: tuple[int, int] = (0, 0)
 
     @property
     def is_installed(self) -> bool:
@@ -93,6 +96,7 @@ def stack_positions(metadata: Metadata, tables: StackFrameTables | None) -> Iter
             tables.file_names.get(location.file_name_id, ""),
             location.line,
             tables.function_names.get(location.function_name_id, ""),
+            (location.column, location.end_column if location.end_line == location.line else 0),
         )
         number = frame.parent_frame_id - 1
 

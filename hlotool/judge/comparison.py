@@ -204,7 +204,7 @@ def _compare_leaf(
     if bitwise_equal(e, a):
         return LeafComparison(index, text, Verdict.IDENTICAL, "bitwise equal", Metrics(e.size))
     if facts.random is not None:
-        reason = f"depends on {facts.random}, whose value differs between legal executions"
+        reason = f"depends on {facts.random}, whose value may differ from run to run"
         return LeafComparison(index, text, Verdict.NOT_COMPARABLE, reason)
     tolerance = derived(shape.element_type, facts, leaf_scale(e, a))
     metrics = measure(e, a, shape.element_type, tolerance)

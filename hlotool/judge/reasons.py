@@ -1,4 +1,8 @@
-"""Verdicts in words: one sentence that a reader without the documentation understands."""
+"""Verdicts in words: one sentence that a reader without the documentation understands.
+
+A legal execution of the program is called a correct run there: one that rounds, and orders sums, as a
+compiler may.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +27,20 @@ _FAR = 1e300
 
 #: What each statistic looks at, in a sentence.
 _STATISTICS = {
-    "worst element": "the worst element",
-    "whole output": "the output as a whole (root mean square)",
-    "row": "the worst row",
-    "column": "the worst column",
-    "slice": "the worst slice",
-    "bias": "the sum of all errors",
-    "flips": "the number of flipped elements",
+    "worst element": "worst element",
+    "whole output": "root mean square of the output",
+    "row": "worst row",
+    "column": "worst column",
+    "slice": "worst slice",
+    "bias": "sum of all errors",
+    "flips": "number of flipped elements",
 }
 
 
 def legal_reason(found: Finding, facts: Facts) -> str:
     """Why legal executions explain a difference: the reason of `rounding`, and of `unstable`."""
-    where = _STATISTICS[found.statistic]
-    how = "round and order sums" if facts.sum is not None else "round"
-    text = (
-        f"a compiler may {how} like this: {where} is {found.ratio:.2g} times as far off as "
-        f"in {found.members} legal executions"
-    )
+    how = "rounding and the order of sums explain" if facts.sum is not None else "rounding explains"
+    text = f"{how} it: {_times(found)}"
     if isinstance(found, Flips) and facts.decision is not None:
         return f"{text}; one ulp flips it at {facts.decision}"
     if facts.sum is not None:
@@ -48,26 +48,34 @@ def legal_reason(found: Finding, facts: Facts) -> str:
     return text
 
 
+def _times(found: Finding) -> str:
+    """`the worst row is off by 0.4 × of what 5 correct runs with other rounding are`."""
+    where = _STATISTICS[found.statistic]
+    return (
+        f"the {where} is off by {found.ratio:.2g} × what {found.members} correct runs with other rounding are"
+    )
+
+
 #: The reason of `rounding` where the tested program rounds in other places.
 LESS_STABLE = (
-    "in f64 both programs compute the same, and legal executions of the tested one differ as much: rounding "
-    "harms its way of computing more"
+    "in double precision both programs compute the same, and correct runs of the tested one differ as much "
+    "from each other: it is more sensitive to rounding"
 )
 
 
 def flipping_reason(count: int, differing: int) -> str:
     """The reason of `rounding` where `count` of `differing` elements jump as in other legal executions."""
     return (
-        f"{count} of the {differing} elements that differ jump where slightly larger rounding errors make "
-        "them jump, too: a comparison or a step on the way to them is nearly a tie"
+        f"{count} of the {differing} elements that differ also jump when rounding errors are slightly "
+        "larger: a comparison or a step before them is nearly a tie"
     )
 
 
 def _same_function(found: EqualityRecord) -> str:
-    """`the same function of real numbers, exactly (2 trials)`, or as far as points covered it."""
+    """`mathematically equivalent (2 exact trials)`, or as far as points covered it."""
     if found.relation == "equal":
-        return f"the same function of real numbers, exactly ({found.trials} trials)"
-    return f"the same function of real numbers where it was covered ({found.trials} trials; {found.reason})"
+        return f"mathematically equivalent ({found.trials} exact trials)"
+    return f"mathematically equivalent in the cases reached ({found.trials} exact trials; {found.reason})"
 
 
 def same_function_reason(found: EqualityRecord, reason: str) -> str:
@@ -77,25 +85,25 @@ def same_function_reason(found: EqualityRecord, reason: str) -> str:
 
 def excusing_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of `rounding` where legal executions say nothing; `reason` is that of `unstable`."""
-    return f"{_same_function(found)}, which values do not show: {reason}"
+    return f"{_same_function(found)}, though values alone do not show it: {reason}"
 
 
 def unexcused_reason(found: EqualityRecord, why: str, reason: str) -> str:
     """The reason of `unstable` where equality alone is not enough; `why` says what it leaves open."""
-    return f"{reason}; {_same_function(found)}, but {why}"
+    return f"{reason}; the programs are {_same_function(found)}, but {why}"
 
 
 def regrouped_reason(found: EqualityRecord, flag: str) -> str:
     """The reason of `rounding` where a flag allows to compute as if nothing were rounded."""
-    what = f"compiled with {flag}, sums may be regrouped, which loses what rounding left"
+    what = f"compiled with {flag}, sums may be regrouped, which changes what is left of rounding errors"
     return f"{_same_function(found)}; {what}"
 
 
 def harmful_reason(found: EqualityRecord, reason: str) -> str:
     """The reason of `wrong` where the programs mean the same all the same."""
     return (
-        f"{reason}; both programs are {_same_function(found)}: how one of them "
-        "computes it loses the digits, or a tie or an overflow decides"
+        f"{reason}; the programs are {_same_function(found)}, but one of them loses the digits by how it "
+        "computes, or at a tie or an overflow"
     )
 
 
@@ -103,9 +111,9 @@ def other_function_reason(found: EqualityRecord, said: LeafComparison) -> str:
     """The reason of a difference between programs that do not mean the same; `said` is by their values."""
     what = found.reason or f"{found.differing} of {found.total} elements at a random point"
     if found.apart > thresholds.APART_IN_F64.value:
-        what = f"{what}, and {found.apart:.2g} of the values apart in f64, which no rounding explains"
+        what = f"{what}; in double precision {found.apart:.2g} of the values apart, which is no rounding"
     here = _HERE.get(said.verdict, said.reason)
-    return f"other functions of real numbers ({what}); here: {here}"
+    return f"not mathematically equivalent ({what}); on these inputs {here}"
 
 
 #: How close the values of other functions are.
@@ -113,7 +121,7 @@ _HERE = {Verdict.IDENTICAL: "the same bits", Verdict.AGREE: "a few ulps apart"}
 
 
 #: What may decide where values do not.
-_ADVICE = "fewer steps, inputs of another scale, --compare-with or `hlotool prove` may tell"
+_ADVICE = "fewer steps, inputs of another scale, --compare-with or `hlotool prove` may decide it"
 
 
 def unstable_reason(found: Finding, facts: Facts, unit: float, where: str) -> str:
@@ -127,35 +135,37 @@ def unstable_reason(found: Finding, facts: Facts, unit: float, where: str) -> st
     """
     if isinstance(found, Flips):
         origin = f" at {facts.decision}" if facts.decision is not None else ""
-        return (
-            f"legal executions differ in {found.varied} of {found.beyond.size} elements, which one ulp "
-            f"flips{origin}: nothing can be said of this output; {_ADVICE}"
-        )
+        count = f"{found.varied} of {found.beyond.size} elements"
+        return f"{_SENSITIVE}: a single ulp flips {count}{origin}; {_ADVICE}"
     if found.unknown:
-        return f"{_overflowing(found)}: nothing can be said of this output; {_ADVICE}"
+        return f"{_SENSITIVE}: {_overflowing(found)}; {_ADVICE}"
     grown = f", most of all in {where}" if where else ""
     times = f"{found.width / unit:.0e} times" if unit and found.width < np.inf else "many times"
     return (
-        f"legal executions differ by {found.width:.2g} of the values: what one operation rounds is amplified "
-        f"{times}{grown}, and nothing can be said of this output; {_ADVICE}"
+        f"{_SENSITIVE}: rounding alone moves this output by {found.width:.2g} × its size (one rounding error "
+        f"grows {times}{grown}); {_ADVICE}"
     )
 
 
+#: What every reason of `unstable` begins with.
+_SENSITIVE = "too sensitive to judge"
+
+
 def _overflowing(found: Score) -> str:
-    return f"most legal executions overflow where {found.unknown} numbers differ"
+    return f"most correct runs overflow where {found.unknown} numbers differ"
 
 
 def amplified_reason(found: Finding) -> str:
     """The reason of `rounding` where the declared types say nothing, and f64 does."""
     if isinstance(found, Flips):
-        spread = "legal executions differ in many elements"
+        spread = "correct runs differ in many elements"
     elif found.unknown:
         spread = _overflowing(found)
     else:
-        spread = f"legal executions differ by {found.width:.2g} of the values"
+        spread = f"correct runs differ by {found.width:.2g} of the values"
     return (
-        f"rounding is amplified ({spread}); in f64, where it is not, both programs compute the same, and "
-        f"the result is {found.ratio:.2g} times as far off as in {found.members} legal executions"
+        f"rounding is amplified ({spread}); in double precision both programs compute the same, and "
+        f"{_times(found)}"
     )
 
 
@@ -184,19 +194,16 @@ def cancelled_reason(found: Finding, decided: tuple[int, int, float], rest: str,
     Args:
         found: how the result stands to them.
         decided: elements that these decide about, out of how many, and by how much at most.
-        rest: of `cancelling`; empty where no single sum is to blame.
+        rest: of `cancelling`; empty where it is no single sum.
         maker: the instruction that makes something out of proportion of it; empty where nothing does.
     """
     count, total, spread = decided
     size = f"±{spread:.2g}" if spread < _FAR else "NaN or infinity"
     here = f"{count} of {total} elements"
-    what = rest or "what sums leave whose terms cancel is rounding"
+    what = rest or "terms of sums cancel, and only rounding error is left"
     if maker:
-        return f"cancellation: {what}, and {maker} makes {size} of that: nothing to judge in {here}"
-    return (
-        f"cancellation: {what}; that is {size} in {here}, and the result is {found.ratio:.2g} times as far "
-        f"off as in {found.members} legal executions"
-    )
+        return f"cancellation: {what}, and {maker} turns that into {size}: nothing to judge in {here}"
+    return f"cancellation: {what}; that is {size} in {here}, and {_times(found)}"
 
 
 def range_reason(misplaced: int, cause: str, origin: Origin | None) -> str:
@@ -208,7 +215,8 @@ def range_reason(misplaced: int, cause: str, origin: Origin | None) -> str:
         origin: what overflows.
     """
     where = f", at {origin}" if origin is not None else ""
-    what = f"{misplaced} elements are NaN or infinite" if misplaced else "NaN or infinity is met"
+    verb = "element is" if misplaced == 1 else "elements are"
+    what = f"{misplaced} {verb} NaN or infinite" if misplaced else "NaN or infinity occurs"
     return f"{what} on one side only: {cause}{where}"
 
 
@@ -227,22 +235,18 @@ def wrong_reason(evidence: EvidenceRecord, found: Finding | None, misplaced: int
 
 def _error(evidence: EvidenceRecord, found: Finding | None, misplaced: int, is_hidden: bool) -> str:
     if found is None:
-        return f"{evidence.beyond} elements differ, and nothing is rounded on the way to them"
+        verb = "element differs" if evidence.beyond == 1 else "elements differ"
+        return f"{evidence.beyond} {verb}, though no operation before them rounds"
     if isinstance(found, Flips):
-        return f"{found.count} elements have values that no rounding and no order of sums leads to"
+        verb = "element has a value" if found.count == 1 else "elements have values"
+        return f"{found.count} {verb} that no rounding and no order of sums leads to"
     if misplaced:
-        return f"{misplaced} elements are NaN or infinite on one side only, and no rounding explains it"
+        verb = "element is" if misplaced == 1 else "elements are"
+        return f"{misplaced} {verb} NaN or infinite on one side only, and no rounding explains it"
     if is_hidden:
-        return "in f64, where nothing is rounded, the programs differ; the declared types hide it in rounding"
+        return "the programs differ in double precision; in the declared types rounding hides it"
     where = _STATISTICS[found.statistic]
-    if found.statistic == "worst element":
-        where += f", {format_position(found.worst)}," if found.worst else ""
-    if evidence.wide == "outside":
-        return (
-            f"in f64, where nothing is rounded, the programs differ: {where} is {found.ratio:.3g} times as "
-            "far off as rounding explains"
-        )
-    return (
-        f"no rounding and no order of sums explains it: {where} is {found.ratio:.3g} times as far off as in "
-        f"{found.members} legal executions"
-    )
+    if found.statistic == "worst element" and found.worst:
+        where += f", {format_position(found.worst)}"
+    also = ", also in double precision" if evidence.wide == "outside" else ""
+    return f"error is {found.ratio:.2g} × what rounding can cause ({where}){also}"

@@ -65,6 +65,7 @@ class SourceRecord(Record, frozen=True, kw_only=True):
         file: of the user's program, empty when the dump does not tell.
         file_line: line in `file`.
         function: of the user's program.
+        columns: of the line, from and up to, in bytes from 0; up to 0 is to its end, (0, 0) is unknown.
         library: the innermost frame, `FILE:LINE`, where that is in an installed package; `file` is then who
             called it, as far as the dump tells.
     """
@@ -76,6 +77,7 @@ class SourceRecord(Record, frozen=True, kw_only=True):
     file: str = ""
     file_line: int = 0
     function: str = ""
+    columns: tuple[int, int] = (0, 0)
     library: str = ""
 
     @property

@@ -17,6 +17,7 @@ import msgspec
 
 from hlotool.blame.bisection.records import CulpritRecord
 from hlotool.checks.records import Finding
+from hlotool.interface.report.finding import what_became
 from hlotool.interface.report.records import CauseRecord, FolderRecord
 from hlotool.interface.report.words import wrong_elements
 from hlotool.judge.failures import Signature
@@ -220,24 +221,15 @@ def _what(row: ModuleRecord) -> str:
     """The cause of a row in one line."""
     if row.error is not None:
         return without_place(row.error.message)
-    found = row.divergence
-    leaf = worst_leaf(row)
-    # That values are wrong goes without saying.
-    fault = f": {_fault(leaf)}" if leaf is not None and _fault(leaf) != "value" else ""
-    if found is not None:
-        return f"{found.source.opcode} {_VERBS[found.finding]}{fault}"
+    if row.divergence is not None:
+        return what_became(row.divergence)
     source = located_source(row)
     if source is None or row.verdict.answer is not Answer.BAD:
         return row.reason
-    return f"{source.opcode} makes what is wrong{fault}"
-
-
-#: What the search for the first wrong instruction says of it.
-_VERBS = {
-    "wrong": "computes something else",
-    "amplifies": "makes a difference large",
-    "suspected": "is the first that differs",
-}
+    leaf = worst_leaf(row)
+    # That values are wrong goes without saying.
+    fault = f": {_fault(leaf)}" if leaf is not None and _fault(leaf) != "value" else ""
+    return f"{source.opcode} returns wrong values{fault}"
 
 
 def _fault(leaf: LeafRecord | None) -> str:

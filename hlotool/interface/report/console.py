@@ -95,7 +95,7 @@ _LEAST_VTE = 5000
 def path_text(path: str, shown: str = "", style: str = "") -> Text:
     """`shown`, or else the path itself, as a link to the file or folder if there is one here."""
     text = Text(shown or path, style)
-    if address := _address(path):
+    if address := file_address(path):
         text.stylize(Style(link=address))
     return text
 
@@ -126,7 +126,7 @@ def terminal_has_links(environ: Mapping[str, str]) -> bool:
     return not is_old and not environ.get("TERM", "").startswith(_WITHOUT) and "INSIDE_EMACS" not in environ
 
 
-def _address(path: str) -> str:
+def file_address(path: str) -> str:
     """`file://host/absolute/path`; empty where there is nothing, or it is on another machine.
 
     A name such as `//host/share` is not even looked at: on Windows that alone would log in to `host`.

@@ -9,21 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.errors import InputError
 from hlotool.inputs.coverage.records import CoverageRecord, DecisionRecord
 from hlotool.interface.report.command_records import ScalePlansRecord
 from hlotool.interface.report.console import Report, facts, path_text
+from hlotool.interface.report.finding import source_lines
 from hlotool.interface.report.words import plural
 from hlotool.rewrite.scale.records import UNSEEN, PlanRecord, ScaleRecord
 from hlotool.runs.records import ModuleRecord, RepeatRecord
-from hlotool.system.paths import read_whole
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import UNITS_PER_SECOND
 from hlotool.system.user_input import size_text
@@ -39,14 +37,14 @@ def repeated_text(repeat: RepeatRecord) -> str:
     if repeat.results == 1:
         return f"{repeat.runs} runs, the same bits in all"
     outputs = ", ".join(repeat.outputs[:_SHOWN]) + (", …" if len(repeat.outputs) > _SHOWN else "")
-    said = f"{repeat.wrong} of {repeat.judged} runs wrong" if repeat.wrong else "all of them legal"
+    said = f"{repeat.wrong} of {repeat.judged} runs wrong" if repeat.wrong else "all of them correct"
     if repeat.judged < repeat.runs and not repeat.wrong:
-        said = f"those of {repeat.judged} runs judged, all of them legal"
+        said = f"those of {repeat.judged} runs judged, all of them correct"
     return f"{repeat.runs} runs, {repeat.results} different results ({outputs}); {said}"
 
 
 def covered_text(coverages: Sequence[CoverageRecord], tested: Sequence[CoverageRecord] = ()) -> str:
-    """`covers 61 of 64 decisions`; empty where there are none.
+    """`inputs reached 61 of 64 cases (branches, ties, signs)`; empty where there are none.
 
     All of them are no proof: each went every way once, on some numbers of many.
 
@@ -57,11 +55,11 @@ def covered_text(coverages: Sequence[CoverageRecord], tested: Sequence[CoverageR
     total, covered = _counts(coverages)
     if not total:
         return ""
-    text = f"covers {covered} of {plural(total, 'decision')}"
+    text = f"inputs reached {covered} of {plural(total, 'case')} (branches, ties, signs)"
     of_tested, covered_of_tested = _counts(tested)
     if of_tested:
         text += f", and {covered_of_tested} of {of_tested} that only the tested program has"
-    return f"{text}, each way once: no proof" if (covered, covered_of_tested) == (total, of_tested) else text
+    return f"{text}, which is no proof" if (covered, covered_of_tested) == (total, of_tested) else text
 
 
 def _counts(coverages: Sequence[CoverageRecord]) -> tuple[int, int]:
@@ -107,7 +105,7 @@ def outcome_counts(coverage: CoverageRecord) -> str:
     """How far the outcomes go, ordinary and unusual ones."""
     text = f"{coverage.occurred} of {plural(coverage.outcomes, 'outcome')}"
     if coverage.odd_outcomes:
-        text += f"; {coverage.odd_occurred} of {coverage.odd_outcomes} that only odd inputs have"
+        text += f"; {coverage.odd_occurred} of {coverage.odd_outcomes} that only unusual inputs have"
     return text
 
 
@@ -172,7 +170,7 @@ class AnnotatedSource:
 
 def _annotated(file: str, lines: dict[int, _Line]) -> Iterator[Text]:
     """The lines of one file, with their text where it is at hand."""
-    texts = _source_lines(file)
+    texts = source_lines(file)
     last = 0
     for number in _shown(lines, len(texts)):
         if last and number > last + 1:
@@ -186,13 +184,6 @@ def _shown(lines: dict[int, _Line], length: int) -> list[int]:
     """Numbers of lines that decide something, and of some around them."""
     near = {n for number in lines for n in range(number - _CONTEXT, number + _CONTEXT + 1) if 0 < n <= length}
     return sorted(near | set(lines))
-
-
-def _source_lines(file: str) -> list[str]:
-    try:
-        return read_whole(Path(file)).decode("utf-8").splitlines()
-    except (InputError, UnicodeDecodeError):
-        return []
 
 
 def _rows(line: _Line | None, number: str, text: str) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.interface.report.console import facts, plain_table, user_line_text
+from hlotool.interface.report.finding import PLACE_STYLE, quoted_source, what_became
 from hlotool.interface.report.words import (
     accepted,
     at,
@@ -37,12 +38,11 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.runs.records import LeafRecord, ModuleRecord, OutputRecord
 from hlotool.system.records import SourceRecord
 
-#: What two programs show where nothing is rounded.
+#: What two programs show in double precision; that they differ there, too, is in the reason.
 _WIDE = {
     "equal": "both programs compute the same",
     "within": "both programs compute the same, up to constants that the compiler rounded",
     "range": "one of the programs is not finite there, either",
-    "outside": "the two programs differ there, too, where nothing is rounded",
 }
 
 #: Width of a full histogram bar.
@@ -50,15 +50,27 @@ _BAR = 30
 
 
 @group()
-def leaf_diff(leaf: LeafRecord, name: str = "", verbose: bool = False) -> RenderResult:
-    """The difference of one output, or of two arrays that have a name; `verbose` with a map of where."""
+def leaf_diff(
+    leaf: LeafRecord, name: str = "", verbose: bool = False, is_located: bool = False
+) -> RenderResult:
+    """The difference of one output, or of two arrays that have a name.
+
+    Args:
+        leaf: the output.
+        name: what to call it; by its place in the result where this is empty.
+        verbose: with a map of where it differs.
+        is_located: the instruction that it comes from is shown beside it, and its own need not be.
+    """
+    many = f"  {_extent(leaf)}" if _extent(leaf) else ""
     yield Text.assemble(
         (name or output_name(leaf.index), "bold"),
         f"  {leaf.shape}  ",
         (verdict_text(leaf.verdict), style_of(leaf.verdict)),
+        many,
     )
-    yield Padding(facts(leaf_facts(leaf)), (0, 0, 0, 2))
-    if leaf.verdict is Verdict.ROUNDING:
+    is_brief = is_located and not verbose
+    yield Padding(facts(leaf_facts(leaf, is_brief)), (0, 0, 0, 2))
+    if leaf.verdict is Verdict.ROUNDING or is_brief:
         return
     if leaf.top:
         yield Padding(_elements(leaf.top), (1, 0, 0, 2))
@@ -75,22 +87,29 @@ def output_summary(output: OutputRecord) -> RenderResult:
     yield Padding(facts(output_facts(output)), (0, 0, 0, 2))
 
 
-def leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
-    """Why the verdict on an output is what it is, and how far it is off, by name."""
+def _extent(leaf: LeafRecord) -> str:
+    """How many of the elements differ, or are where no correct run is; empty of a single one."""
+    if leaf.total == 1:
+        return ""
+    if leaf.evidence is not None and leaf.evidence.beyond:
+        return f"{share(leaf.evidence.beyond, leaf.total)} elements outside the rounding range"
+    return f"differs in {share(leaf.mismatched, leaf.total)} elements" if leaf.mismatched else ""
+
+
+def leaf_facts(leaf: LeafRecord, is_brief: bool = False) -> Iterator[tuple[str, str | Text]]:
+    """Why the verdict on an output is what it is, and how far it is off, by name; the most of it if brief."""
     if leaf.evidence is not None:
-        yield from _evidence_facts(leaf, leaf.evidence)
+        yield from _evidence_facts(leaf, leaf.evidence, is_brief)
     elif leaf.verdict not in (Verdict.IDENTICAL, Verdict.WRONG):
         yield "reason", leaf.reason
     if leaf.exact is not None and leaf.exact.relation == "refused":
-        yield "exactly", f"nothing is known: {leaf.exact.reason}"
+        yield "exactly", f"not decided: {leaf.exact.reason}"
     if leaf.exact is not None and leaf.exact.relation == "equal where":
-        yield "exactly", f"the same where it was covered: {leaf.exact.reason}"
-    if leaf.mismatched and leaf.evidence is None:
-        yield "mismatched", share(leaf.mismatched, leaf.total)
+        yield "exactly", f"the same in all cases that were reached: {leaf.exact.reason}"
     if leaf.worst_absolute:
-        yield "worst absolute", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
-    if leaf.worst_relative:
-        yield "worst relative", _worst(number(leaf.worst_relative.relative), leaf.worst_relative)
+        yield "largest error", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
+    if leaf.worst_relative and not is_brief:
+        yield "relative", _worst(number(leaf.worst_relative.relative), leaf.worst_relative)
     if leaf.nan_mismatches:
         yield "NaN", f"{leaf.nan_mismatches} on one side only"
     if leaf.inf_mismatches:
@@ -99,18 +118,18 @@ def leaf_facts(leaf: LeafRecord) -> Iterator[tuple[str, str | Text]]:
         yield from _tolerance_facts(leaf)
     if leaf.decision:
         yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
-    if leaf.source:
+    if leaf.source and not is_brief:
         yield from source_facts(leaf.source)
 
 
-def _evidence_facts(leaf: LeafRecord, evidence: EvidenceRecord) -> Iterator[tuple[str, str | Text]]:
+def _evidence_facts(
+    leaf: LeafRecord, evidence: EvidenceRecord, is_brief: bool
+) -> Iterator[tuple[str, str | Text]]:
     """Why the verdict is what it is, for readers who know nothing of ensembles."""
     yield "because", leaf.reason
-    if evidence.wide:
+    if evidence.wide in _WIDE:
         yield "in f64", _WIDE[evidence.wide]
-    if evidence.beyond:
-        yield "out of reach", share(evidence.beyond, leaf.total)
-    if evidence.members:
+    if evidence.members and not is_brief:
         yield "judged by", _basis(evidence)
     if evidence.instruction:
         lines = [value for _, value in source_facts(evidence.instruction)]
@@ -124,8 +143,8 @@ def _basis(evidence: EvidenceRecord) -> str:
     """How the ensemble was drawn, so that it can be drawn again."""
     spread = f", which differ by {number(evidence.width)} of the values" if evidence.width else ""
     where = " in f64" if evidence.wide == "outside" else ""
-    executions = plural(evidence.members, "legal execution")
-    return f"{executions} of the reference{where}{spread} (seed {evidence.seed})"
+    runs = plural(evidence.members, "correct run")
+    return f"{runs} of the reference{where} with other rounding{spread} (seed {evidence.seed})"
 
 
 def _worst(amount: str, element: ElementRecord) -> str:
@@ -139,11 +158,9 @@ def _tolerance_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:
     if leaf.tolerance and leaf.evidence is None:
         yield "tolerance", accepted(leaf.tolerance)
     minimum = leaf.minimum_tolerance
-    if minimum is None:
-        return
-    if minimum.joint is None:
-        yield "would pass with", "no tolerance: NaN or infinity on one side only"
-    else:
+    # Of a result that rounding does not explain a tolerance would only hide the fault.
+    is_offered = leaf.evidence is None or leaf.verdict is Verdict.ROUNDING
+    if is_offered and minimum is not None and minimum.joint is not None:
         yield (
             "would pass with",
             f"--rtol {sufficient(minimum.joint)} --atol {sufficient(minimum.joint)}, or alone "
@@ -234,36 +251,33 @@ def output_facts(output: OutputRecord) -> Iterator[tuple[str, str]]:
         yield "first", ", ".join(output.first) + more
 
 
-#: What is said of a finding.
-_FINDINGS = {
-    "wrong": "first wrong instruction",
-    "amplifies": "first instruction where rounding grows into a difference",
-    "suspected": "first instruction that is known to differ",
-}
 #: Lines on what makes NaN and infinity, where results are not shown in full.
 _BIRTHS = 3
-#: The style of what accuses a place.
-_PLACE = "bold cyan"
 
 
 @group()
-def first_divergence(divergence: DivergenceRecord, is_accused: bool = True) -> RenderResult:
-    """The user's line, the instruction of both sides, how far off it is, what it reads.
+def first_divergence(
+    divergence: DivergenceRecord, is_accused: bool = True, verbose: bool = False
+) -> RenderResult:
+    """What became what, the user's line, the instruction of both sides, a value of it, its confirmation.
 
     Args:
         divergence: what was found.
         is_accused: False where the programs are known to mean different things, and no more.
+        verbose: with everything that is known of it.
     """
-    finding = finding_text(divergence, is_accused)
-    yield Text.assemble((finding, "bold"), "  ", _headline(divergence.source))
-    yield Padding(facts(divergence_facts(divergence)), (0, 0, 0, 2))
+    yield Text(finding_text(divergence, is_accused), "bold")
+    yield from (Padding(line, (0, 0, 0, 2)) for line in quoted_source(divergence.source))
+    yield Padding(facts(divergence_facts(divergence, is_brief=not verbose)), (0, 0, 0, 2))
     for made in divergence.not_finite:
         yield first_not_finite(made)
 
 
 def finding_text(divergence: DivergenceRecord, is_accused: bool = True) -> str:
-    """What is said of the instruction, before its place."""
-    return _FINDINGS[divergence.finding] if is_accused else "first instruction of another function"
+    """What the finding is, before its place."""
+    if is_accused:
+        return what_became(divergence)
+    return f"{divergence.source.opcode} computes something mathematically different"
 
 
 @group()
@@ -281,7 +295,7 @@ def births_of(modules: Sequence[ModuleRecord]) -> Iterator[RenderableType]:
             where = made.source.user_line or made.source.op_name
             said.setdefault((made.kind, where, _located(made.text, made.source)), module.name)
     for (kind, where, text), name in list(said.items())[:_BIRTHS]:
-        yield Text.assemble((f"first {kind}", "bold"), f" of {name}: ", (where, _PLACE), f"  {text}")
+        yield Text.assemble((f"first {kind}", "bold"), f" of {name}: ", (where, PLACE_STYLE), f"  {text}")
     if len(said) > _BIRTHS:
         yield Text(f"and {plural(len(said) - _BIRTHS, 'more')} that make NaN or infinity (--verbose)", "dim")
 
@@ -289,13 +303,13 @@ def births_of(modules: Sequence[ModuleRecord]) -> Iterator[RenderableType]:
 def _headline(source: SourceRecord) -> Text:
     """The user's own line where it is known, else the frontend's name, else the HLO name."""
     if source.file:
-        return user_line_text(source, _PLACE)
-    return Text(source.op_name or f"{source.opcode} %{source.instruction}", _PLACE)
+        return user_line_text(source, PLACE_STYLE)
+    return Text(source.op_name or f"{source.opcode} %{source.instruction}", PLACE_STYLE)
 
 
-def divergence_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
-    """What is known of it, by name."""
-    if divergence.source.file and divergence.source.op_name:
+def divergence_facts(divergence: DivergenceRecord, is_brief: bool = False) -> Iterator[tuple[str, str]]:
+    """What is known of it, by name; without operands that are right, and the frontend's name, if brief."""
+    if divergence.source.file and divergence.source.op_name and not is_brief:
         yield "operation", divergence.source.op_name
     if divergence.expected_source == divergence.source:
         yield "instruction", _located(divergence.text, divergence.source)
@@ -309,20 +323,21 @@ def divergence_facts(divergence: DivergenceRecord) -> Iterator[tuple[str, str]]:
         yield "in", ", in ".join(divergence.around)
     yield from device_facts(divergence)
     if divergence.accumulated:
-        yield "off by", _deviation(divergence.accumulated)
+        yield "value", _deviation(divergence.accumulated)
     if divergence.local:
-        yield "by itself", _local(divergence.local)
-    if divergence.operands:
-        yield "reads", ", ".join(map(_operand, divergence.operands))
+        yield "alone", _local(divergence.local)
+    others = divergence.operands
+    if is_brief:
+        others = [one for one in others if one.value or one.state == "differs"]
+    if others:
+        yield "reads", ", ".join(map(_operand, others))
     if divergence.unaligned:
-        yield "unknown", f"{', '.join(divergence.unaligned)}: on the way to it, not in the reference"
+        yield "not checked", f"{', '.join(divergence.unaligned)}: no counterpart before optimization"
     if divergence.repair:
         yield "confirmed", _confirmation(divergence)
         if left := divergence.outputs - divergence.repaired:
-            yield (
-                "another cause",
-                f"{plural(left, 'output')} stays wrong: mend this one first, then replay again",
-            )
+            verb = "stays" if left == 1 else "stay"
+            yield "also", f"{plural(left, 'output')} {verb} wrong: repair this first, then run again"
     yield from (("note", note) for note in divergence.notes)
 
 
@@ -337,33 +352,40 @@ def _located(text: str, source: SourceRecord) -> str:
 
 
 def _deviation(deviation: DeviationRecord) -> str:
-    amount = f"{share(deviation.mismatched, deviation.total)} elements"
-    if not deviation.mismatched:
-        amount = "no more than rounding one operation does"
     worst = deviation.worst
-    if worst is None:
-        return amount
-    distance = f", {ulps(worst.ulps)}" if worst.ulps is not None else ""
-    return f"{amount}; expected {worst.expected}, actual {worst.actual}{at(worst.index)}{distance}"
+    values = "" if worst is None else f"expected {worst.expected}, actual {worst.actual}{at(worst.index)}"
+    if not deviation.mismatched:
+        return "; ".join(filter(None, [values, "no further off than rounding one operation"]))
+    if deviation.total == 1:
+        return values or "differs"
+    return "; ".join(
+        filter(None, [values, f"differs in {share(deviation.mismatched, deviation.total)} elements"])
+    )
 
 
 def _local(deviation: DeviationRecord) -> str:
     if not deviation.mismatched:
-        return "right: from the expected operands it computes the expected value"
+        return "given correct operands it computes the right value"
     error = "" if deviation.absolute is None else f", by up to {number(deviation.absolute)}"
     amount = share(deviation.mismatched, deviation.total)
-    return f"wrong: from the expected operands {amount} elements differ{error}"
+    return f"given correct operands it still computes wrong values ({amount}{error})"
+
+
+#: What is known of an operand's value.
+_STATES = {"unknown": "no counterpart before optimization", "differs": "differs", "agrees": "right"}
 
 
 def _operand(operand: OperandRecord) -> str:
-    return f"%{operand.instruction} {operand.shape} ({operand.value or operand.state})"
+    state = operand.value or _STATES.get(operand.state, operand.state)
+    return f"%{operand.instruction} {operand.shape} ({state})"
 
 
 def _confirmation(divergence: DivergenceRecord) -> str:
+    is_value = divergence.repair == "the expected value"
+    what = "replacing this value" if is_value else f"replacing it with {divergence.repair}"
     if divergence.repaired == divergence.outputs == 1:
-        return f"with {divergence.repair} in its place the output is right"
-    right = plural(divergence.outputs, "differing output")
-    return f"with {divergence.repair} in its place {divergence.repaired} of {right} are right"
+        return f"{what} repairs the output"
+    return f"{what} repairs {divergence.repaired} of {plural(divergence.outputs, 'differing output')}"
 
 
 def _not_finite_facts(made: NonFiniteRecord) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import structs
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult, group
+from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.interface.report.causes import is_open, signature_of_row
 from hlotool.interface.report.console import facts, path_text, plain_table
 from hlotool.interface.report.evidence import (
     covered_text,
@@ -32,16 +31,13 @@ from hlotool.interface.report.words import (
     compared_stages,
     distance,
     is_silent,
-    output_counts,
     plural,
     row_verdict,
     seconds,
     short_names,
     style_of,
-    verdict_text,
     within,
 )
-from hlotool.judge.failures import Signature
 from hlotool.judge.records import FreedomsRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Answer, Verdict
 from hlotool.runs.records import REALITY, LeafRecord, ModuleRecord, SetRecord
@@ -55,20 +51,20 @@ _LOG_LINES = 6
 
 @group()
 def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
-    """One record in full; `verbose` shows all outputs and the whole log."""
+    """One record in full: the finding, its outputs, and what was compared; `verbose` shows all of them."""
     yield Text.assemble(
         row_verdict(module),
         "  ",
         (module.name, "bold"),
         (f"  {seconds(module.seconds)}", "dim"),
     )
-    yield Padding(facts(module_facts(module, verbose)), (0, 0, 0, 2))
     if module.error is not None:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
-        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS))
+        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS, verbose), 0)
     yield from (_block(first_not_finite(made)) for made in module.origins)
     yield from map(_block, _outputs(module, verbose))
+    yield _block(facts(module_facts(module, verbose)), int(bool(module.leaves or module.outputs)))
 
 
 def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
@@ -76,7 +72,8 @@ def _outputs(module: ModuleRecord, verbose: bool) -> Iterator[RenderableType]:
     limit = None if verbose else _DETAILED
     if limit is not None:
         shown.sort(key=_is_unexplained)
-    yield from (leaf_diff(leaf, verbose=verbose) for leaf in shown[:limit])
+    is_located = module.divergence is not None
+    yield from (leaf_diff(leaf, verbose=verbose, is_located=is_located) for leaf in shown[:limit])
     yield from map(output_summary, module.outputs)
     if limit is not None and (hidden := shown[limit:]):
         names = ", ".join(output_name(leaf.index) for leaf in hidden)
@@ -108,14 +105,14 @@ def _sets(module: ModuleRecord) -> Sequence[SetRecord]:
 
 
 def _on_sets(module: ModuleRecord) -> str:
-    """How far it reaches that outputs agree which are not wrong: on these inputs, and on how many others."""
+    """How far the agreement of the other outputs reaches: on these inputs, and on how many others."""
     sets = _sets(module)
     good = sum(one.verdict in AGREEING for one in sets)
     silent = sum(is_silent(one.verdict) for one in sets)
     if not good:
-        return ", on these inputs alone"
-    unsaid = f"; of {plural(silent, 'other')} nothing can be said" if silent else ""
-    return f", and so on {plural(good, 'further set')}{unsaid}"
+        return ", on these inputs only"
+    unsaid = f" ({silent} more undecided)" if silent else ""
+    return f", also on {plural(good, 'extra input set')}{unsaid}"
 
 
 def _is_unexplained(leaf: LeafRecord) -> bool:
@@ -139,8 +136,8 @@ def _are_proved(leaves: list[LeafRecord]) -> bool:
     return is_complete and set(asked) == {"equal"}
 
 
-def _block(part: RenderableType) -> Padding:
-    return Padding(part, (1, 0, 0, 2))
+def _block(part: RenderableType, above: int = 1) -> Padding:
+    return Padding(part, (above, 0, 0, 2))
 
 
 def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
@@ -149,9 +146,10 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
         yield "ran", f"{module.stage_reference} on {module.reference}"
     elif module.stage_reference is None and module.tested is not None:
         yield "on", module.tested
+    elif module.tested == module.reference and module.stage_tested != REALITY:
+        yield "compared", f"{module.stage_tested} with {module.stage_reference}, both on {module.reference}"
     elif module.tested is not None:
-        yield "expected", f"{module.stage_reference} on {module.reference}"
-        yield "actual", _actual(module)
+        yield "compared", f"{_actual(module)} with {module.stage_reference} on {module.reference}"
     elif module.stage_tested:
         yield "stage", module.stage_tested
 
@@ -163,10 +161,8 @@ def _actual(module: ModuleRecord) -> str:
 
 
 def _freedoms(allowed: FreedomsRecord) -> str:
-    """What a legal execution may do."""
-    target = (
-        f"{allowed.target}, told by {allowed.told_by}" if allowed.target else "of a target that nothing tells"
-    )
+    """What a correct run may do."""
+    target = f"{allowed.target}, known from {allowed.told_by}" if allowed.target else "of an unknown target"
     excess = "excess precision" if allowed.excess_precision else "no excess precision"
     found = ["sums in any order", "contraction", excess, *filter(None, [allowed.products]), *allowed.flags]
     return f"{target}: {'; '.join(found)}"
@@ -182,10 +178,10 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
         if verbose:
             yield from (("", rule) for rule in module.inputs.rules)
             if module.inputs.sets_cut:
-                yield "further sets", module.inputs.sets_cut
+                yield "extra inputs", module.inputs.sets_cut
             if module.inputs.sets:
                 names = ", ".join(_set_text(one) for one in module.inputs.sets)
-                yield "sets", f"{len(module.inputs.sets)} further ones: {names}"
+                yield "sets", f"{len(module.inputs.sets)} extra ones: {names}"
     if verbose and module.freedoms is not None:
         yield "freedoms", _freedoms(module.freedoms)
     if module.in_place is not None:
@@ -193,9 +189,9 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
     if module.scaled is not None:
         yield from scale_facts(module.scaled, verbose)
     if module.generated_constants:
-        yield "constants", f"{module.generated_constants} generated: the dump leaves their values out"
+        yield "constants", f"{module.generated_constants} generated: their values are not in the dump"
     if module.opaque_calls:
-        yield "opaque calls", f"{module.opaque_calls} with stand-ins: what they compute is not public"
+        yield "opaque calls", f"{module.opaque_calls} replaced by stand-ins (no public semantics)"
     yield from (("" if number else "note", note) for number, note in enumerate(module.notes))
     yield from (("" if number else "weaker", text) for number, text in enumerate(module.weaker))
     yield "file", path_text(module.path)
@@ -234,7 +230,7 @@ def _coverage_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, 
         yield "coverage", f"{covers}; {outcome_counts(module.coverage)}"
         if verbose:
             missing = never_texts([module.coverage, *of_tested])
-            yield from (("" if n else "never", text) for n, text in enumerate(missing))
+            yield from (("" if n else "not exercised", text) for n, text in enumerate(missing))
 
 
 def _saved(module: ModuleRecord) -> str:
@@ -260,7 +256,7 @@ def _set_text(one: SetRecord) -> str:
     return one.name if one.verdict in AGREEING else f"{one.name} ({one.verdict.value})"
 
 
-#: Names of one group that are listed.
+#: Names of the same program that are listed.
 _LISTED = 4
 
 
@@ -338,31 +334,3 @@ def _agreeing_outputs(module: ModuleRecord) -> str:
         return str(len(module.outputs)) if module.outputs else ""
     good = sum(leaf.verdict in AGREEING for leaf in module.leaves)
     return f"{good}/{len(module.leaves)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Records that have the same cause."""
-
-    verdict: Verdict
-    reason: str
-    modules: Sequence[ModuleRecord]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        names = ", ".join(module.name for module in self.modules[:_LISTED])
-        if (more := len(self.modules) - _LISTED) > 0:
-            names += f" and {more} more"
-        count = f" ×{len(self.modules)}" if len(self.modules) > 1 else ""
-        yield Text.assemble((f"{verdict_text(self.verdict)}{count}", style_of(self.verdict)), f"  {names}")
-        yield Padding(Text(self.reason, "dim"), (0, 0, 0, 2))
-        counts = dict.fromkeys(filter(None, map(output_counts, self.modules)))
-        yield from (Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in list(counts)[:_LISTED])
-
-
-def groups(modules: Sequence[ModuleRecord]) -> list[Group]:
-    """The records that do not agree, those of one cause together, the worst last."""
-    found: dict[Signature, list[ModuleRecord]] = {}
-    for module in worst_last(modules):
-        if is_open(module):
-            found.setdefault(signature_of_row(module), []).append(module)
-    return [Group(alike[0].verdict, alike[0].reason, alike) for alike in found.values()]

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.interface.report.baseline import baseline_lines
-from hlotool.interface.report.console import Report, facts, next_line, place_text
+from hlotool.interface.report.console import Report, next_line, place_text
 from hlotool.interface.report.evidence import (
     AnnotatedSource,
     coverages_of,
@@ -20,7 +20,6 @@ from hlotool.interface.report.evidence import (
 )
 from hlotool.interface.report.leaf import births_of
 from hlotool.interface.report.module import (
-    groups,
     happened,
     module_details,
     module_table,
@@ -30,30 +29,32 @@ from hlotool.interface.report.module import (
 from hlotool.interface.report.next_command import command_after_run
 from hlotool.interface.report.records import CauseRecord, FolderRecord, RunRecord, is_unproved
 from hlotool.interface.report.words import (
+    UNDECIDED,
     is_silent,
     not_in_a_dump,
+    output_counts,
     plural,
     seconds,
     style_of,
     verdict_text,
 )
-from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict
+from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Answer, Verdict
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, InputsRecord, ModuleRecord
 from hlotool.runs.trials import CAPTURED, NO_RESULT, execution_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3
-#: With more rows, what they come from is listed in their place.
-_ROWS = 100
-#: Groups of failures, or causes, listed, likewise.
-_GROUPS = 12
-#: Places named of those where something never happened.
-_NEVER = 3
+#: More modules that agree than these are a number, unless everything is asked for.
+_AGREEING = 8
+#: Causes listed, likewise; and modules named of each.
+_CAUSES, _NAMED = 12, 4
+#: Places named of those where the inputs left something out, and characters of each.
+_NEVER, _LONGEST = 2, 100
 
 
 class RunReport(Report[RunRecord]):
-    """A whole run: table, failures in groups, details of what differs, totals, the next command.
+    """A whole run: what is wrong in full, other causes, what agrees, how far that reaches, the next command.
 
     When quiet, without what agrees; when verbose, with everything of every module.
     """
@@ -90,48 +91,50 @@ class RunReport(Report[RunRecord]):
             yield from (module_details(module, self.verbose) for module in listed)
             return
         detailed = self._detailed()
-        if len(listed) > _ROWS and not self.verbose:
-            yield from self._causes(len(listed))
-            yield from (module_details(module, self.verbose) for module in detailed)
-            return
-        if listed:
-            distinct, where = (listed, []) if self.verbose else without_twins(listed)
-            yield module_table(distinct)
-            yield from where
-        shown = set(map(id, detailed))
-        found = groups([module for module in modules if id(module) not in shown])
-        if (hidden := len(found) - _GROUPS) > 0 and not self.verbose:
-            yield Text(f"{plural(hidden, 'more group')} of failures, shown by --verbose", "dim")
-            found = found[hidden:]
-        yield from found
-        yield from _weaker([module for module in listed if id(module) not in shown])
-        yield from births_of([module for module in listed if id(module) not in shown])
-        named = [m for m in listed if id(m) not in shown and m.verdict in AGREEING]
-        yield from (Text(what, "dim") for what in happened(leaf for m in named for leaf in m.leaves))
         yield from (module_details(module, self.verbose) for module in detailed)
+        shown = set(map(id, detailed))
+        rest = [module for module in listed if id(module) not in shown]
+        if not self.verbose:
+            yield from self._causes(shown)
+        yield from _weaker(rest)
+        yield from births_of(rest)
+        agreeing = [module for module in rest if module.verdict in AGREEING]
+        yield from (Text(what, "dim") for what in happened(leaf for m in agreeing for leaf in m.leaves))
+        yield from self._table(listed if self.verbose else agreeing)
 
-    def _causes(self, rows: int) -> Iterator[RenderableType]:
-        """In place of a very long table: what its rows come from."""
-        causes = self.record.causes
-        if (hidden := len(causes) - _GROUPS) > 0:
-            yield Text(f"{plural(hidden, 'more cause')}, shown by --html FILE", "dim")
-            causes = causes[hidden:]
-        if causes:
-            yield cause_list(causes)
-        yield Text(
-            f"{rows} rows are not listed here, but in --verbose, and with a search in --html FILE", "dim"
-        )
+    def _causes(self, shown: set[int]) -> Iterator[RenderableType]:
+        """What the rows that are not shown in full come from, the gravest first."""
+        modules = self.record.modules
+        causes = []
+        for cause in reversed(self.record.causes):
+            rows = [modules[row] for row in cause.rows if id(modules[row]) not in shown]
+            if rows:
+                causes.append(cause_lines(cause, rows, in_full=len(cause.rows) - len(rows)))
+        yield from causes[:_CAUSES]
+        if (hidden := len(causes) - _CAUSES) > 0:
+            yield Text(f"{plural(hidden, 'more cause')} (--verbose, or with a search --html FILE)", "dim")
+
+    def _table(self, rows: Sequence[ModuleRecord]) -> Iterator[RenderableType]:
+        """The rows one by one, where they are few or all are asked for."""
+        if not rows:
+            return
+        if len(rows) > _AGREEING and not self.verbose:
+            agree = plural(len(rows), "result")
+            yield Text.assemble(("✓ ", "green"), f"{agree} agree (--verbose lists them)")
+            return
+        distinct, where = (rows, []) if self.verbose else without_twins(rows)
+        yield module_table(distinct)
+        yield from where
 
     def _detailed(self) -> Sequence[ModuleRecord]:
-        """The records to show in full: all if asked for, else the worst that differ."""
+        """The records to show in full, the worst first: all if asked for, else the worst that differ."""
         if self.quiet:
             return []
-        ordered = worst_last(self.record.modules)
+        ordered = worst_last(self.record.modules)[::-1]
         if self.verbose:
             return ordered
-        ordered = [module for module in ordered if not module.twin_of]
         shown = DIFFERING | {Verdict.DIFFERS}
-        return [module for module in ordered if module.verdict in shown][-_DETAILED:]
+        return [m for m in ordered if m.verdict in shown and not m.twin_of][:_DETAILED]
 
     def _totals(self) -> Text:
         run = self.record
@@ -144,24 +147,26 @@ class RunReport(Report[RunRecord]):
             text.append(f" · {len(run.modules) - twins} distinct", "dim")
         text.append(f" · {seconds(run.seconds)}", "dim")
         if run.interrupted:
-            text.append("\ninterrupted; the same command goes on with what is left", "yellow")
+            text.append("\ninterrupted; run the same command again to resume", "yellow")
         return text
 
 
 def _weaker(modules: Sequence[ModuleRecord]) -> Iterator[Text]:
     """What programs no longer ask of a backend, of those that are not shown in full, each line once."""
     said = {text: module.name for module in reversed(modules) for text in module.weaker}
-    for text, name in list(said.items())[:_GROUPS]:
+    for text, name in list(said.items())[:_CAUSES]:
         yield Text(f"weaker in {name}: {text}", "yellow")
 
 
 def basis_lines(run: RunRecord) -> Iterator[str]:
-    """What the agreement rests on, so that it is not over-read."""
+    """How far the agreement was checked, so that it is not over-read."""
+    yield from _in_full(run)
     yield from _memory(run)
     yield from _unfinished(run)
     yield from _exactness(run)
     yield from _repeats(run)
     agreeing = [module for module in run.modules if module.verdict in AGREEING]
+    yield from _undecided(run)
     if not agreeing:
         yield from _hint(run)
         return
@@ -172,23 +177,16 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     unknown = f"; {plural(made, 'generated constant')}" if made else ""
     unknown += f"; stand-ins for {plural(calls, 'opaque call')}" if calls else ""
     coverages = coverages_of(agreeing)
-    text = covered_text(coverages, coverages_of_tested(agreeing))
-    covers = f"; {text}" if text else ""
-    inputs = f"inputs {' and '.join(origins)}{_further_sets(agreeing)}{unknown}"
-    yield f"agreement rests on: {inputs}; reference {', '.join(backends)}{covers}"
+    inputs = f"inputs {' and '.join(origins)}{_extra_sets(agreeing)}{unknown}"
+    yield f"checked with: {inputs}; reference {', '.join(backends)}"
+    yield from filter(None, [covered_text(coverages, coverages_of_tested(agreeing))])
     if (never := never_texts(coverages)) and not run.options.coverage:
-        more = f" … and {len(never) - _NEVER} more lines" if len(never) > _NEVER else ""
-        yield f"never: {' · '.join(never[:_NEVER])}{more} (--coverage shows the source)"
+        lines = plural(len(never), "line")
+        some = " · ".join(text if len(text) < _LONGEST else f"{text[:_LONGEST]} …" for text in never[:_NEVER])
+        yield f"not exercised by the inputs ({lines}; --coverage): {some}"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
-        yield f"tolerance: {_tolerance(run)}"
+        yield from _tolerance(run)
     yield from _cancellations(agreeing)
-    excused = sum(module.verdict in EXCUSED for module in run.modules)
-    if excused:
-        yield f"{excused} of {len(run.modules)} differ, and no fault is shown: each row says why"
-    compared = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
-    skipped = sum(module.verdict not in compared for module in run.modules)
-    if skipped:
-        yield f"nothing is said of {skipped} of {len(run.modules)}: they could not be compared"
     yield from _frontend(run.modules)
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
@@ -197,6 +195,23 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
             if is_captured
             else f"{not_in_a_dump(module.name for module in run.modules)} --test xla"
         )
+
+
+def _in_full(run: RunRecord) -> Iterator[str]:
+    """How many of what is wrong is shown in full, and how to get the rest."""
+    wrong = sum(module.verdict in DIFFERING and not module.twin_of for module in run.modules)
+    if wrong > _DETAILED:
+        yield f"{_DETAILED} of {wrong} wrong results are shown in full (--verbose or --html FILE shows all)"
+
+
+def _undecided(run: RunRecord) -> Iterator[str]:
+    """Of how many nothing is decided, and how many were not checked, by what that comes from."""
+    compared = AGREEING | DIFFERING | EXCUSED | {Verdict.DIFFERS}
+    for what, counted in (("undecided", EXCUSED), ("not checked", set(Verdict) - compared)):
+        found = Counter(module.verdict for module in run.modules if module.verdict in counted)
+        if found:
+            kinds = ", ".join(f"{count} {UNDECIDED[verdict]}" for verdict, count in found.most_common())
+            yield f"{found.total()} of {len(run.modules)} {what}: {kinds}"
 
 
 def _frontend(modules: Sequence[ModuleRecord]) -> Iterator[str]:
@@ -213,10 +228,10 @@ def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:
     """Of how many outputs rounding alone decides about some elements, because terms cancel."""
     outputs = [leaf for module in agreeing for leaf in module.leaves]
     if count := sum(bool(leaf.evidence and leaf.evidence.cancelled) for leaf in outputs):
-        verb = "holds" if count == 1 else "hold"
+        verb = "is" if count == 1 else "are"
         yield (
-            f"{count} of {plural(len(outputs), 'output')} {verb} what rounding left of terms that cancel, "
-            "where there is nothing to judge"
+            f"{count} of {plural(len(outputs), 'output')} {verb} in part nothing but rounding error: terms "
+            "cancel, and those elements are not judged"
         )
 
 
@@ -225,12 +240,12 @@ def _memory(run: RunRecord) -> Iterator[str]:
     if (remembered := run.remembered) is None:
         return
     oldest, newest = remembered.oldest.partition("T")[0], remembered.newest.partition("T")[0]
-    when = f"on {oldest}" if oldest == newest else f"from {oldest} to {newest}"
+    when = oldest if oldest == newest else f"{oldest} to {newest}"
     of_all = f"all {len(run.modules)} results are" if remembered.results == len(run.modules) else ""
     of_some = f"{remembered.results} of {plural(len(run.modules), 'result')}"
     of_some += " is" if remembered.results == 1 else " are"
     yield (
-        f"{of_all or of_some} from the verdict cache, found {when} by the same versions and options"
+        f"{of_all or of_some} from the verdict cache, from {when} with the same versions and options"
         " (--no-cache replays them)"
     )
 
@@ -242,23 +257,23 @@ def _unfinished(run: RunRecord) -> Iterator[str]:
         yield f"{len(cut)} of {len(run.modules)} {verb} not finished after the verdict: {cut[0].unfinished}"
 
 
-def _further_sets(agreeing: Sequence[ModuleRecord]) -> str:
+def _extra_sets(agreeing: Sequence[ModuleRecord]) -> str:
     """How many sets beside the plain one, and the unusual values of some; `--verbose` names them."""
     counts = [len(module.inputs.sets) for module in agreeing if module.inputs]
     if not any(counts):
         return ""
     number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
-    odd = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
-    words = f" (some with {', '.join(odd)})" if odd else ""
+    unusual = sorted({odd for m in agreeing if m.inputs for one in m.inputs.sets for odd in one.odd})
+    words = f" with {', '.join(unusual)}" if unusual else ""
     silent = Counter(
         one.verdict for m in agreeing if m.inputs for one in m.inputs.sets if is_silent(one.verdict)
     )
     if silent:
-        kinds = ", ".join(f"{count} {verdict.value}" for verdict, count in silent.most_common())
-        words += f", of {silent.total()} of which nothing can be said ({kinds})"
+        kinds = ", ".join(f"{count} {UNDECIDED[verdict]}" for verdict, count in silent.most_common())
+        words += f"; {silent.total()} of these sets undecided: {kinds}"
     if cut := sum(bool(module.inputs and module.inputs.sets_cut) for module in agreeing):
-        words += f", of {plural(cut, 'module')} as many as the clock allowed"
-    return f" and {number} further sets{words}"
+        words += f"; for {plural(cut, 'module')} as many as time allowed"
+    return f", {number} extra input sets{words}"
 
 
 def _exactness(run: RunRecord) -> Iterator[str]:
@@ -266,12 +281,12 @@ def _exactness(run: RunRecord) -> Iterator[str]:
     others = sum(module.verdict is Verdict.DIFFERS for module in run.modules)
     if others:
         yield (
-            f"{others} of {len(run.modules)} are other functions of real numbers than they should be, "
-            "by less than rounding shows here: a mismatch with --exact"
+            f"{others} of {len(run.modules)} not mathematically equivalent, by less than rounding error: "
+            "a mismatch with --exact"
         )
     unknown = [module for module in run.modules if is_unproved(module)]
     if run.options.exact and unknown:
-        why = unknown[0].exact_refusal or f"what was not covered: {unknown[0].exact_gap}"
+        why = unknown[0].exact_refusal or f"not reached: {unknown[0].exact_gap}"
         yield f"{len(unknown)} of {len(run.modules)} could not be compared exactly: {why}"
 
 
@@ -307,8 +322,16 @@ def _hint(run: RunRecord) -> Iterator[str]:
         yield "to compare: the whole dump directory, or --inputs and --outputs of an execution"
 
 
-def _tolerance(run: RunRecord) -> str:
-    return "; ".join([_of_all_outputs(run.options), *_of_single_outputs(run.options)])
+def _tolerance(run: RunRecord) -> Iterator[str]:
+    """What the user accepts; without that, a few ulps and what other rounding does."""
+    single, options = list(_of_single_outputs(run.options)), run.options
+    if options.rtol is None and options.atol is None:
+        if single:
+            yield f"tolerance: as rounding allows; {'; '.join(single)}"
+        return
+    joined = " or " if options.either else " "
+    given = f"--rtol {options.rtol or 0:g}{joined}--atol {options.atol or 0:g}"
+    yield f"tolerance: {'; '.join([f'{given} for all outputs, set by the user', *single])}"
 
 
 def _of_single_outputs(options: RunOptions) -> Iterator[str]:
@@ -318,44 +341,39 @@ def _of_single_outputs(options: RunOptions) -> Iterator[str]:
         yield f"--compare-with {options.compare_with}"
 
 
-def _of_all_outputs(options: RunOptions) -> str:
-    if options.rtol is None and options.atol is None:
-        return "a few ulps; further off, other legal executions of the program decide (--verbose shows them)"
-    joined = " or " if options.either else " "
-    given = f"--rtol {options.rtol or 0:g}{joined}--atol {options.atol or 0:g}"
-    return f"{given} for all outputs, set by the user"
-
-
-# Causes are listed in place of rows where there are more rows than this.
-
 #: Folders of one cause that are named.
-_LISTED = 4
+_FOLDERS = 4
 
 
 @group()
-def cause_list(causes: Sequence[CauseRecord]) -> RenderResult:
-    """Each cause of a run: how often it shows, where it comes from, the worst example and what to type."""
-    for cause in causes:
-        verdict = Verdict(cause.kind)
-        has_twins = 0 < cause.programs < cause.count
-        programs = f" of {plural(cause.programs, 'program')}" if has_twins else ""
-        head = f"{verdict_text(verdict)} ×{cause.count}{programs}"
-        yield Text.assemble((head, style_of(verdict)), "  ", (cause.what, "bold"))
-        yield Padding(facts(_facts(cause)), (0, 0, 1, 2))
+def cause_lines(cause: CauseRecord, rows: Sequence[ModuleRecord], in_full: int = 0) -> RenderResult:
+    """What is wrong, in which line, how often, in which modules, and what to type.
 
-
-def _facts(cause: CauseRecord) -> Iterator[tuple[str, str | Text]]:
-    if cause.source is not None and cause.source.place:
-        yield "source", place_text(cause.source)
-    yield "example", cause.example
-    if len(cause.folders) > 1:
-        yield "in", _folders(cause.folders)
-    if cause.next:
-        yield "next", Text(cause.next, no_wrap=True, overflow="ignore")
+    Args:
+        cause: of the rows.
+        rows: those to name.
+        in_full: how many rows of this cause the report shows in full.
+    """
+    verdict = Verdict(cause.kind)
+    count = f" ×{len(rows)}" if len(rows) > 1 else ""
+    more = " more" if in_full else ""
+    place = () if cause.source is None or not cause.source.place else ("  ", place_text(cause.source))
+    head = f"{verdict_text(verdict)}{count}{more}"
+    yield Text.assemble((head, style_of(verdict)), "  ", (cause.what, "bold"), *place)
+    names = ", ".join(row.name for row in rows[:_NAMED])
+    if (hidden := len(rows) - _NAMED) > 0:
+        names += f" and {hidden} more"
+    yield Padding(Text(f"in {names}", "dim"), (0, 0, 0, 4))
+    if len(cause.folders) > 1 and len(rows) > _NAMED:
+        yield Padding(Text(_folders(cause.folders), "dim"), (0, 0, 0, 4))
+    counts = dict.fromkeys(filter(None, map(output_counts, rows)))
+    yield from (Padding(Text(line, "dim"), (0, 0, 0, 4)) for line in list(counts)[:1])
+    if cause.next and verdict.answer is Answer.BAD and not in_full:
+        yield Padding(Text(cause.next, no_wrap=True, overflow="ignore"), (0, 0, 0, 4))
 
 
 def _folders(folders: Sequence[FolderRecord]) -> str:
     """Where a cause shows, the place with the most findings first."""
-    named = [f"{folder.folder or '.'} ×{folder.count}" for folder in folders[:_LISTED]]
-    more = len(folders) - _LISTED
+    named = [f"{folder.folder or '.'} ×{folder.count}" for folder in folders[:_FOLDERS]]
+    more = len(folders) - _FOLDERS
     return f"{len(folders)} folders: {', '.join(named)}" + (f" and {more} more" if more > 0 else "")

@@ -38,6 +38,21 @@ LOOKS: dict[Verdict, tuple[str, str]] = {
     Verdict.WRONG: ("✗", _BAD),
 }
 
+#: Why a result says nothing for or against a program, behind a number of results.
+UNDECIDED: dict[Verdict, str] = {
+    Verdict.NOT_COMPARED: "with one side only",
+    Verdict.NOT_COMPARABLE: "with random numbers",
+    Verdict.UNSTABLE: "too sensitive to rounding",
+    Verdict.RANGE: "with overflow on one side",
+    Verdict.SEMANTICS: "with a known difference of XLA",
+    Verdict.UNSUPPORTED: "unsupported",
+    Verdict.BAD_INPUT: "with bad input",
+    Verdict.CRASHED: "crashed",
+    Verdict.TIMEOUT: "timed out",
+    Verdict.OUT_OF_MEMORY: "out of memory",
+    Verdict.NOT_COMPILED: "not compiled to the end",
+}
+
 #: Outputs named of those with one verdict.
 _NAMED = 4
 _NOT_IN_A_DUMP = "code generation and run-time libraries are not in a dump: add"
@@ -82,7 +97,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def is_wrong(rows: Sequence[ModuleRecord]) -> bool:
-    """Whether some row of a module accuses somebody."""
+    """Whether some row of a module shows a fault."""
     return any(row.verdict.answer is Answer.BAD for row in rows)
 
 
@@ -197,7 +212,7 @@ def _other_functions(module: ModuleRecord) -> str:
     """Which outputs are other functions."""
     names = [output_name(leaf.index) for leaf in module.leaves if leaf.verdict is module.verdict]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{names[0]}{more}: another function" if names else ""
+    return f"{names[0]}{more}: not equivalent" if names else ""
 
 
 def output_counts(module: ModuleRecord) -> str:
@@ -239,4 +254,4 @@ def _legal_share(leaves: Sequence[LeafRecord]) -> str:
     """How much of what legal executions differ by was made use of; empty where ties flipped."""
     ratios = [leaf.evidence.ratio for leaf in leaves if leaf.evidence and leaf.evidence.ratio is not None]
     worst = max(ratios, default=0.0)
-    return f"{number(worst, 2)} of legal error" if 0 < worst <= 1 else ""
+    return f"{number(worst, 2)} of rounding error" if 0 < worst <= 1 else ""
