@@ -26,7 +26,7 @@ from hlotool.system.files import brief_folder
 __all__ = ["check"]
 
 _NO_DUMP = (
-    "the program that XLA compiled is not judged by itself, for PyTorch/XLA does not hand it out:"
+    "the program that XLA compiled is not judged, because PyTorch/XLA does not hand it out:"
     ' set XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text" before torch_xla is imported'
 )
 _NOT_IN_DUMP = (

@@ -169,7 +169,7 @@ class SequentialTest:
 
     def __post_init__(self) -> None:
         if not 0 <= self.healthy_rate < self.failing_rate <= 1:
-            raise ValueError(f"rates {self.healthy_rate} and {self.failing_rate} cannot be told apart")
+            raise ValueError(f"rates {self.healthy_rate} and {self.failing_rate} cannot be distinguished")
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"a confidence of {self.confidence} says nothing")
 

@@ -226,7 +226,7 @@ def _tried(
         search: whose wrong outputs are left out.
         is_news: whether a difference is worth more than the limits: the plain set has none.
     """
-    tell("further inputs")
+    tell("extra inputs")
     reference, program, options = compared.reference, compared.program, compared.task.options
     copies, whole = reference.runner.copies, reference.whole
     module = (whole or reference).module

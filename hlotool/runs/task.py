@@ -226,7 +226,7 @@ def unfinished_row(task: Task) -> ModuleRecord:
 
 
 #: What is done with a row whose verdict stands.
-FURTHER, EXPLAINING = "further inputs", "the explanation"
+FURTHER, EXPLAINING = "extra inputs", "the explanation"
 
 
 class Handed(msgspec.Struct, frozen=True):

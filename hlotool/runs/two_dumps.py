@@ -185,7 +185,7 @@ class Conclusion(enum.Enum):
     #: Both results are the same to the bit, and so are those of the programs before optimisation.
     IDENTICAL = "identical"
     #: Both are legal executions, and they differ.
-    LEGAL = "both legal"
+    LEGAL = "both correct"
     #: One of them is no legal execution of its own program.
     LEFT_WRONG = "first wrong"
     RIGHT_WRONG = "second wrong"
@@ -304,7 +304,7 @@ def _conclusion(pair: Pair, rows: Mapping[Question, ModuleRecord]) -> tuple[Conc
         if frontend is not None and frontend.verdict is Verdict.IDENTICAL:
             return Conclusion.IDENTICAL, "the program is written in another way, and gives the same bits"
     if between is None:
-        return Conclusion.LEGAL, "each is a legal execution of its own program"
+        return Conclusion.LEGAL, "each is a correct run of its own program"
     changed = "" if pair.is_same_text else "the frontends wrote it in different ways, of one meaning; "
     return Conclusion.LEGAL, f"{changed}{_freedom(between, left, right)}"
 

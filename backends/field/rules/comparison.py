@@ -213,13 +213,15 @@ def bitcast_convert(instruction: Instruction, lowering: FieldLowering) -> Kernel
     """The bits of a float as an integer, and back.
 
     The bits are those of the pseudo-real value, rounded to the declared type. Those of a float as another
-    float's, or of a complex number, are no function of real numbers.
+    float's, or of a complex number, are no mathematical function of its value.
     """
     old, new = instruction.operands[0].element_type, instruction.element_type
     if old is new:
         return RULES[instruction.opcode](held_instruction(instruction), lowering)
     if old.is_complex or new.is_complex or (old.is_floating and new.is_floating):
-        raise lowering.unsupported(instruction, f"the bits of {old} as {new} are no function of real numbers")
+        raise lowering.unsupported(
+            instruction, f"the bits of {old} as {new} are no mathematical function of its value"
+        )
     reinterpreted = plain(RULES[instruction.opcode](instruction, lowering.numbers))
     if new.is_floating:
         constants = lowering.constants

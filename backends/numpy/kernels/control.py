@@ -121,7 +121,7 @@ def _feed(digest: hashlib.blake2b, value: Any) -> bool:
 
 def endless(loop: Instruction) -> EndlessLoop:
     """The error that says so."""
-    return EndlessLoop("numpy", f"endless loop: {describe(loop)} goes on, but its state no longer changes")
+    return EndlessLoop("numpy", f"endless loop: {describe(loop)} continues, but its state no longer changes")
 
 
 # Asynchronous calls: executed where they start.

@@ -58,7 +58,7 @@ def broadcast(instruction: Instruction, lowering: Lowering) -> Kernel:
 def _check_sizes(instruction: Instruction, lowering: Lowering, sizes: Sequence[int]) -> None:
     """Sizes that no operand tells must stand in the shape."""
     if UNBOUNDED in sizes:
-        raise lowering.unsupported(instruction, f"nothing tells the sizes of {instruction.shape}")
+        raise lowering.unsupported(instruction, f"unknown sizes of {instruction.shape}")
 
 
 def _strides_in_result(source: ArrayShape, dimensions: tuple[int, ...], rank: int) -> tuple[int, ...]:

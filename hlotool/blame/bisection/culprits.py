@@ -107,13 +107,13 @@ class Locator:
 
     def _pass_evidence(self, turn: Turn, spot: SpotRecord | str) -> Iterator[str]:
         if turn.confirmed:
-            yield "both asked again: the same answers"
+            yield "a second run gave the same results"
         if self._stages_are_wrong and self.ends.stop is None:
             yield "the program as compiled differs from the program as given, too"
         if self._result_is_wrong:
             yield "so does what the program really returned"
         if isinstance(spot, str):
-            yield f"the instructions could not be told: {spot}"
+            yield f"the instructions could not be determined: {spot}"
         elif is_wrong(spot):
             yield "the instructions alone, on the values that occurred, differ as well"
 
@@ -212,7 +212,7 @@ def _stand_ins(row: ModuleRecord) -> Iterator[str]:
     if row.generated_constants:
         yield f"{row.generated_constants} constants are generated: the dump leaves their values out"
     if row.opaque_calls:
-        yield f"{row.opaque_calls} custom calls without public semantics have stand-ins"
+        yield f"{row.opaque_calls} custom calls are replaced by stand-ins (no public semantics)"
 
 
 def _judged_by_values(search: PassSearch) -> Iterator[str]:

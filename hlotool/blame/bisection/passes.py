@@ -116,7 +116,7 @@ def _on_other_inputs(ends: Ends, oracle: StageOracle) -> Task | None:
     if not is_plain or ends.result is not None or ends.stages is None or not ends.agree:
         return None
     key = digest("inputs", question_key(Question(task, len(task.module.stages) - 1)))
-    file = oracle.call(key, f"{task.module.title}: further inputs", INPUTS_FUNCTION, task)
+    file = oracle.call(key, f"{task.module.title}: extra inputs", INPUTS_FUNCTION, task)
     # An answer that is remembered may name a file that is gone.
     if not file or not Path(file).is_file():
         return None

@@ -27,7 +27,7 @@ def culprit_title(culprit: CulpritRecord) -> str:
     what = f" of {opcodes}" if opcodes else ""
     if culprit.level == "pass":
         is_unequal = culprit.comparison is not None and culprit.comparison.verdict is Verdict.UNEQUAL
-        changed = "makes another function" if is_unequal else "changes the result"
+        changed = "makes a mathematically different program" if is_unequal else "changes the result"
         return f"{culprit.pass_name or 'The compiler'} {changed}{what}{where}"
     made = "A library call" if culprit.level == "runtime-library" else "The compiled code"
     return f"{made}{what} gives a wrong result{where}"

@@ -51,18 +51,18 @@ def _program(bundle: Bundle) -> Iterator[str]:
     name = bundle.culprit.get("pass") or "the compiler"
     if bundle.kind == "stages":
         yield from _quoted(f"Before {name}", bundle.program, "repro.hlo")
-        yield from _quoted(f"After {name}, which computes something else", bundle.after, "repro.after.hlo")
+        yield from _quoted(f"After {name}, which computes other values", bundle.after, "repro.after.hlo")
         yield from _to_blame(bundle)
         return
     yield from _quoted("The program", bundle.program, "repro.hlo")
     if bundle.pass_after:
         yield from _quoted(f"What {name} was given in the dump", bundle.pass_before, "pass.before.hlo")
         yield from _quoted(
-            f"What {name} made of it, which computes something else", bundle.pass_after, "pass.after.hlo"
+            f"What {name} made of it, which computes other values", bundle.pass_after, "pass.after.hlo"
         )
         yield from _to_blame(bundle)
     if bundle.kernel:
-        yield from _quoted("The part of the compiled program that is to blame", bundle.kernel, "kernel.hlo")
+        yield from _quoted("The part of the compiled program that is wrong", bundle.kernel, "kernel.hlo")
 
 
 def _to_blame(bundle: Bundle) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _what_is_compared(bundle: Bundle) -> Iterator[str]:
     if bundle.kind == "stages":
         yield ""
         both = "the program before the pass and after it"
-        both += ", as functions of real numbers" if bundle.exact else ""
+        both += ", in exact arithmetic" if bundle.exact else ""
         yield f"`hlotool repro verify` compares what the dump holds: {both}."
     elif bundle.kind == "result":
         yield ""
@@ -155,7 +155,7 @@ def _what_is_compared(bundle: Bundle) -> Iterator[str]:
 def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     yield "`repro.hlo`", _PROGRAM[bundle.kind]
     if bundle.after:
-        yield "`repro.after.hlo`", "what the pass made of it, which computes something else"
+        yield "`repro.after.hlo`", "what the pass made of it, which computes other values"
     if bundle.inputs:
         pb = ", `inputs.pb`" if bundle.is_for_tools and len(bundle.grid) == 1 else ""
         yield (
@@ -167,10 +167,10 @@ def _files(bundle: Bundle) -> Iterator[tuple[str, str]]:
     if bundle.pass_after:
         yield (
             "`pass.before.hlo`, `pass.after.hlo`, `pass_inputs.npz`",
-            "what the accused pass did in the dump",
+            "what the pass did in the dump",
         )
     if bundle.kernel:
-        yield "`kernel.hlo`, `kernel_inputs.npz`", "the part of the compiled program that is to blame"
+        yield "`kernel.hlo`, `kernel_inputs.npz`", "the part of the compiled program that is wrong"
     yield "`repro.toml`", "what fails, how, and on what"
     yield "`test_repro.py`", "the same as a regression test"
     yield "`issue.md`", "the same as the text of an issue"

@@ -163,7 +163,7 @@ def _of_case(bundle: Bundle, folder: Path, timeout: float) -> _Found:
         outcome = judge_case(CaseQuestion(bundle.program, arguments, _options(bundle)))
         compared = f"{PROGRAM} on {bundle.backend} and on {bundle.reference}"
         if bundle.exact:
-            compared = f"{PROGRAM} and what {bundle.backend} makes of it, as functions of real numbers"
+            compared = f"{PROGRAM} and what {bundle.backend} makes of it, in exact arithmetic"
     failure = str(outcome.failure) if outcome.failure else ""
     return _Found(outcome.answer, failure, outcome.row, outcome.reason, compared)
 

@@ -108,7 +108,7 @@ def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
                 cause="The compiler died of this program, refused it, or was stopped from outside.",
                 remedy=[
                     f"`hlotool reduce {module.before.source} --backend xla` makes the program small while XLA"
-                    " dies of it",
+                    " crashes on it",
                     "a process that was killed (memory, time limit) leaves the same traces: look for its end"
                     " in the log",
                 ],
@@ -123,7 +123,7 @@ def only_reports(text: str) -> list[MatchRecord]:
     return [
         MatchRecord(
             id="log-report",
-            title="a line that only reports, after which the program goes on",
+            title="a line that only reports; the program continues",
             cause="Level I (INFO) says what is done, level W that something is slower or a default is taken."
             " What fails has a line of level E or F, or an exception.",
             remedy=[

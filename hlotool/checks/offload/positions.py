@@ -261,7 +261,7 @@ def moved_at_the_end(annotation: Instruction, conditional: Instruction) -> Probl
         f"Check failed: predecessors.size() == 1 ({len(branches(conditional))} vs. 1)",
         annotation,
         path=[annotation, conditional],
-        details=["a branch of a conditional ends with a move to the host: the TPU's compiler dies of it"],
+        details=["a branch of a conditional ends with a move to the host: the TPU's compiler crashes on it"],
         remedy=f"move the result of %{conditional.name} to the host, not those of its branches",
     )
 
@@ -301,7 +301,7 @@ def decides(instruction: Instruction, conditional: Instruction) -> Problem:
         "Check failed: b >= 0 (-1 vs. 0)",
         conditional,
         path=[instruction, conditional],
-        details=["what is on the host chooses a branch: the TPU's compiler dies of it"],
+        details=["what is on the host chooses a branch: the TPU's compiler crashes on it"],
         remedy="move what decides to the device before it is computed with",
     )
 

@@ -269,7 +269,11 @@ def _reports(rule: str) -> ModuleCheck:
 
 for _rule, _severity, _title in (
     ("offload-update", Severity.ERROR, "an offloaded slice goes into a buffer that cannot be on the host"),
-    ("offload-branches", Severity.ERROR, "a host tensor at a conditional, of which the TPU's compiler dies"),
+    (
+        "offload-branches",
+        Severity.ERROR,
+        "a host tensor at a conditional, on which the TPU's compiler crashes",
+    ),
     (
         "offload-transpose",
         Severity.ERROR,

@@ -307,7 +307,7 @@ def mixed_sets(
         mixture = _Mixture(rng, odd, banned, coincident)
         values, changed = with_chosen(module, base, leaves, mixture.choose)
         if changed and bool(mixture.odd) == odd:
-            name = f"{'odd ' if odd else ''}mixture {number}"
+            name = f"{'index ' if odd else ''}mixture {number}"
             yield InputSet(name, values, tuple(sorted(mixture.odd)), is_hard=True)
 
 

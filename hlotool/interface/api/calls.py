@@ -68,7 +68,7 @@ QUIET = Course()
 class Accompanied(Arguments):
     """Of functions whose calls take long."""
 
-    course: Course = option(doc="is told how it goes on", default=QUIET, typed=False)
+    course: Course = option(doc="is informed of progress", default=QUIET, typed=False)
 
 
 @dataclass(slots=True)

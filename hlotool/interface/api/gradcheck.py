@@ -39,7 +39,7 @@ class _Programs(Arguments):
     )
     gradient: As[Program, str] = option(
         "the same of its derivatives",
-        "G: likewise; its result ends with the derivatives",
+        "G: in the same forms; its result ends with the derivatives",
         kw_only=False,
         metavar="G",
         convert=path_of,

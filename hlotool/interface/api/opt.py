@@ -141,7 +141,9 @@ class _Passes(Arguments, group="passes"):
         kind="list",
         metavar="PASS",
     )
-    print_after: Words = option("likewise, where something changed", default=(), kind="list", metavar="PASS")
+    print_after: Words = option(
+        "print the program after these passes, where it changed", default=(), kind="list", metavar="PASS"
+    )
     dump_to: Folder = option("write the program after each pass, as XLA does", default=None)
 
 

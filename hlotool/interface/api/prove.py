@@ -88,7 +88,7 @@ class _Compared(Only, Elided, Devices, Scale, _Points, GivenInputs, FurtherSets,
     )
     further_sets: bool = option(
         "compare what is equal at integers and preds that reach more of the programs, too [yes]",
-        "programs that are equal are compared at integers and preds of further sets, too",
+        "programs that are equal are compared at further integers and preds, too",
         default=True,
     )
     explain: bool = option("laws, constants and unknown functions", default=False)

@@ -98,7 +98,7 @@ class _Execution(ClusterExecution, Resume, group="execution"):
     )
     journal: Folder = option(
         "keep what is finished there, or at a URL, to go on elsewhere [cache]",
-        "folder, or its URL, for what is finished, so that the same call goes on elsewhere; None for the"
+        "folder, or its URL, for what is finished, so that the same call resumes elsewhere; None for the"
         " cache folder",
         default=None,
     )

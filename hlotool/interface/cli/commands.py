@@ -55,8 +55,8 @@ examples:
         reports=True,
         description="""\
 Find what made a program wrong: the module, the compiler pass, the instructions. Every stage of a dump is
-run on the same inputs; both ends are checked before anything is searched, and what is found is asked again
-before it is accused. Behind the first culprit a second one is looked for.
+run on the same inputs; both ends are checked before anything is searched, and what is found is run a
+second time before it is reported. After the first fault a second one is looked for.
 """,
         examples="""\
 examples:
@@ -82,7 +82,7 @@ exit status means what it means to `git bisect run`: 0 good, 125 cannot be judge
         examples="""\
 examples:
   hlotool reduce FILE.hlo --backend xla           where XLA and the reference differ
-  hlotool reduce FILE.hlo --backend xla --exact   what XLA's passes make another function of
+  hlotool reduce FILE.hlo --backend xla --exact   what XLA's passes change mathematically
   hlotool reduce FILE.hlo --check ./fails.sh --output small.hlo
 """,
     ),
@@ -122,7 +122,7 @@ A bundle that names a command, an interpreter or flags of XLA is not run unless 
         execute="hlotool.interface.cli.check:execute",
         description="""\
 Check programs without running them: the rules of HLO, the legality of fusions and of host offloading, and
-what is legal but probably not meant: recompilation, unrolled loops, stateful random numbers, and more.
+what is allowed but probably not meant: recompilation, unrolled loops, stateful random numbers, and more.
 """,
         examples="""\
 examples:
@@ -156,20 +156,20 @@ examples:
     ),
     Command(
         "prove [options] A [B]",
-        "are two programs the same function of real numbers?",
+        "are two programs mathematically equivalent?",
         "hlotool.interface.api.prove:prove",
         reports=True,
         description="""\
-Evaluate two programs at random points of a finite field, where nothing is rounded, and compare what they
-return. What is equal there is the same function of real numbers, whatever order sums are in and whatever
-types they are rounded to; what is not has a witness. Overflow, NaN and signs of zero are not seen.
+Evaluate two programs at random points of a finite field, in exact arithmetic, and compare what they
+return. What is equal there is mathematically equivalent, whatever order sums are in and whatever types
+they are rounded to; what is not has a witness. Overflow, NaN and signs of zero are not seen.
 """,
         examples="""\
 examples:
   hlotool prove BEFORE.hlo AFTER.hlo              two programs
   hlotool prove DIR                               every module of a dump: before and after optimizations
   hlotool prove DIR1 DIR2 --only train_step       modules of the same name
-  hlotool prove DIR --explain                     which laws and constants the answer rests on
+  hlotool prove DIR --explain                     which laws and constants the answer depends on
 """,
     ),
     Command(
@@ -201,7 +201,7 @@ nothing can show it.
 examples:
   hlotool mutate DIR                              the inputs that `hlotool run DIR` takes
   hlotool mutate FILE.hlo --inputs in.npz         inputs of your own
-  hlotool mutate DIR --thorough --cases 1000      all further sets, more faults
+  hlotool mutate DIR --thorough --cases 1000      all extra input sets, more faults
   hlotool mutate FILE.hlo --scale 1000=8,64=7     a large program, with smaller sizes
 """,
     ),
@@ -232,7 +232,7 @@ examples:
 Draw programs, run them on the reference and on a backend, and look into what is wrong, crashes, hangs, or
 differs from run to run twice: it is made small, blamed on a pass or on code of the compiler, and written as a
 bundle with the text of an issue. Faults that are known, and further cases of one fault, are only counted.
-The same command goes on with the campaign in its folder.
+Run the same command again to resume the campaign in its folder.
 """,
         examples="""\
 examples:
@@ -268,7 +268,7 @@ examples:
         description="""\
 Compare what two versions of a compiler, or two machines, made of the same functions. They are paired by what
 they compute. Of each pair: did the frontend hand over another program; is what either compiler made of it no
-legal execution; and if both are legal, what do they differ in?
+correct run; and if both are, what do they differ in?
 """,
         examples="""\
 examples:
@@ -285,7 +285,7 @@ examples:
         description="""\
 Find the release of jaxlib with which XLA made programs wrong. Each release that is tried is installed into an
 environment of its own, which is kept, and compiles and runs the programs as the frontend gave them; the
-reference judges. An interrupted search goes on.
+reference judges. Run the same command again to resume an interrupted search.
 """,
         examples="""\
 examples:
@@ -399,7 +399,7 @@ of all modules. The exit code is that of the whole run.
         examples="""\
 examples:
   hlotool merge shard-*.json                   the report of the whole run
-  hlotool merge shard-*.json --junit all.xml   likewise, for a build server
+  hlotool merge shard-*.json --junit all.xml   the same, for a build server
 """,
     ),
 )

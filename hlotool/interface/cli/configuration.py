@@ -256,7 +256,7 @@ def _unknown_common(key: str, commands: Mapping[str, Parser], common: Mapping[st
     owners = [name for name, parser in commands.items() if key in settings_of(parser)]
     if owners:
         where = " or ".join(f"[{name}]" for name in owners)
-        why = "means something else to each command" if len(owners) > 1 else "is for one command"
+        why = "means different things to each command" if len(owners) > 1 else "is for one command"
         return f"{key!r} {why}: put it into {where}"
     if key in commands:
         return f"{key!r} is a command: its options stand in a table [{key}]"

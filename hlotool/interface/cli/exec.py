@@ -108,7 +108,7 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
     if not words:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
     if arguments.keep_when and not arguments.snapshots:
-        raise UsageError("--keep-when looks at executions, of which --snapshots 0 wants none")
+        raise UsageError("--keep-when looks at executions, and --snapshots 0 keeps none")
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
     if arguments.target:

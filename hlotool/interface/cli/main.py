@@ -36,7 +36,7 @@ from hlotool.interface.cli.reference import SHELLS, PrintCompletion
 _DESCRIPTION = """\
 Interpret, replay and check XLA HLO dumps: find the program that computes something wrong.
 
-A dump is the folder that XLA writes when it is told to:
+A dump is the folder that XLA writes when asked to:
 
   XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text" python train.py
   hlotool run DIR

@@ -121,9 +121,7 @@ def add_opposites(parser: Parser) -> None:
 _SIGNED_VALUES = ("--input-range",)
 
 
-class Reports(
-    Arguments, group="reports for others", about="FILE may be a URL, or -, in the place of the report"
-):
+class Reports(Arguments, group="report formats", about="FILE may be a URL, or -, in the place of the report"):
     """Of commands with findings."""
 
     record: File = option("write the record, as --json prints it", default=None)

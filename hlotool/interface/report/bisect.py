@@ -83,7 +83,7 @@ class BisectReport(Report[BisectRecord]):
         if record.unusable:
             text.append(f" · {plural(record.unusable, 'step')} without an answer", "yellow")
         if record.interrupted:
-            text.append("\ninterrupted; the same command goes on with what is left", "yellow")
+            text.append("\ninterrupted; run the same command again to resume", "yellow")
         return text
 
 
@@ -93,17 +93,24 @@ def _left_open(options: RunOptions) -> str:
     if options.elided == "generate":
         parts.append("constants whose values the dump leaves out are generated")
     if options.opaque:
-        parts.append("custom calls without public semantics have stand-ins")
-    return f"rests on: {', and '.join(parts)}, the same in every stage" if parts else ""
+        parts.append("custom calls are replaced by stand-ins (no public semantics)")
+    return f"assumes: {', and '.join(parts)}, the same in every stage" if parts else ""
+
+
+#: In place of a pass that is not known.
+_NO_PASS = "unknown: the dump has no per-pass files (add --xla_dump_hlo_pass_re=.*)"
 
 
 def _headline(culprit: CulpritRecord, number: int, total: int) -> Text:
     counter = f"culprit {number} of {total}  " if total > 1 else ""
     text = Text.assemble(("✗ ", "bold red"), counter, (_LEVELS[culprit.level], "bold"))
     if culprit.level == "pass":
-        text.append(f" {culprit.pass_name or 'unknown: no dump tells'}", "bold red")
+        text.append(
+            f" {culprit.pass_name or _NO_PASS}",
+            "bold red",
+        )
     if not culprit.confirmed:
-        text.append("  not confirmed: asked again, the answer was another", "yellow")
+        text.append("  not confirmed: a second run gave another result", "yellow")
     return text
 
 
@@ -123,15 +130,15 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | T
         yield from scale_facts(culprit.comparison.scaled, verbose)
     if culprit.pipeline:
         yield "pipeline", culprit.pipeline
-    yield "right", culprit.stage_before
-    yield "wrong", culprit.stage
+    yield "last good", culprit.stage_before
+    yield "first bad", culprit.stage
     if len(culprit.candidates) > 1:
         names = dict.fromkeys(c.name for c in culprit.candidates if c.name)
         yield "or", f"{', '.join(names)}: stages in between could not be judged"
     if culprit.source is not None:
         yield from source_facts(culprit.source)
     if culprit.instructions:
-        yield "to blame", _listed([f"%{name}" for name in reversed(culprit.instructions)], verbose)
+        yield "changed", _listed([f"%{name}" for name in reversed(culprit.instructions)], verbose)
     if culprit.spot and culprit.spot.inside:
         yield "", f"%{culprit.spot.inside} of its scalar computation is not as it was"
     yield from (("" if number else "inside", part) for number, part in enumerate(culprit.place))
@@ -195,7 +202,7 @@ def _silent(modules: list[BisectedModule], verbose: bool) -> Iterator[Renderable
         style = style_of(Verdict.NOT_COMPILED) if module.verdict == Verdict.NOT_COMPILED.value else "dim"
         yield Text(f"{module.name}: {module.verdict}, {module.reason}", style)
     if len(silent) > _NAMES and not verbose:
-        yield Text(f"and {len(silent) - _NAMES} modules more of which nothing can be said", "dim")
+        yield Text(f"and {len(silent) - _NAMES} more modules undecided", "dim")
 
 
 class VerifyReport(Report[VerifyRecord]):
@@ -317,7 +324,7 @@ class ReduceReport(Report[ReduceRecord]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
         if record.interrupted:
-            yield Text("interrupted; the same command goes on with what is left", "yellow")
+            yield Text("interrupted; run the same command again to resume", "yellow")
             return
         sizes = f"{record.instructions_before} → {plural(record.instructions_after, 'instruction')}"
         yield Text.assemble(("✗ ", "bold red"), (sizes, "bold"), f"  {record.failure}")

@@ -68,7 +68,7 @@ class CompileReport(Report[CompileRecord]):
         yield from (("" if n else "memory", _space(space)) for n, space in enumerate(_shown_spaces(program)))
         if program.parts and self.verbose:
             yield (
-                "of which",
+                "parts",
                 ", ".join(f"{n.replace('_', ' ')} {size_text(s)}" for n, s in program.parts.items()),
             )
         yield from _work(program)

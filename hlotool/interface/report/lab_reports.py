@@ -210,7 +210,7 @@ class FuzzReport(Report[FuzzRecord]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
         if record.interrupted:
-            yield Text("interrupted; the same command goes on with the campaign", "yellow")
+            yield Text("interrupted; run the same command again to resume", "yellow")
         for fault in record.faults:
             if fault.status == "new":
                 yield from self._fault(fault)

@@ -122,7 +122,7 @@ def _is_unexplained(leaf: LeafRecord) -> bool:
 
 def _agreement(leaves: list[LeafRecord], noun: str) -> str:
     verb = "agrees" if len(leaves) == 1 else "agree"
-    exactly = "; the same function of real numbers, exactly" if _are_proved(leaves) else ""
+    exactly = "; mathematically equivalent" if _are_proved(leaves) else ""
     if all(leaf.verdict is Verdict.IDENTICAL for leaf in leaves):
         return f"{plural(len(leaves), noun)} {verb} bit for bit{exactly}"
     distance = within(max(leaf.max_ulp or 0 for leaf in leaves))

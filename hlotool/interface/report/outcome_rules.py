@@ -33,16 +33,16 @@ _ALONE_AGAIN = "run it alone with --verbose, which shows the log of the process"
 #: What each says, and what to do about it, by its id. Ids are verdicts, levels of culprits, and those above.
 _ABOUT = {
     "differs": (
-        "another function of real numbers, by less than rounding shows",
+        "not mathematically equivalent, by less than rounding error",
         "hlotool bisect --exact names the instruction; with --exact it is a mismatch",
     ),
-    "not compared": ("there is only one side", _MORE_INPUTS),
+    "not compared": ("one side only", _MORE_INPUTS),
     "not comparable": (
         "compared by value it would mean nothing",
         "the reason says of what",
     ),
     "unstable": (
-        "legal executions differ too much to say anything",
+        "too sensitive to rounding to judge",
         "hlotool prove, or other --inputs",
     ),
     "range": ("a value on the way is too large for its type", "scale it, or use a wider type"),
@@ -53,15 +53,15 @@ _ABOUT = {
     "timeout": ("no answer within the time limit", "a larger --timeout, or fewer iterations"),
     "out of memory": ("more memory than the limit", "a larger --memory-limit, or --jobs 1"),
     "not compiled": (
-        "the compiler that wrote the dump did not come to its end",
-        "hlotool reduce FILE --backend xla makes the program small while XLA dies of it",
+        "the compiler that wrote the dump did not finish",
+        "hlotool reduce FILE --backend xla makes the program small while XLA still crashes on it",
     ),
     "unequal": (
-        "another function of real numbers",
+        "not mathematically equivalent",
         f"with --exact, {_BISECT}",
     ),
     "wrong": (
-        "no legal execution of the program returns this",
+        "no rounding and no order of sums explains this",
         "hlotool bisect names the pass and the instruction",
     ),
     "structural": ("types, dimensions or tuple structure of the results differ", "hlotool diff shows where"),
@@ -77,9 +77,9 @@ _ABOUT = {
     "flaky": ("results differ from run to run", "hlotool bisect --repeats N"),
     "equal where": (
         "the same on all that was covered",
-        "the report names decisions that never went one of their ways",
+        "the report names cases that were not reached",
     ),
-    "refused": ("nothing is known", "the message says what exact arithmetic cannot evaluate"),
+    "refused": ("not decided", "the message says what exact arithmetic cannot evaluate"),
     NOT_FINITE: (
         "a result holds NaN or an infinity",
         "the report names what makes the first one",

@@ -409,8 +409,8 @@ def _row_details(row: ModuleRecord) -> Iterator[str]:
     if row.inputs is not None:
         yield f"inputs: {row.inputs.description}"
     if row.divergence is not None:
-        yield f"first wrong instruction: {row.divergence.text}"
-        yield f"should be: {row.divergence.expected_text}"
+        yield f"actual: {row.divergence.text}"
+        yield f"expected: {row.divergence.expected_text}"
     for leaf in row.leaves:
         if leaf.verdict not in AGREEING:
             yield f"{output_name(leaf.index)} {leaf.shape} {leaf.verdict.value}: {leaf.reason}"
@@ -421,4 +421,4 @@ def _row_details(row: ModuleRecord) -> Iterator[str]:
 def _proof_message(pair: ProvedRecord, outputs: list[str]) -> str:
     if pair.error is not None:
         return pair.error.message
-    return pair.reason or (f"other functions in {', '.join(outputs)}" if outputs else pair.relation)
+    return pair.reason or (f"not equivalent: {', '.join(outputs)}" if outputs else pair.relation)

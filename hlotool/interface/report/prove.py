@@ -84,7 +84,7 @@ class ProveReport(Report[ProveRecord]):
         for program, one in shown:
             yield "not covered", one_sided_text(program, one)
         if hidden := len(sides) - len(shown):
-            yield "", f"{plural(hidden, 'more decision')} (--verbose shows them)"
+            yield "", f"{plural(hidden, 'more case')} (--verbose shows them)"
 
     def _total(self) -> Text:
         counts = Counter(pair.relation for pair in self.record.pairs)
@@ -146,7 +146,7 @@ def _rests_on(pairs: list[ProvedRecord]) -> str:
     return (
         f"evaluated at {plural(worst.trials, 'random point')} of a finite field: an element of another"
         f" rational function of degree {worst.degree} passes for equal with probability"
-        f" {worst.error_probability:.1g}, on the sides of decisions that the points took"
+        f" {worst.error_probability:.1g}, in the cases that the points reached"
         f"{_sampled(found)}{unknown}"
     )
 
@@ -157,4 +157,4 @@ def _sampled(found: list[ProvedRecord]) -> str:
     if not any(counts):
         return ""
     number = str(max(counts)) if min(counts) == max(counts) else f"up to {max(counts)}"
-    return f"; integers and preds are sampled, {number} further sets of them"
+    return f"; integers and preds are sampled, {number} extra sets"

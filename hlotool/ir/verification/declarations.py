@@ -98,7 +98,7 @@ def _check_array(findings: Findings, instruction: Instruction, shape: ArrayShape
     findings.check(
         _fits(shape),
         "shape-size",
-        f"{shape} has more bytes than 63 bits can count, and XLA dies of it",
+        f"{shape} has more bytes than 63 bits can count, and XLA crashes on it",
         instruction,
     )
     findings.check(

@@ -244,9 +244,9 @@ class Search:
     def notes(self) -> Iterator[str]:
         """What was not looked at, and how the rest was."""
         if self.tested.is_wide:
-            yield "looked for in f64, where nothing is rounded"
+            yield "located in double precision"
         if self._numbers is not None:
-            yield "looked for in exact arithmetic, where nothing is rounded"
+            yield "located in exact arithmetic"
         for side, execution in (("reference", self.reference), ("tested", self.tested)):
             trace = execution.entry.trace
             if trace.incomplete:

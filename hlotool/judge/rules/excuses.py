@@ -39,7 +39,7 @@ class RangeCause:
 
 
 _OVERFLOW = RangeCause(
-    "a value on the way is too large for its type there, and a legal rewrite may take another way"
+    "an intermediate value is too large for its type there, and a correct rewrite may avoid it"
 )
 _CONTRACTION = RangeCause("a contraction (fma) does not round a product that overflows")
 _PARTS = RangeCause("a product of complex numbers is put together from its parts in another way")

@@ -278,9 +278,9 @@ def _judged_by_bound(leaf: Leaf, error: Exception) -> LeafComparison:
     what is far beyond it.
     """
     plain = compare_values(leaf.shape, leaf.expected, leaf.actual, facts=[leaf.facts]).leaves[0]
-    reason, verdict = f"{plain.reason}; no ensemble: {error}", plain.verdict
+    reason, verdict = f"{plain.reason}; no correct runs to compare with: {error}", plain.verdict
     if verdict is Verdict.WRONG and isinstance(error, OutOfTime) and not _is_far_beyond(leaf):
-        verdict, reason = Verdict.UNSTABLE, f"legal executions, which would tell, were not drawn: {reason}"
+        verdict, reason = Verdict.UNSTABLE, f"no time for the correct runs that would decide it: {reason}"
     return replace(plain, index=leaf.compared.index, verdict=verdict, reason=reason)
 
 

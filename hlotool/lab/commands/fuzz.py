@@ -60,7 +60,7 @@ class _Out(Arguments):
     )
     out: As[str | os.PathLike[str], str] = option(
         "folder of the campaign",
-        "folder of the campaign; the same call goes on with it",
+        "folder of the campaign; the same call resumes it",
         convert=declared.path_text,
         metavar="DIR",
     )

@@ -81,10 +81,10 @@ class _Questioned(
     further_sets: bool = option(
         "after the plain generated set, others that reach more of the program [yes]", default=True
     )
-    thorough: bool = option("all further sets, however long it takes", default=False)
+    thorough: bool = option("all extra input sets, however long it takes", default=False)
     budget: str | None = option(
-        "what further sets may take [0.5x]",
-        "what further sets may take, in seconds (`30`) or times the work of the runs (`5x`)",
+        "what extra input sets may take [0.5x]",
+        "what extra input sets may take, in seconds (`30`) or times the work of the runs (`5x`)",
         default=None,
     )
 
@@ -141,7 +141,7 @@ def _mutated(path: str, cases: int, options: RunOptions, notes: list[str]) -> Mu
     is_late = any(part.is_late for part in parts)
     sizes = list(dict.fromkeys(note for part in parts for note in part.notes))
     if is_late and not mutants:
-        late = f"no fault was examined within {options.timeout:g} s, so that nothing is known ({_MORE})"
+        late = f"no fault was examined within {options.timeout:g} s, so nothing is decided ({_MORE})"
         raise BackendTimeout("numpy", "; ".join([late, *sizes]))
     notes += sizes
     notes += dict.fromkeys(f"a process died, and what it knew with it: {failure}" for failure in failures)

@@ -143,11 +143,11 @@ OPEN: Final[Mapping[str, Freedom]] = MappingProxyType(
 
 _OTHERS = {
     ROUNDING: "within the ulps that tolerances.toml, or the case itself, allows",
-    LEGAL_EXECUTION: "as far off as other legal executions: sums in another order, other roundings",
+    LEGAL_EXECUTION: "within what rounding and the order of sums explain",
     NAN_PAYLOAD: "a NaN of other bits where no document says which",
     RANGE: "infinite or NaN on one side, because a value on the way is too large for its type there",
     PAIRS.id: PAIRS.text,
-    UNSTABLE: "legal executions differ so much that nothing can be said",
+    UNSTABLE: "too sensitive to rounding to judge",
 }
 
 

@@ -57,9 +57,7 @@ VERIFY = "hlotool.lab.fuzz.triage:verify_bundle"
 #: threshold is on one side of it by some of them, and on the other by others.
 _FURTHER_SEEDS = 3
 _EQUAL = Relation.EQUAL.value
-_SAME_FUNCTION = (
-    "what the passes make is the same function of real numbers: a tie, or digits that are lost, decide"
-)
+_SAME_FUNCTION = "what the passes make is mathematically equivalent: a tie, or digits that are lost, decide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ class Triage:
         if (relation := _relation(case, options, blame)) == _EQUAL:
             return msgspec.structs.replace(described, status="excused", problems=[*problems, _SAME_FUNCTION])
         if relation:
-            blame.evidence.append(f"as functions of real numbers the two stages are {relation}")
+            blame.evidence.append(f"in exact arithmetic the two stages are {relation}")
         return self._identified(described, case, reduction, blame, last, options)
 
     def _options(self, failure: FailureRecord) -> RunOptions:

@@ -236,7 +236,7 @@ def same_of_reals(reference: Program, mutant: Mutant, tested: Program) -> str:
     if not _is_of_numbers(reference) or not _is_seen(mutant):
         return ""
     result = compare(reference, tested, Options(trials=_TRIALS, time_limit=_SECONDS))
-    return "the same function of real numbers" if result.relation is Relation.EQUAL else ""
+    return "mathematically equivalent" if result.relation is Relation.EQUAL else ""
 
 
 def same_when_tidied(one: Module, other: Module) -> bool:

@@ -100,7 +100,7 @@ def _parse_large(content: bytes, path: str | None, origin: str) -> Execution:
     except ValueError:
         start, length = 0, len(content) + 1
     if start + length > len(content):
-        raise ProtoError(f"{origin}: not a complete HloUnoptimizedSnapshot: truncated, or something else")
+        raise ProtoError(f"{origin}: not a complete HloUnoptimizedSnapshot: truncated, or another format")
     proto = decode("HloUnoptimizedSnapshot", content[start : start + length], origin)
     execution = _unoptimized(proto, path, origin)
     at = start + length

@@ -40,7 +40,7 @@ def decode(name: str, content: bytes, origin: str) -> Message:
     try:
         return message_class(name).FromString(content)
     except DecodeError as error:
-        raise ProtoError(f"{origin}: not a complete {name}: truncated, or something else") from error
+        raise ProtoError(f"{origin}: not a complete {name}: truncated, or another format") from error
 
 
 def decode_text(name: str, content: str, origin: str) -> Message:

@@ -166,7 +166,7 @@ def _tie_pair(known: Relations, one: Instruction, other: Instruction, is_end: bo
             known.sizes.unify_all(dims, others)
         elif is_end and len(dims) == len(others):
             for whole, part in zip(dims, others):
-                known.divide(whole, part, "shards that cannot be told")
+                known.divide(whole, part, "shards that cannot be derived")
 
 
 def _count(classes: Classes) -> None:

@@ -152,7 +152,7 @@ def convolution(known: Relations, instruction: Instruction) -> Restated:
     result = known.of(instruction)
     groups = sizes.new(instruction.integer("feature_group_count", 1))
     batches = sizes.new(instruction.integer("batch_group_count", 1))
-    why = f"{place(instruction)}: groups that cannot be told"
+    why = f"{place(instruction)}: groups that cannot be derived"
     # Groups lie one behind the other: the image's features are groups of those that the kernel takes.
     sizes.same_product([image[roles.input_feature]], [groups, kernel[roles.kernel_input_feature]], why)
     given, made = image[roles.input_batch], result[roles.output_batch]
@@ -364,10 +364,10 @@ def spread(known: Relations, instruction: Instruction) -> None:
     groups = expand_groups(instruction.replica_groups)
     whole, count = known.of(operand)[along], len(groups[0]) if groups else 0
     if not count or whole.value % count:
-        known.sizes.freeze(whole, f"{place(instruction)}: parts that cannot be told")
+        known.sizes.freeze(whole, f"{place(instruction)}: parts that cannot be derived")
         return
     parts = [known.sizes.fixed(count, "devices"), known.sizes.new(whole.value // count)]
-    known.sizes.same_product([whole], parts, f"{place(instruction)}: parts that cannot be told")
+    known.sizes.same_product([whole], parts, f"{place(instruction)}: parts that cannot be derived")
 
 
 @relates("custom-call")

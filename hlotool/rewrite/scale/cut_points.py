@@ -230,7 +230,7 @@ class _Dimension:
 def _follow(program: Stated, statement: Statement) -> None:
     """Cut the dimension, and let the constant be what lies before the position, or behind it."""
     sizes, constant = program.places.known.sizes, statement.constant
-    why = f"{place(statement.reader)}: a position that cannot be told"
+    why = f"{place(statement.reader)}: a position that cannot be derived"
     assert constant.literal is not None
     array = constant.literal.array.astype(np.int64)
     parts: list[Size] = []

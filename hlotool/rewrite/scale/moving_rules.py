@@ -33,7 +33,7 @@ def transpose(known: Relations, instruction: Instruction) -> None:
 def reshape(known: Relations, instruction: Instruction) -> None:
     """The same elements, in row-major order."""
     given, result = known.of(instruction.operands[0]), known.of(instruction)
-    known.sizes.same_elements(given, result, f"{place(instruction)} cannot be told as factors")
+    known.sizes.same_elements(given, result, f"{place(instruction)} cannot be derived as factors")
 
 
 @relates("bitcast")
@@ -54,7 +54,7 @@ def bitcast(known: Relations, instruction: Instruction) -> None:
     else:
         left = [sizes[d] for d in reversed(given.minor_to_major)]
         right = [others[d] for d in reversed(result.minor_to_major)]
-        known.sizes.same_elements(left, right, f"{place(instruction)} cannot be told as factors")
+        known.sizes.same_elements(left, right, f"{place(instruction)} cannot be derived as factors")
 
 
 @relates("bitcast-convert")
@@ -76,7 +76,7 @@ def concatenate(known: Relations, instruction: Instruction) -> None:
         for number, size in enumerate(dims):
             if number != along:
                 known.sizes.unify(size, result[number])
-    why = f"{place(instruction)}: parts that cannot be told"
+    why = f"{place(instruction)}: parts that cannot be derived"
     known.sizes.same_sum(result[along], [dims[along] for dims in operands], why)
 
 
@@ -97,7 +97,7 @@ def slice_(known: Relations, instruction: Instruction) -> Restated:
 def _between(
     known: Relations, instruction: Instruction, whole: Size, part: Size, bound: SliceDim
 ) -> Callable[[Number], SliceDim]:
-    sizes, why = known.sizes, f"{place(instruction)}: bounds that cannot be told"
+    sizes, why = known.sizes, f"{place(instruction)}: bounds that cannot be derived"
     before = sizes.new(bound.start) if bound.start > 1 else sizes.fixed(bound.start, "0 or 1")
     behind = sizes.new(whole.value - bound.limit)
     sizes.same_sum(whole, [before, part, behind], why)
@@ -111,7 +111,7 @@ def _in_steps(
     behind = whole.value - bound.limit
     if max(bound.start, behind) < bound.stride and whole.value == bound.stride * part.value > 0:
         known.sizes.same_multiple(
-            whole, part, bound.stride, f"{place(instruction)}: steps that cannot be told"
+            whole, part, bound.stride, f"{place(instruction)}: steps that cannot be derived"
         )
     else:
         known.sizes.freeze_all((whole, part), f"{place(instruction)}: a slice with steps")
@@ -125,7 +125,7 @@ def pad(known: Relations, instruction: Instruction) -> Restated:
     given, result = known.of(instruction.operands[0]), known.of(instruction)
     amounts: list[tuple[Size, Size]] = []
     paddings = instruction.listed("padding", PaddingDim)
-    why = f"{place(instruction)}: padding that cannot be told"
+    why = f"{place(instruction)}: padding that cannot be derived"
     for size, made, padding in zip(given, result, paddings):
         low, high = sizes.new(abs(padding.low)), sizes.new(abs(padding.high))
         amounts.append((low, high))

@@ -183,7 +183,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     classes = classes_of(list(programs.values()))
     candidates = _candidates(classes, wish)
     if not candidates:
-        raise Unsupported(f"{why}, and no dimension could be told to be of any size")
+        raise Unsupported(f"{why}, and no dimension could be shown to be of any size")
     copies = {key: Rewrite(module, classes) for key, module in programs.items()}
 
     def set_sizes(chosen: Mapping[Size, int]) -> Need:
@@ -198,7 +198,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     chosen = candidates[first]
     found = set_sizes(chosen)
     if not wish.sizes and not limits.hold(found):
-        why_not = f"{limits.lacks(found)}, even with the smallest sizes that could be told"
+        why_not = f"{limits.lacks(found)}, even with the smallest sizes that could be derived"
         tried = ((smaller, set_sizes(smaller)) for smaller in last_resorts(classes))
         last = next(((sizes, taken) for sizes, taken in tried if limits.hold_at_last(taken)), None)
         if last is None:

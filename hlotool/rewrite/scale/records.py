@@ -122,7 +122,7 @@ class InPlaceRecord(Record, frozen=True, kw_only=True):
             parts.append(f"{size_text(self.on_disk)} of arguments and results on disk")
         if self.reordered:
             parts.append(f"{self.reordered} program{'s' * (self.reordered > 1)} in a lighter order")
-        parts.append("no further inputs")
+        parts.append("no extra inputs")
         return f"{size_text(self.limit)}: {', '.join(parts)}"
 
 
@@ -165,7 +165,7 @@ class ScaleRecord(Record, frozen=True, kw_only=True):
         if hidden := len(self.sizes) - len(named):
             text += f" and {hidden} more"
         if count := len({stay.size for stay in self.stay}):
-            text += f"; {count} size{'s' * (count > 1)} could not be told and stay{'s' * (count == 1)}"
+            text += f"; {count} size{'s' * (count > 1)} could not be derived and stay{'s' * (count == 1)}"
         return text
 
 

@@ -242,4 +242,4 @@ def _elements(constant: Instruction) -> Sequence[int]:
 
 
 def _untold(instruction: Instruction) -> str:
-    return f"{place(instruction)}: a place that follows from the number of a device cannot be told"
+    return f"{place(instruction)}: a place that follows from the number of a device cannot be derived"

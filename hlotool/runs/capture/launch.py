@@ -314,7 +314,7 @@ def notes_on(
 def _unknown(process: ProcessRecord) -> Iterator[str]:
     packages = " and ".join(" ".join(filter(None, package)) for package in process.packages.items())
     for flag in process.unknown:
-        yield f"{packages} was not given {flag}: it does not know it, or dies of it"
+        yield f"{packages} was not given {flag}: not supported there (or the check timed out)"
 
 
 def _not_captured(rows: Sequence[ModuleRecord]) -> Iterator[str]:

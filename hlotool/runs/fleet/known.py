@@ -305,7 +305,7 @@ def sample_of(tasks: Sequence[Task], size: int, seed: int) -> Choice:
     missed = len({task.module.name for task in tasks} - {tasks[position].module.name for position in chosen})
     functions_missed = f", among them {missed} functions as a whole" if missed else ""
     note = (
-        f"a sample of {size} of {len(tasks)} modules (seed {seed}): nothing is said of the other {left}"
+        f"a sample of {size} of {len(tasks)} modules (seed {seed}): the other {left} were not run"
         f"{functions_missed}"
     )
     return Choice(sorted(chosen), [note])

@@ -76,7 +76,7 @@ class Some(Arguments):
         parse=parsers.modules,
     )
     max_failures: int = option(
-        "begin no more after N that fail",
+        "stop after N failures",
         "after so many modules that fail no further ones are begun; 0 for no such bound",
         default=0,
         parse=parsers.modules,
@@ -120,7 +120,7 @@ class TolerancesByOutput(
         )
     )
     output_atol: As[Mapping[str, float] | Sequence[tuple[str, float]], tuple[tuple[str, float], ...]] = (
-        option(doc="likewise", default=(), typed=False, convert=parsers.by_output)
+        option(doc="tolerances of single outputs", default=(), typed=False, convert=parsers.by_output)
     )
 
 
@@ -140,7 +140,7 @@ class _Looked(Exact):
     )
     fail_on: Words = option(
         "exit 1 for these, too: NaN or infinity in a result, even if both sides agree; a module or an"
-        " output of which nothing can be said",
+        " output that could not be judged",
         "what else is a finding: `nan`, `inf`: such a value in a result; `unstable`, `unsupported`,"
         " `not-compared`: such a module or output",
         default=(),

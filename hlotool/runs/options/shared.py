@@ -87,7 +87,8 @@ class Opaque(Arguments):
     """Calls that a dump leaves open."""
 
     opaque: bool = option(
-        "private kernels get stand-ins, the same everywhere: compare what is around them", default=False
+        "private kernels are replaced by stand-ins, the same everywhere: compare what is around them",
+        default=False,
     )
 
 
@@ -106,7 +107,7 @@ class Devices(Arguments):
     """Numbers of devices that a dump leaves open."""
 
     replicas: int = option("of programs that do not say", default=0, parse=parsers.devices)
-    partitions: int = option("likewise", default=0, parse=parsers.devices)
+    partitions: int = option("partitions of a program for several devices", default=0, parse=parsers.devices)
 
 
 class Unknown(Elided, Opaque, Entry, Devices):
@@ -132,7 +133,8 @@ class Exact(Arguments):
     """Two programs compared as functions."""
 
     exact: bool = option(
-        "other functions of real numbers are a mismatch, however close their values are", default=False
+        "programs that are not mathematically equivalent are a mismatch, however close their values are",
+        default=False,
     )
 
 
@@ -166,7 +168,7 @@ class GivenOutputs(Arguments):
 
     outputs: As[Values | None, str | None] = option(
         ".npz or folder: what the program really returned",
-        "what the program really returned, likewise",
+        "what the program really returned, in the same form",
         default=None,
         parse=parsers.values_file,
     )
@@ -227,12 +229,12 @@ class Thorough(Arguments):
     """How much is looked at."""
 
     thorough: bool = option(
-        "explain every wrong output, not only the worst three; run all further sets of inputs", default=False
+        "explain every wrong output, not only the worst three; run all extra input sets", default=False
     )
     budget: str | None = option(
-        "what judging one comparison, and what further sets of inputs may take: seconds by the clock, or"
+        "what judging one comparison, and what extra input sets may take: seconds by the clock, or"
         " how many times the work of the runs [0.4 of --timeout; half of the work without them]",
-        "what judging one comparison, and what further sets may take: seconds by the clock (`30`), or"
+        "what judging one comparison, and what extra input sets may take: seconds by the clock (`30`), or"
         " times the work of the runs (`5x`)",
         default=None,
         parse=parsers.budget,
