@@ -12,7 +12,6 @@ from support import run_records as samples
 
 from hlotool.interface.report.console import console_for, plain_text, render
 from hlotool.interface.report.listings import BackendTable
-from hlotool.interface.report.module import groups
 from hlotool.interface.report.next_command import command_after_run as next_command
 from hlotool.interface.report.records import BackendRecord, BackendsRecord, RunRecord
 from hlotool.interface.report.terminal import RunReport
@@ -96,25 +95,35 @@ def test_backends(golden: Callable[[str, str], None]) -> None:
     golden("report/backends.txt", plain_text(BackendTable(BackendsRecord(backends=backends)), WIDTH))
 
 
-def test_failures_that_are_alike_make_one_group() -> None:
+def test_failures_that_are_alike_are_one_cause() -> None:
     rows = [
         samples.unsupported("a.jit_f", "custom-call.3", 12),
         samples.unsupported("b.jit_g", "custom-call.9", 7),
     ]
-    [group] = groups([*rows, samples.agreeing("c")])
-    assert list(group.modules) == rows
+    lines = plain_text(RunReport(samples.run([*rows, samples.agreeing("c")]))).splitlines()
+    assert lines[0].startswith("? unsupported ×2  ")
+    assert lines[1].strip() == "in a.jit_f, b.jit_g"
 
 
-def test_failures_that_differ_make_two_groups() -> None:
-    assert len(groups([samples.crashed("a"), samples.timed_out("b")])) == 2
+def test_failures_that_differ_are_two_causes() -> None:
+    text = plain_text(RunReport(samples.run([samples.crashed("a"), samples.timed_out("b")])))
+    assert "! crashed  " in text and "! timeout  " in text
 
 
-def test_many_groups_are_cut_and_say_so() -> None:
+def test_many_causes_are_cut_and_say_so() -> None:
     rows = [samples.crashed(f"m{i}") for i in range(2)]
     rows += [samples.module(f"n{i}", Verdict.UNSUPPORTED, reason=f"lacks {'x' * i}") for i in range(20)]
     run = samples.run(rows)
-    assert "9 more groups of failures, shown by --verbose" in plain_text(RunReport(run))
-    assert "more group" not in plain_text(RunReport(run, verbose=True))
+    assert "9 more causes (--verbose, or with a search --html FILE)" in plain_text(RunReport(run))
+    assert "more cause" not in plain_text(RunReport(run, verbose=True))
+
+
+def test_many_that_agree_are_a_number() -> None:
+    run = samples.run([samples.agreeing(f"m{i}") for i in range(60)] + [samples.differing("bad")])
+    text = plain_text(RunReport(run))
+    assert text.startswith("✗ wrong  bad")
+    assert "✓ 60 results agree (--verbose lists them)" in text and "m17" not in text
+    assert "m17" in plain_text(RunReport(run, verbose=True))
 
 
 def command(modules: Sequence[ModuleRecord], verbose: bool = False, **options: object) -> str:
@@ -190,14 +199,14 @@ def test_an_interrupted_run_goes_on_with_the_same_command() -> None:
 
 def test_what_cancellations_left_is_counted() -> None:
     row = samples.judged(Verdict.ROUNDING, "cancellation: terms of 0.03 cancel to 0", cancelled=8)
-    other = samples.judged(Verdict.ROUNDING, "as far off as legal executions")
+    other = samples.judged(Verdict.ROUNDING, "rounding explains it")
     text = plain_text(RunReport(samples.run([row, other])))
-    assert "1 of 2 outputs holds what rounding left of terms that cancel" in " ".join(text.split())
-    assert "cancel, where" not in plain_text(RunReport(samples.run([other])))
+    assert "1 of 2 outputs is in part nothing but rounding error" in " ".join(text.split())
+    assert "terms cancel" not in plain_text(RunReport(samples.run([other])))
 
 
 def test_the_next_command_where_values_say_nothing_asks_about_the_programs() -> None:
-    row = samples.judged(Verdict.UNSTABLE, "legal executions differ by 0.6 of the values")
+    row = samples.judged(Verdict.UNSTABLE, "too sensitive to judge")
     assert command([row]).startswith("hlotool prove ")
 
 

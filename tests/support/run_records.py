@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotool.interface.report.causes import causes_of_run
 from hlotool.interface.report.records import RunRecord, exit_code_of, summary_of
 from hlotool.judge.records import BucketRecord, ElementRecord, EvidenceRecord, MinimumToleranceRecord
 from hlotool.judge.verdicts import Verdict
@@ -268,6 +269,7 @@ def differing(name: str) -> ModuleRecord:
 def run(modules: Sequence[ModuleRecord], **fields: Any) -> RunRecord:
     options = fields.pop("options", RunOptions())
     interrupted = fields.pop("interrupted", False)
+    fields.setdefault("causes", causes_of_run(modules, lambda row: f"hlotool bisect dump --only {row.name}"))
     return RunRecord(
         versions={"hlotool": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"},
         paths=["dump"],

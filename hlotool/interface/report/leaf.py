@@ -108,7 +108,7 @@ def leaf_facts(leaf: LeafRecord, is_brief: bool = False) -> Iterator[tuple[str, 
         yield "exactly", f"the same in all cases that were reached: {leaf.exact.reason}"
     if leaf.worst_absolute:
         yield "largest error", _worst(number(leaf.worst_absolute.absolute), leaf.worst_absolute)
-    if leaf.worst_relative and not is_brief:
+    if leaf.worst_relative and leaf.worst_relative != leaf.worst_absolute and not is_brief:
         yield "relative", _worst(number(leaf.worst_relative.relative), leaf.worst_relative)
     if leaf.nan_mismatches:
         yield "NaN", f"{leaf.nan_mismatches} on one side only"
@@ -148,9 +148,10 @@ def _basis(evidence: EvidenceRecord) -> str:
 
 
 def _worst(amount: str, element: ElementRecord) -> str:
-    distance = f", {ulps(element.ulps)}" if element.ulps is not None else ""
-    values = f"expected {element.expected}, actual {element.actual}"
-    return f"{amount}{at(element.index)}: {values}{distance}"
+    parts = [f"relative {number(element.relative)}"] if element.relative is not None else []
+    parts += [ulps(element.ulps)] if element.ulps is not None else []
+    more = f" ({', '.join(parts)})" if parts else ""
+    return f"{amount}{at(element.index)}: expected {element.expected}, actual {element.actual}{more}"
 
 
 def _tolerance_facts(leaf: LeafRecord) -> Iterator[tuple[str, str]]:

@@ -146,7 +146,7 @@ def _sides(module: ModuleRecord) -> Iterator[tuple[str, str]]:
         yield "ran", f"{module.stage_reference} on {module.reference}"
     elif module.stage_reference is None and module.tested is not None:
         yield "on", module.tested
-    elif module.tested == module.reference and module.stage_tested != REALITY:
+    elif module.tested is not None and module.tested == module.reference and module.stage_tested != REALITY:
         yield "compared", f"{module.stage_tested} with {module.stage_reference}, both on {module.reference}"
     elif module.tested is not None:
         yield "compared", f"{_actual(module)} with {module.stage_reference} on {module.reference}"

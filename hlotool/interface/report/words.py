@@ -224,7 +224,8 @@ def output_counts(module: ModuleRecord) -> str:
     open_ones = sum(map(len, others.values()))
     if open_ones in (0, len(module.leaves)):
         return ""
-    parts = [f"{len(module.leaves) - open_ones} of {len(module.leaves)} outputs agree"]
+    agreeing = len(module.leaves) - open_ones
+    parts = [f"{agreeing} of {len(module.leaves)} outputs {'agrees' if agreeing == 1 else 'agree'}"]
     for verdict, names in others.items():
         more = ", …" if len(names) > _NAMED else ""
         parts.append(f"{len(names)} {verdict}: {', '.join(names[:_NAMED])}{more}")
