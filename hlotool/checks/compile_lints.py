@@ -15,7 +15,7 @@ from hlotool.ir.walk import post_order
 
 _REMEDY = (
     "hlotool explain knows many messages of the compiler; hlotool reduce FILE --backend xla makes the program"
-    " small while XLA crashes on it. Was the process killed (memory, time), or still at work: nothing is wrong"
+    " small while XLA fails on it. Was the process killed (memory, time), or still at work: nothing is wrong"
 )
 
 

@@ -177,7 +177,7 @@ def normal(text: str) -> str:
     timeless = re.sub(r"\d+\.\d+( s\b|$)", "TIME", text, flags=re.MULTILINE)
     # How many further sets of inputs there are is a matter of time, too.
     timeless = re.sub(r"\n +sets  +\d+ further ones: .*", "", timeless)
-    timeless = re.sub(r" and [\w ]+ further sets?( \([^)]*\))?", "", timeless)
+    timeless = re.sub(r", [\w ]+ extra input sets?( with [^;]*)?", "", timeless)
     # Where it stands in XLA's sources, that of the version at hand.
     timeless = re.sub(r"(?<=\.cc:)\d+", "LINE", timeless)
     return re.sub(r"numpy [\d.]+|(?<=\S)  +", " ", timeless).strip()

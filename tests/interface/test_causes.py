@@ -54,7 +54,7 @@ def test_rows_with_one_located_cause_are_counted_together() -> None:
     rows = [located("host0/a"), samples.agreeing("b"), located("host1/c", share=8), located("host1/d")]
     [cause] = causes(*rows)
     assert (cause.count, cause.rows, cause.kind) == (3, [0, 2, 3], "wrong")
-    assert cause.what == "multiply computes something else"
+    assert cause.what == "multiply returns other values"
     assert cause.source.user_line == "/home/a/train.py:12"
     # Eight of eight elements are worse than one of eight.
     assert (cause.example, cause.file) == ("host1/c", "host1/c/m.txt")
@@ -119,14 +119,13 @@ def test_findings_of_check_that_say_the_same_of_the_same_line() -> None:
 def test_a_big_run_lists_causes_and_not_hundreds_of_rows() -> None:
     rows = [located(f"host{n}/m") for n in range(340)] + [samples.crashed(f"c{n}") for n in range(60)]
     run = msgspec.structs.replace(samples.run(rows), causes=causes(*rows))
-    text = plain_text(RunReport(run))
-    assert "✗ wrong ×340  multiply computes something else" in text
-    assert re.search(r"in +340 folders: (\S+ ×1,? ){4}and 336 more", text)
-    assert "400 rows are not listed here" in text
+    text = plain_text(RunReport(run, quiet=True))
+    assert "✗ wrong ×340  multiply returns other values" in text
+    assert re.search(r" 340 folders: (\S+ ×1,? ){4}and 336 more", text)
     assert text.count("host7/m") == 0
     twins = [msgspec.structs.replace(row, twin_of=rows[0].path) for row in rows[1:340]]
     run = msgspec.structs.replace(samples.run(rows), causes=causes(rows[0], *twins))
-    text = plain_text(RunReport(run))
-    assert "✗ wrong ×340 of 1 program  multiply computes something else" in text
+    text = plain_text(RunReport(run, quiet=True))
+    assert "✗ wrong ×340 of 1 program  multiply returns other values" in text
     assert text.count("\n") < 100
     assert "400 rows" not in plain_text(RunReport(run, verbose=True))

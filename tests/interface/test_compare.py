@@ -52,7 +52,7 @@ def test_another_order_of_a_sum_is_rounding(seed: int) -> None:
     judged = hlotool.compare(expected, actual, module=CANCELLING, inputs=inputs)
     assert judged.verdict is Verdict.ROUNDING
     assert judged.exit_code == 0
-    assert "legal executions" in judged.reason
+    assert "correct runs" in judged.reason
 
 
 def test_what_no_execution_gives_is_wrong() -> None:

@@ -25,7 +25,7 @@ def test_a_partitioned_stage_as_reference_takes_global_inputs(
     inputs = ["--inputs", str(collectives / "inputs.npz")]
     stages = ["--stages", "cpu_after_optimizations,before_optimizations"]
     assert main(["run", str(collectives), *inputs, *stages]) == ExitCode.AGREE
-    assert "expected  cpu_after_optimizations" in capsys.readouterr().out
+    assert "with cpu_after_optimizations" in capsys.readouterr().out
 
 
 def test_what_is_extracted_has_the_values_of_each_device(
@@ -94,7 +94,7 @@ OFF = """  %own = u32[] partition-id()
     [
         (["run"], ExitCode.AGREE, "≠ differs"),
         (["prove"], ExitCode.MISMATCH, "✗ unequal"),
-        (["bisect", "--exact", "--try-on", "none"], ExitCode.MISMATCH, "to blame     %dot"),
+        (["bisect", "--exact", "--try-on", "none"], ExitCode.MISMATCH, "changed      %dot"),
     ],
 )
 def test_what_no_value_shows_is_found_on_its_device(

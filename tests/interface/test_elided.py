@@ -54,8 +54,8 @@ def test_agreement_says_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureF
     folder = dumped(tmp_path / "d", after)
     assert main(["run", str(folder), "--elided", "generate", "--no-further-sets"]) == ExitCode.AGREE
     shown = capsys.readouterr().out
-    assert "agreement rests on: inputs generated with seed 0; 2 generated constants; reference" in shown
-    assert "2 generated: the dump leaves their values out" in shown
+    assert "checked with: inputs generated with seed 0; 2 generated constants; reference" in shown
+    assert "2 generated: their values are not in the dump" in shown
 
 
 def test_a_difference_is_seen_and_its_command_works(

@@ -128,4 +128,4 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path, capsys: pytest.Capture
     line = next(n for n, text in enumerate(bad.read_text().split("\n"), start=1) if "twist" in text)
     assert main(["run", str(bad)]) != ExitCode.AGREE
     shown = capsys.readouterr()
-    assert f"{bad}:{line}:" in shown.out + shown.err
+    assert f"{bad}:{line}" in shown.out + shown.err

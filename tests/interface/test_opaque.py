@@ -89,7 +89,7 @@ def test_a_bundle_keeps_the_stand_ins(tmp_path: Path, capsys: pytest.CaptureFixt
     repro = tmp_path / "repro"
     command = ["bisect", str(folder), "--opaque", "--repro", str(repro), "--try-on", "none"]
     assert main(command) == ExitCode.MISMATCH
-    assert "1 custom calls without public semantics have stand-ins" in capsys.readouterr().out
+    assert "1 custom calls are replaced by stand-ins" in capsys.readouterr().out
     assert main(["repro", "verify", *map(str, repro.iterdir())]) == ExitCode.MISMATCH
 
 
@@ -112,7 +112,7 @@ def test_agreement_says_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["run", str(dumped(tmp_path / "d", BEFORE)), "--opaque"]) == ExitCode.AGREE
     shown = capsys.readouterr().out
     assert "; stand-ins for 1 opaque call; reference" in shown
-    assert "1 with stand-ins" in shown
+    assert "1 replaced by stand-ins" in shown
 
 
 REDUCED = """HloModule IrToHlo.3

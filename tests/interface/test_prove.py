@@ -49,7 +49,7 @@ def test_the_instruction_at_which_programs_part(prove: Shell) -> None:
     """In a dump with a changed `slice`, beside the line of the program that it was made of."""
     assert prove(CORPUS / "planted" / "slices_off_by_one") == ExitCode.MISMATCH
     assert "jax_indexing.py:110" in prove.out
-    assert "in its place the output is right" in prove.out
+    assert "repairs the output" in prove.out
 
 
 def test_an_unknown_call_of_both_is_the_same_function(prove: Shell, files: dict[str, Path]) -> None:

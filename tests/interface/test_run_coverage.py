@@ -51,9 +51,9 @@ def test_the_last_lines_name_what_never_happened(dump: Path, run: Shell) -> None
     assert run(dump, "--no-further-sets") == 0
     # Four random numbers have both signs and are not 0.
     assert "reference numpy" in run.out
-    assert "; covers 1 of 2 decisions\n" in run.out
-    never = next(line for line in run.out.splitlines() if line.startswith("never: "))
-    assert never.endswith("model.py:3 comparison: equal (--coverage shows the source)")
+    assert "inputs reached 1 of 2 cases (branches, ties, signs)\n" in run.out
+    never = next(line for line in run.out.splitlines() if line.startswith("not exercised by the inputs"))
+    assert never.endswith("model.py:3 comparison: equal")
 
 
 def test_the_source_is_annotated(dump: Path, run: Shell) -> None:

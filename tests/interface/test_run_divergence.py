@@ -36,7 +36,7 @@ def test_the_users_line_comes_first(dump: Path, capsys: pytest.CaptureFixture[st
     write_module(dump, 0, DOUBLE, SQUARE)
     main(["run", str(dump)])
     text = capsys.readouterr().out
-    assert "first wrong instruction  model.py:7\n" in text
+    assert "--> model.py:7\n" in text
     assert "actual     %y = f32[4]{0} multiply(%x, %x)  (line 5)" in text
     assert text.index("model.py:7") < text.index("%y = ")
 

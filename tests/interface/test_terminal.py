@@ -102,12 +102,13 @@ def test_failures_that_are_alike_are_one_cause() -> None:
     ]
     lines = plain_text(RunReport(samples.run([*rows, samples.agreeing("c")]))).splitlines()
     assert lines[0].startswith("? unsupported ×2  ")
-    assert lines[1].strip() == "in a.jit_f, b.jit_g"
+    assert lines[1].strip().startswith("in a.jit_f (dump/a.jit_f.before_optimizations.txt:12), b.jit_g (")
 
 
 def test_failures_that_differ_are_two_causes() -> None:
     text = plain_text(RunReport(samples.run([samples.crashed("a"), samples.timed_out("b")])))
-    assert "! crashed  " in text and "! timeout  " in text
+    assert "! crashed  " in text
+    assert "! timeout  " in text
 
 
 def test_many_causes_are_cut_and_say_so() -> None:
@@ -122,7 +123,8 @@ def test_many_that_agree_are_a_number() -> None:
     run = samples.run([samples.agreeing(f"m{i}") for i in range(60)] + [samples.differing("bad")])
     text = plain_text(RunReport(run))
     assert text.startswith("✗ wrong  bad")
-    assert "✓ 60 results agree (--verbose lists them)" in text and "m17" not in text
+    assert "✓ 60 results agree (--verbose lists them)" in text
+    assert "m17" not in text
     assert "m17" in plain_text(RunReport(run, verbose=True))
 
 

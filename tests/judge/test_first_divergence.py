@@ -335,7 +335,7 @@ ENTRY e {{
     values = np.linspace(-2, 2, 64).astype(ml_dtypes.bfloat16)
     record = found(text.format(constant="0.25"), text.format(constant="0.252"), values, wide=True)
     assert (record.source.instruction, record.finding) == ("c", "wrong")
-    assert record.notes == ["looked for in f64, where nothing is rounded"]
+    assert record.notes == ["located in double precision"]
 
 
 def test_values_on_disk_serve_as_well() -> None:

@@ -160,7 +160,7 @@ def test_shards_that_are_not_alike_stay() -> None:
     found = plan(before, after, sizes="512=3")
     assert dims_of(found.programs["0"], "x") == (90, 3)
     assert dims_of(found.programs["1"], "x") == (23, 3)
-    assert "90: shards that cannot be told" in reasons(found)
+    assert "90: shards that cannot be derived" in reasons(found)
 
 
 LOOKUP_BEFORE = """HloModule m, num_partitions=2

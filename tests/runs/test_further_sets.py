@@ -157,8 +157,8 @@ def test_the_other_outputs_go_on(tmp_path: Path) -> None:
     again = replayed_pair(tmp_path / "dump", TWO, TWO_FAULTS, inputs=note.rpartition(" ")[2])
     assert again.leaves[0].verdict is Verdict.WRONG
     text = reported(row)
-    assert "1 other output agrees bit for bit, and so on" in text
-    assert "further sets" in text
+    assert "1 other output agrees bit for bit, also on" in text
+    assert "extra input sets" in text
 
 
 def reported(row: ModuleRecord) -> str:

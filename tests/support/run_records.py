@@ -158,10 +158,10 @@ def explained() -> RunRecord:
     """One module of each verdict that needs an explanation."""
     return run(
         [
-            judged(Verdict.ROUNDING, "as far off as legal executions", statistic="row", ratio=0.41),
+            judged(Verdict.ROUNDING, "rounding explains it", statistic="row", ratio=0.41),
             judged(
                 Verdict.UNSTABLE,
-                "legal executions differ by 0.6 of the values",
+                "too sensitive to judge: rounding alone moves this output by 0.6 × its size",
                 width=0.6,
                 instruction=SOURCE,
             ),
@@ -221,7 +221,7 @@ def timed_out(name: str) -> ModuleRecord:
 
 
 def endless(name: str) -> ModuleRecord:
-    message = "numpy: endless loop: while %w (s32[]) (line 13) goes on, but its state no longer changes"
+    message = "numpy: endless loop: while %w (s32[]) (line 13) continues, but its state no longer changes"
     error = ErrorRecord(kind="EndlessLoop", message=message)
     return module(name, Verdict.TIMEOUT, reason=message, error=error, **NEVER_RAN, seconds=0.1)
 

@@ -30,6 +30,7 @@ from hlotool.interface.report.next_command import command_after_run
 from hlotool.interface.report.records import CauseRecord, FolderRecord, RunRecord, is_unproved
 from hlotool.interface.report.words import (
     UNDECIDED,
+    compared_stages,
     is_silent,
     not_in_a_dump,
     output_counts,
@@ -49,8 +50,8 @@ _DETAILED = 3
 _AGREEING = 8
 #: Causes listed, likewise; and modules named of each.
 _CAUSES, _NAMED = 12, 4
-#: Places named of those where the inputs left something out, and characters of each.
-_NEVER, _LONGEST = 2, 100
+#: Places named of those where the inputs left something out, and characters of what.
+_NEVER, _LONGEST = 2, 60
 
 
 class RunReport(Report[RunRecord]):
@@ -182,7 +183,7 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     yield from filter(None, [covered_text(coverages, coverages_of_tested(agreeing))])
     if (never := never_texts(coverages)) and not run.options.coverage:
         lines = plural(len(never), "line")
-        some = " · ".join(text if len(text) < _LONGEST else f"{text[:_LONGEST]} …" for text in never[:_NEVER])
+        some = " · ".join(map(_cut, never[:_NEVER]))
         yield f"not exercised by the inputs ({lines}; --coverage): {some}"
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield from _tolerance(run)
@@ -195,6 +196,12 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
             if is_captured
             else f"{not_in_a_dump(module.name for module in run.modules)} --test xla"
         )
+
+
+def _cut(text: str) -> str:
+    """A place whole, and the first of what is missing there."""
+    place, _, missing = text.partition(" ")
+    return text if len(missing) <= _LONGEST else f"{place} {missing[:_LONGEST]} …"
 
 
 def _in_full(run: RunRecord) -> Iterator[str]:
@@ -356,11 +363,12 @@ def cause_lines(cause: CauseRecord, rows: Sequence[ModuleRecord], in_full: int =
     """
     verdict = Verdict(cause.kind)
     count = f" ×{len(rows)}" if len(rows) > 1 else ""
+    count += f" of {plural(cause.programs, 'program')}" if 0 < cause.programs < len(rows) else ""
     more = " more" if in_full else ""
     place = () if cause.source is None or not cause.source.place else ("  ", place_text(cause.source))
     head = f"{verdict_text(verdict)}{count}{more}"
     yield Text.assemble((head, style_of(verdict)), "  ", (cause.what, "bold"), *place)
-    names = ", ".join(row.name for row in rows[:_NAMED])
+    names = ", ".join(map(_named, rows[:_NAMED]))
     if (hidden := len(rows) - _NAMED) > 0:
         names += f" and {hidden} more"
     yield Padding(Text(f"in {names}", "dim"), (0, 0, 0, 4))
@@ -370,6 +378,15 @@ def cause_lines(cause: CauseRecord, rows: Sequence[ModuleRecord], in_full: int =
     yield from (Padding(Text(line, "dim"), (0, 0, 0, 4)) for line in list(counts)[:1])
     if cause.next and verdict.answer is Answer.BAD and not in_full:
         yield Padding(Text(cause.next, no_wrap=True, overflow="ignore"), (0, 0, 0, 4))
+
+
+def _named(row: ModuleRecord) -> str:
+    """A module; with the line where it is broken, or the backend where that is not the reference's."""
+    if row.error is not None and row.error.path and row.error.line:
+        column = f":{row.error.column}" if row.error.column else ""
+        return f"{row.name} ({row.error.path}:{row.error.line}{column})"
+    is_other = row.tested is not None and row.tested != row.reference
+    return f"{row.name} ({compared_stages(row)})" if is_other else row.name
 
 
 def _folders(folders: Sequence[FolderRecord]) -> str:

@@ -124,7 +124,7 @@ def test_a_module_unfolds_by_mouse_and_by_keyboard(tab: Any, fleet: Path) -> Non
     first.click()
     assert first.get_attribute("aria-expanded") == "true"
     unfolded = tab.locator(".unfolded")
-    assert "first wrong instruction" in unfolded.inner_text()
+    assert "returns other values" in unfolded.inner_text()
     assert unfolded.locator("svg.graph .node").count() == 3
     assert unfolded.locator("svg.heat rect").count() == 4
     assert unfolded.locator("table.histogram tbody tr").count() == 4

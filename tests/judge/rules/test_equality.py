@@ -86,7 +86,7 @@ WITHOUT_EPSILON = NORMALISED.replace("constant(1e-7)", "constant(0)")
 def test_the_same_function_agrees_with_a_reason() -> None:
     leaf = _pair(NORMALISED, DIVIDED, [_normal(8, 32)])
     assert leaf.verdict is Verdict.AGREE
-    assert leaf.reason.startswith("the same function of real numbers, exactly (2 trials); worst error")
+    assert leaf.reason.startswith("mathematically equivalent (2 exact trials); worst error")
     assert leaf.exact is not None
     assert leaf.exact.relation == "equal"
 
@@ -97,8 +97,8 @@ def test_a_dropped_epsilon_shows_in_f64() -> None:
     assert leaf.exact is not None
     assert 1e-9 < leaf.exact.apart < 1e-8  # 1e-7 / 2 beside the least sum of squares
     assert leaf.reason.startswith(
-        "other functions of real numbers (256 of 256 elements at a random point, and 1.8e-09 of the values"
-        " apart in f64, which no rounding explains); here: a few ulps apart"
+        "not mathematically equivalent (256 of 256 elements at a random point; in double precision"
+        " 1.8e-09 of the values apart, which is no rounding); on these inputs a few ulps apart"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_difference_that_f64_does_not_show_accuses_nobody(before: float, after
     x = [F32(scale) * _normal(8, 32)]
     leaf = _pair(one, other, x)
     assert leaf.verdict is Verdict.DIFFERS
-    assert leaf.reason.startswith("other functions of real numbers (256 of 256 elements at a random point)")
+    assert leaf.reason.startswith("not mathematically equivalent (256 of 256 elements at a random point)")
     assert _pair(one, other, x, exact=True).verdict is Verdict.UNEQUAL
 
 
@@ -142,7 +142,7 @@ def test_a_row_in_the_place_of_its_neighbour_shows_in_f64() -> None:
     """Beside terms ten million times as large it changes a sum by a few ulps."""
     leaf = _pair(ROWS, OTHER_ROW, [_normal(8, 16), F32(1e-7) * _normal(8, 16, seed=1)])
     assert leaf.verdict is Verdict.UNEQUAL
-    assert leaf.reason.endswith("here: a few ulps apart")
+    assert leaf.reason.endswith("on these inputs a few ulps apart")
 
 
 def test_equal_bits_are_asked_about_on_demand_only() -> None:
@@ -174,7 +174,7 @@ def test_where_legal_executions_say_nothing_equality_says_it() -> None:
     leaf = _pair(CHAOS, DISTRIBUTED, START)
     assert leaf.verdict is Verdict.ROUNDING
     assert leaf.reason.startswith(
-        "the same function of real numbers, exactly (2 trials), which values do not show"
+        "mathematically equivalent (2 exact trials), though values alone do not show it"
     )
     assert leaf.evidence is not None
     assert leaf.evidence.instruction is not None
@@ -183,7 +183,7 @@ def test_where_legal_executions_say_nothing_equality_says_it() -> None:
 def test_another_function_is_not_excused_by_an_instability() -> None:
     leaf = _pair(CHAOS, OTHER_CHAOS, START)
     assert leaf.verdict is Verdict.UNSTABLE
-    assert leaf.reason.startswith("other functions of real numbers")
+    assert leaf.reason.startswith("not mathematically equivalent")
     assert _pair(CHAOS, OTHER_CHAOS, START, exact=True).verdict is Verdict.UNEQUAL
 
 
@@ -218,7 +218,7 @@ def test_what_decisions_make_is_excused_after_more_points_only() -> None:
     leaf = _judged(DECIDING, DECIDING_TOO, START, _answering(Relation.EQUAL, asked))
     assert leaf.verdict is Verdict.ROUNDING
     assert asked == [thresholds.EXACT_TRIALS.value, thresholds.MOST_POINTS.value]
-    assert "(8 trials)" in leaf.reason
+    assert "(8 exact trials)" in leaf.reason
 
 
 def test_two_points_alone_excuse_no_decisions_and_the_reason_says_so() -> None:
@@ -233,7 +233,9 @@ def test_two_points_alone_excuse_no_decisions_and_the_reason_says_so() -> None:
     assert leaf.verdict is Verdict.UNSTABLE
     assert leaf.exact is not None
     assert leaf.exact.relation == "equal"
-    assert leaf.reason.endswith("(2 trials), but at too few points for what comparisons decide: too slow")
+    assert leaf.reason.endswith(
+        "(2 exact trials), but at too few points for what comparisons decide: too slow"
+    )
 
 
 def test_what_more_points_tell_apart_is_another_function() -> None:
@@ -242,7 +244,7 @@ def test_what_more_points_tell_apart_is_another_function() -> None:
 
     leaf = _judged(DECIDING, DECIDING_TOO, START, answer)
     assert leaf.verdict is Verdict.UNSTABLE
-    assert leaf.reason.startswith("other functions of real numbers")
+    assert leaf.reason.startswith("not mathematically equivalent")
     assert _judged(DECIDING, DECIDING_TOO, START, answer, exact=True).verdict is Verdict.UNEQUAL
 
 
@@ -285,7 +287,7 @@ def test_the_same_function_computed_badly_stays_wrong() -> None:
     """Variance 1 around 10 000: the squares of f32 have no digits left for it."""
     leaf = _pair(SPREAD, CANCELLING, [_normal(8, 64) + F32(1e4)])
     assert leaf.verdict is Verdict.WRONG
-    assert "both programs are the same function of real numbers, exactly (2 trials)" in leaf.reason
+    assert "the programs are mathematically equivalent (2 exact trials)" in leaf.reason
 
 
 def test_the_same_function_in_a_narrower_type_stays_wrong() -> None:

@@ -83,7 +83,7 @@ def test_one_element_of_a_thousandth() -> None:
     assert leaf.verdict is Verdict.WRONG
     assert leaf.evidence is not None
     assert (leaf.evidence.pattern, leaf.evidence.beyond) == ("one element", 1)
-    assert "the worst element, [3,4]," in leaf.reason
+    assert "worst element, [3,4]" in leaf.reason
 
 
 def test_verdicts_are_reproducible() -> None:
@@ -137,7 +137,7 @@ def test_what_is_amplified_is_settled_in_f64() -> None:
     x = np.random.default_rng(3).uniform(0.5, 1, 300).astype(F32)
     leaf = _pair(AMPLIFIED, IN_TWO_STEPS, [x])
     assert leaf.verdict is Verdict.ROUNDING
-    assert "in f64" in leaf.reason
+    assert "in double precision" in leaf.reason
     assert leaf.evidence is not None
     assert leaf.evidence.width > 8 * np.sqrt(np.finfo(F32).eps)
     assert _pair(AMPLIFIED, IN_TWO_STEPS.replace("constant(100)", "constant(100.001)"), [x]).verdict is (
@@ -332,7 +332,7 @@ def test_a_lost_channel_that_bf16_hides_altogether() -> None:
     v[0] *= ml_dtypes.bfloat16(1 / 64)
     leaf = _pair(NET, LOST, [x, w, v])
     assert leaf.verdict is Verdict.WRONG
-    assert "the declared types hide it" in leaf.reason
+    assert "in the declared types rounding hides it" in leaf.reason
     assert judged_leaf(NET, [x, w, v], executed(LOST, [x, w, v])).verdict in (Verdict.AGREE, Verdict.ROUNDING)
 
 
@@ -384,7 +384,7 @@ def test_without_time_for_an_ensemble_a_bound_decides() -> None:
     judgement = judgement_of(parse_module(DOT), DOT_INPUTS, _sequential_dot())
     comparison = judge(replace(judgement, deadline=0.0))
     assert comparison.verdict is Verdict.AGREE
-    assert "no ensemble" in comparison.reason
+    assert "no correct runs to compare with" in comparison.reason
     assert "time limit" in comparison.reason
 
 
@@ -397,14 +397,14 @@ def test_without_time_for_an_ensemble_a_bound_accuses_of_nothing_that_is_near() 
         assert judge(judgement).verdict is Verdict.WRONG
         late = judge(replace(judgement, deadline=0.0))
         assert late.verdict is verdict, factor
-        assert "no ensemble" in late.reason
+        assert "no correct runs to compare with" in late.reason
 
 
 def test_what_is_too_much_work_is_left_to_a_bound() -> None:
     judgement = judgement_of(parse_module(DOT), DOT_INPUTS, _sequential_dot())
     comparison = judge(replace(judgement, work=1))
     assert comparison.verdict is Verdict.AGREE
-    assert "no ensemble" in comparison.reason
+    assert "no correct runs to compare with" in comparison.reason
     assert "too much for the budget" in comparison.reason
 
 
