@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlotool.interface.report.console import plain_text
-from hlotool.interface.report.leaf import first_divergence
+from hlotool.interface.report.located import first_divergence
 from hlotool.judge.records import (
     DeviationRecord,
     DivergenceRecord,

@@ -27,7 +27,8 @@ from hlotool.interface.report.command_records import (
 from hlotool.interface.report.compiled import CompileReport
 from hlotool.interface.report.console import Report, cut, facts, next_line, path_text, plain_table
 from hlotool.interface.report.evidence import scale_facts
-from hlotool.interface.report.leaf import device_facts, leaf_diff, source_facts
+from hlotool.interface.report.leaf import leaf_diff, source_facts
+from hlotool.interface.report.located import device_facts
 from hlotool.interface.report.next_command import (
     command_after_bisect,
     command_after_death,

@@ -89,7 +89,7 @@ def quoted_source(source: SourceRecord) -> Iterator[Text]:
         name = source.op_name or f"{source.opcode} %{source.instruction}"
         yield Text.assemble(("--> ", "dim"), (name, PLACE_STYLE))
         return
-    inside = f" in {source.function}" if source.function else ""
+    inside = f" in {source.function.replace('.<locals>', '')}" if source.function else ""
     place = path_text(source.file, source.user_line, PLACE_STYLE)
     yield Text.assemble(("--> ", "dim"), place, (inside, "dim"))
     if line := _line_of(source):

@@ -21,12 +21,8 @@ from hlotool.interface.report.evidence import (
     repeated_text,
     scale_facts,
 )
-from hlotool.interface.report.leaf import (
-    first_divergence,
-    first_not_finite,
-    leaf_diff,
-    output_summary,
-)
+from hlotool.interface.report.leaf import leaf_diff, output_summary
+from hlotool.interface.report.located import first_divergence, first_not_finite
 from hlotool.interface.report.words import (
     compared_stages,
     distance,

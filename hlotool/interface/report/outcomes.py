@@ -16,6 +16,7 @@ from hlotool.blame.diff_results import ProgramDiffRecord
 from hlotool.checks.records import Severity
 from hlotool.interface.report.causes import blamed, located_source
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ExecRecord, ProveRecord
+from hlotool.interface.report.finding import what_became
 from hlotool.interface.report.lab_records import ConformanceRecord
 from hlotool.interface.report.outcome_rules import (
     ALONE,
@@ -135,7 +136,7 @@ def _of_run(record: RunRecord) -> Iterator[Outcome]:
             name=row.name,
             rule=NOT_FINITE if row.verdict in AGREEING and row.is_not_finite(kinds) else row.verdict.value,
             state=state,
-            message=row.error.message if row.error else row.reason or row.verdict.value,
+            message=_row_message(row),
             details=tuple(_row_details(row)),
             file=row.path,
             line=_hlo_line(row),
@@ -400,6 +401,16 @@ def _hlo_line(row: ModuleRecord) -> int:
         return row.error.line if row.error.path in (None, row.path) else 0
     source = located_source(row)
     return source.line if source is not None else 0
+
+
+def _row_message(row: ModuleRecord) -> str:
+    """What broke it; what became what, and why that is wrong; or the reason of the verdict."""
+    if row.error is not None:
+        return row.error.message
+    reason = row.reason or row.verdict.value
+    if row.divergence is not None and row.verdict in DIFFERING:
+        return f"{what_became(row.divergence)}: {reason}"
+    return reason
 
 
 def _row_details(row: ModuleRecord) -> Iterator[str]:

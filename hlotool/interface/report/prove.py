@@ -13,7 +13,7 @@ from rich.text import Text
 from hlotool.interface.report.command_records import ProveRecord
 from hlotool.interface.report.console import Report, facts, path_text, plain_table
 from hlotool.interface.report.evidence import scale_facts
-from hlotool.interface.report.leaf import first_divergence
+from hlotool.interface.report.located import first_divergence
 from hlotool.interface.report.words import at, plural, share
 from hlotool.judge.records import output_name
 from hlotool.runs.exact.records import ProvedLeafRecord, ProvedRecord

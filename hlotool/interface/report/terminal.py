@@ -18,7 +18,7 @@ from hlotool.interface.report.evidence import (
     covered_text,
     never_texts,
 )
-from hlotool.interface.report.leaf import births_of
+from hlotool.interface.report.located import births_of
 from hlotool.interface.report.module import (
     happened,
     module_details,
@@ -97,11 +97,12 @@ class RunReport(Report[RunRecord]):
         rest = [module for module in listed if id(module) not in shown]
         if not self.verbose:
             yield from self._causes(shown)
+        agreeing = [module for module in rest if module.verdict in AGREEING]
+        yield from self._table(listed if self.verbose else agreeing)
         yield from _weaker(rest)
         yield from births_of(rest)
-        agreeing = [module for module in rest if module.verdict in AGREEING]
-        yield from (Text(what, "dim") for what in happened(leaf for m in agreeing for leaf in m.leaves))
-        yield from self._table(listed if self.verbose else agreeing)
+        if notes := happened(leaf for m in agreeing for leaf in m.leaves):
+            yield Text("\n".join(notes), "dim")
 
     def _causes(self, shown: set[int]) -> Iterator[RenderableType]:
         """What the rows that are not shown in full come from, the gravest first."""
@@ -120,8 +121,8 @@ class RunReport(Report[RunRecord]):
         if not rows:
             return
         if len(rows) > _AGREEING and not self.verbose:
-            agree = plural(len(rows), "result")
-            yield Text.assemble(("✓ ", "green"), f"{agree} agree (--verbose lists them)")
+            every = "all " if len(rows) == len(self.record.modules) else ""
+            yield Text.assemble(("✓ ", "green"), f"{every}{len(rows)} results agree (--verbose lists them)")
             return
         distinct, where = (rows, []) if self.verbose else without_twins(rows)
         yield module_table(distinct)
@@ -162,6 +163,7 @@ def _weaker(modules: Sequence[ModuleRecord]) -> Iterator[Text]:
 def basis_lines(run: RunRecord) -> Iterator[str]:
     """How far the agreement was checked, so that it is not over-read."""
     yield from _in_full(run)
+    yield from _frontend(run.modules)
     yield from _memory(run)
     yield from _unfinished(run)
     yield from _exactness(run)
@@ -188,7 +190,6 @@ def basis_lines(run: RunRecord) -> Iterator[str]:
     if any(module.verdict is not Verdict.IDENTICAL for module in agreeing):
         yield from _tolerance(run)
     yield from _cancellations(agreeing)
-    yield from _frontend(run.modules)
     if len(agreeing) == len(run.modules) and not any(map(_is_of_real_code, run.modules)):
         is_captured = any(module.inputs and module.inputs.origin == CAPTURED for module in agreeing)
         yield (

@@ -22,13 +22,9 @@ from hlotool.interface.report.command_records import (
     ExecRecord,
     ProveRecord,
 )
-from hlotool.interface.report.leaf import (
-    divergence_facts,
-    finding_text,
-    leaf_facts,
-    magnitudes,
-    output_facts,
-)
+from hlotool.interface.report.finding import quoted_source
+from hlotool.interface.report.leaf import leaf_facts, magnitudes, output_facts
+from hlotool.interface.report.located import divergence_facts, finding_text
 from hlotool.interface.report.module import module_facts, same_programs
 from hlotool.interface.report.next_command import command_after_row, command_line
 from hlotool.interface.report.outcomes import Outcome, outcomes_of
@@ -47,9 +43,7 @@ _OUTPUTS = 8
 
 def row_details(row: ModuleRecord) -> list[Section]:
     """A comparison of `run`: its sides and inputs, the first wrong instruction, its outputs."""
-    # The head of the details names the file: what is left is equal for equal programs, and stored once.
-    known = [(name, value) for name, value in module_facts(row, verbose=True) if name != "file"]
-    found = [_facts("", known)]
+    found: list[Section] = []
     if row.error is not None:
         found += _error(row.error)
     if row.divergence is not None:
@@ -64,6 +58,9 @@ def row_details(row: ModuleRecord) -> list[Section]:
         found.append(_agreement(agreeing))
     for output in row.outputs[:_OUTPUTS]:
         found.append(_facts(f"{output_name(output.index)}  {output.shape}", output_facts(output)))
+    # The head of the details names the file: what is left is equal for equal programs, and stored once.
+    known = [(name, value) for name, value in module_facts(row, verbose=True) if name != "file"]
+    found.append(_facts("what was compared", known))
     return found
 
 
@@ -117,9 +114,11 @@ def outcome_details(outcome: Outcome) -> list[Section]:
 
 def divergence_details(divergence: DivergenceRecord, is_accused: bool = True) -> list[Section]:
     """The first wrong instruction: what is known of it, both sides beside each other, and what is around."""
-    source = divergence.source
-    place = source.place or f"{source.opcode} %{source.instruction}"
-    found = [_facts(f"{finding_text(divergence, is_accused)}: {place}", divergence_facts(divergence))]
+    quoted = "\n".join(line.plain for line in quoted_source(divergence.source))
+    found = [
+        _text(finding_text(divergence, is_accused), quoted, is_code=True),
+        _facts("", divergence_facts(divergence)),
+    ]
     expected = _neighbour_lines(divergence.expected_neighbours) or divergence.expected_text
     actual = _neighbour_lines(divergence.neighbours) or divergence.text
     found.append(_sides("HLO around it", expected, actual))
