@@ -290,6 +290,8 @@ def _conclusion(pair: Pair, rows: Mapping[Question, ModuleRecord]) -> tuple[Conc
         return Conclusion.LEFT_WRONG if bad[0] is left else Conclusion.RIGHT_WRONG, bad[0].reason
     if frontend is not None and frontend.verdict.answer is Answer.BAD:
         return Conclusion.FRONTEND, f"before any compilation: {frontend.reason}"
+    if left is right is between is None and frontend is not None:
+        return _of_programs(frontend)
     needed = [("of the first", left), ("of the second", right)]
     if not pair.is_same_text:
         needed.insert(0, ("of the programs before optimisation", frontend))
@@ -307,6 +309,15 @@ def _conclusion(pair: Pair, rows: Mapping[Question, ModuleRecord]) -> tuple[Conc
         return Conclusion.LEGAL, "each is a correct run of its own program"
     changed = "" if pair.is_same_text else "the frontends wrote it in different ways, of one meaning; "
     return Conclusion.LEGAL, f"{changed}{_freedom(between, left, right)}"
+
+
+def _of_programs(row: ModuleRecord) -> tuple[Conclusion, str]:
+    """What is said of two programs of which neither has been compiled."""
+    if row.verdict is Verdict.IDENTICAL:
+        return Conclusion.IDENTICAL, "two programs that give the same bits"
+    if row.verdict.answer is Answer.GOOD:
+        return Conclusion.LEGAL, f"two programs of one meaning; {row.reason}"
+    return Conclusion.UNKNOWN, f"{row.verdict.value}: {row.reason}"
 
 
 def _freedom(between: ModuleRecord, *own: ModuleRecord | None) -> str:

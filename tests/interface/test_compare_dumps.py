@@ -81,11 +81,11 @@ def test_legal_programs_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str
             is_new = folder == right and "after" in path.name
             path.write_text(header + powers.format("square, square" if is_new else "cube, x"))
     [row] = hlotool.compare_dumps([left, right], jobs=1)
-    assert row.conclusion == "both legal"
+    assert row.conclusion == "both correct"
     assert row.left_row is not None
     assert row.left_row.verdict.value == "identical"
     assert main(["compare", left, right]) == ExitCode.AGREE
-    assert "✓ both legal  sum" in capsys.readouterr().out
+    assert "✓ both correct  sum" in capsys.readouterr().out
 
 
 def test_the_next_line_searches_the_wrong_side(
@@ -118,6 +118,6 @@ def test_one_program_on_two_backends(tmp_path: Path) -> None:
     path = tmp_path / "f.hlo"
     path.write_text(BEFORE.format(name="f", opcode="multiply", start="0"))
     [row] = hlotool.compare_dumps(path, tests=("xla", "xla:opt=0"), jobs=1)
-    assert row.conclusion in ("identical", "both legal")
+    assert row.conclusion in ("identical", "both correct")
     assert row.left_row is not None
     assert row.left_row.tested.startswith("jaxlib")

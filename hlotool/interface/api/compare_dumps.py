@@ -95,6 +95,8 @@ def _modules(path: str, only: str | None, notes: list[str]) -> list[DumpModule]:
 def _of_dumps(
     asked: CompareArguments, options: RunOptions, notes: list[str], only: list[list[str]]
 ) -> list[tuple[Pair, dict[Question, Task]]]:
+    import msgspec
+
     from hlotool.runs.task import as_asked
     from hlotool.runs.two_dumps import paired, side_of, tasks_of
 
@@ -103,11 +105,41 @@ def _of_dumps(
         for path in asked.paths
     )
     pairs, *unpaired = paired(left, right)
+    if not pairs and len(left) == len(right) == 1:
+        pairs, unpaired = [_by_interface(left[0], right[0], options, notes)], []
+        # Whoever writes -1e9 for minus infinity means the same only where no score is that large.
+        options = msgspec.structs.replace(options, further_sets=False)
     for names, sides in zip(only, unpaired):
         names += [side.module.title for side in sides]
     if not pairs:
         raise UsageError(f"{asked.paths[0]} and {asked.paths[1]} have no function in common")
     return [(pair, tasks_of(pair, options)) for pair in pairs]
+
+
+def _by_interface(left: Side, right: Side, options: RunOptions, notes: list[str]) -> Pair:
+    """Two programs of other names and results, as far as they take and return the same arrays.
+
+    Raises:
+        UsageError: they have nothing in common.
+    """
+    from hlotool.ir.printer import print_module
+    from hlotool.rewrite.interfaces import to_one_interface
+    from hlotool.runs.task import as_asked
+    from hlotool.runs.two_dumps import Pair, side_of
+    from hlotool.sources.loading import load_stage
+    from hlotool.system.files import passing_folder
+
+    programs = [load_stage(side.module, side.module.stages[0], may_compile=True) for side in (left, right)]
+    notes += to_one_interface(*programs)
+    notes.append("two programs of one interface are compared on ordinary inputs, no extra sets")
+    folder, sides = passing_folder(), []
+    for place, side, program in zip(("first", "second"), (left, right), programs, strict=True):
+        file = folder / place / f"{side.module.name}.hlo"
+        file.parent.mkdir()
+        file.write_text(print_module(program), encoding="utf-8")
+        [module] = _modules(str(file), None, [])
+        sides.append(side_of(as_asked(module, options)))
+    return Pair(*sides)
 
 
 def _of_backends(

@@ -73,10 +73,13 @@ class CompareReport(Report[CompareRecord]):
     def _facts(self, one: FunctionRecord) -> Iterator[tuple[str, str | Text]]:
         yield "because", one.reason
         left, right = self._sides
-        if not self.record.backends:
-            yield "frontend", "the same program" if one.same_program else _said(one.frontend)
-        yield "first", f"{left}: {_said(one.left_row)}"
-        yield "second", f"{right}: {_said(one.right_row)}"
+        if one.same_program and not self.record.backends:
+            yield "frontend", "the same program"
+        elif one.frontend is not None and one.frontend.reason not in one.reason:
+            yield "frontend", _said(one.frontend)
+        for name, path, row in (("first", left, one.left_row), ("second", right, one.right_row)):
+            if row is not None:
+                yield name, f"{path}: {_said(row)}"
         if self.verbose:
             yield "between", _said(one.between)
 
