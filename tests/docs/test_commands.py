@@ -175,9 +175,10 @@ def test_a_report_in_the_documents_is_what_is_printed(line: str, report: str) ->
 def normal(text: str) -> str:
     """A report without what differs from run to run."""
     timeless = re.sub(r"\d+\.\d+( s\b|$)", "TIME", text, flags=re.MULTILINE)
-    # How many further sets of inputs there are is a matter of time, too.
-    timeless = re.sub(r"\n +sets  +\d+ further ones: .*", "", timeless)
-    timeless = re.sub(r", [\w ]+ extra input sets?( with [^;]*)?", "", timeless)
+    # How many extra sets of inputs there are, and which, is a matter of time, too.
+    timeless = re.sub(r"\n +sets  +\d+ extra ones: .*", "", timeless)
+    timeless = re.sub(r", (up to )?\d+ extra input sets?[^;\n]*(; \d+ of these sets [^;\n]*)?", "", timeless)
+    timeless = re.sub(r"[\d.]+ \wiB of what was free", "FREE", timeless)
     # Where it stands in XLA's sources, that of the version at hand.
     timeless = re.sub(r"(?<=\.cc:)\d+", "LINE", timeless)
     return re.sub(r"numpy [\d.]+|(?<=\S)  +", " ", timeless).strip()
