@@ -351,15 +351,19 @@ examples:
     ),
     Command(
         "explain [options] [TEXT | FILE | -]",
-        "say what an error message means, and what to do",
+        "say what a verdict, a rule or an error message means, and what to do",
         "hlotool.interface.api.inspect:explain",
         execute="hlotool.interface.cli.explain:execute",
         description="""\
-Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log file: the cause, the
-remedy, the page of the documentation, and with --dump the instruction that a message names.
+Say what a word of a report means, how it was established and what to type next: verdicts, answers of
+commands, rules of check. Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log
+file: the cause, the remedy, the page of the documentation, and with --dump the instruction that a message
+names. Without TEXT, list what can be explained.
 """,
         examples="""\
 examples:
+  hlotool explain wrong                           a verdict, or another word of a report
+  hlotool explain recompilation                   a rule of check
   python train.py 2>&1 | hlotool explain -        everything known in a log
   hlotool explain train.log --dump DIR            with the instructions of a dump
   hlotool explain E1200                           one error code
