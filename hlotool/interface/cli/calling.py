@@ -31,8 +31,8 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, there is no such folder, nothing can be written there, a web server takes
-            no files, or what makes pages is not installed.
+        UsageError: two want stdout, there is no such folder, nothing can be written there, or a web server
+            takes no files.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
@@ -40,10 +40,6 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
         printed.append(f"--format {arguments.format or 'json'}")
     if len(printed) > 1:
         raise UsageError(f"stdout can take one of them: {', '.join(printed)}")
-    if getattr(arguments, "html", None):
-        from hlotool.interface.report.show import need_jinja
-
-        need_jinja()
     for name, path in asked:
         if path != "-":
             _refuse_unwritable(name, path)
