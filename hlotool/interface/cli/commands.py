@@ -6,6 +6,22 @@ from hlotool.interface.cli.command import Command
 
 COMMANDS = (
     Command(
+        "demo [options]",
+        "try it: find a planted fault in a dump that comes with hlotool",
+        "hlotool.interface.api.demo:demo",
+        execute="hlotool.interface.cli.demo:execute",
+        description="""\
+Write a small training step and the dump that XLA made of it into a folder, with one pass wrong on purpose,
+and run the commands that find it: run, bisect, check, explain. It needs neither jaxlib nor a network, and
+less than 20 seconds. Each command is shown as one would type it.
+""",
+        examples="""\
+examples:
+  hlotool demo                                    in a temporary folder
+  hlotool demo --out try-hlotool                  in a folder of yours, to try more of it
+""",
+    ),
+    Command(
         "run [options] PATH ...",
         "replay every module of a dump and compare its stages",
         "hlotool.interface.api.replay:replay",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 #: By the name in the schema of a record: the module of its report, and that.
 _REPORTS = {
+    "demo": "hlotool.interface.report.demo:DemoReport",
     "run": "hlotool.interface.report.terminal:RunReport",
     "exec": "hlotool.interface.report.bisect:ExecReport",
     "bisect": "hlotool.interface.report.bisect:BisectReport",
