@@ -6,6 +6,7 @@ import argparse
 import shlex
 import time
 from contextlib import chdir
+from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode
 from hlotool.interface.api.demo import demo
@@ -13,10 +14,13 @@ from hlotool.interface.cli.calling import called, finish
 from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import emit, emit_report, tell
 
+if TYPE_CHECKING:
+    from hlotool.interface.report.demo import DemoRecord
+
 
 def execute(command: Command, arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    record = called(demo, arguments).record
+    record: DemoRecord = called(demo, arguments).record
     if arguments.json:
         return finish(record, arguments)
     from hlotool.interface.cli.main import main
