@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.compare import compare
     from hlotool.interface.api.compare_dumps import compare_dumps
     from hlotool.interface.api.compile import compile
+    from hlotool.interface.api.demo import demo
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.gradcheck import gradcheck
     from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
@@ -51,6 +52,7 @@ __all__ = [
     "compare_dumps",
     "compile",
     "conformance",
+    "demo",
     "diff",
     "explain",
     "explain_fusion",

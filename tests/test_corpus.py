@@ -65,6 +65,7 @@ def test_the_manifest_lists_every_directory() -> None:
         for path in (CORPUS / framework).iterdir()
     }
     assert {entry["path"] for entry in MANIFEST} == made | {
+        "demo",
         "found",
         "malformed",
         "modules",

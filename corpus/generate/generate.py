@@ -34,6 +34,7 @@ from programs import MODULES, Fault, Program, load
 HAND_WRITTEN = {
     "modules": "one opcode or corner each",
     "malformed": "texts that a reader must refuse",
+    "demo": "a program and its dump with a planted fault, for `hlotool demo`; written by demo.py",
     "found": "HLO in the forms in which people have it; written by found.py",
     "undumped": "small programs that a compiler dies of, or gets wrong where no dump shows it",
     "verdicts": "small programs, each with a verdict that no other directory gives",

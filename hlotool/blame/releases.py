@@ -141,7 +141,10 @@ def _called(command: Sequence[str]) -> str:
 
 
 def searched(
-    known: Sequence[str], judged: Callable[[str], ModuleRecord | str], exhaustive: bool = False
+    known: Sequence[str],
+    judged: Callable[[str], ModuleRecord | str],
+    exhaustive: bool = False,
+    left: Callable[[int], None] = lambda points: None,
 ) -> tuple[History, list[ReleaseRecord]]:
     """Where programs went wrong, in about log2(n) + 2 releases.
 
@@ -149,6 +152,7 @@ def searched(
         known: the releases, in order.
         judged: the gravest row of a release, or why there is none.
         exhaustive: try each of them.
+        left: is told how many are open, before each halving.
     """
     tried: dict[int, ReleaseRecord] = {}
 
@@ -160,7 +164,7 @@ def searched(
         tried[number] = ReleaseRecord(version=known[number], verdict=row.verdict.value, reason=row.reason)
         return row.verdict.answer
 
-    history = search_history(len(known), ask, exhaustive)
+    history = search_history(len(known), ask, exhaustive, left)
     return history, [tried[number] for number in sorted(tried)]
 
 

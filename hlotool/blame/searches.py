@@ -182,18 +182,24 @@ class History:
         return len(self.transitions) <= 1
 
 
-def search_history(count: int, ask: Callable[[int], Answer], exhaustive: bool = False) -> History:
+def search_history(
+    count: int,
+    ask: Callable[[int], Answer],
+    exhaustive: bool = False,
+    left: Callable[[int], None] = lambda points: None,
+) -> History:
     """Find the turns of a history.
 
     Args:
         count: number of points; both ends are asked about first.
         ask: the oracle; asked once about a point.
         exhaustive: ask about every point, so that no turn can hide.
+        left: called before a gap is halved, with the points that are open in it.
 
     Returns:
         at least one transition if the ends differ.
     """
-    asked = _Asked(count, ask)
+    asked = _Asked(count, ask, left)
     first = asked.nearest(range(count))
     last = asked.nearest(range(count - 1, -1, -1))
     if first is None or last is None:
@@ -209,10 +215,11 @@ def search_history(count: int, ask: Callable[[int], Answer], exhaustive: bool = 
 class _Asked:
     """The answers so far."""
 
-    def __init__(self, count: int, ask: Callable[[int], Answer]) -> None:
+    def __init__(self, count: int, ask: Callable[[int], Answer], left: Callable[[int], None]) -> None:
         self.answers: dict[int, Answer] = {}
         self._count = count
         self._ask = ask
+        self._left = left
 
     def __call__(self, point: int) -> Answer:
         if point not in self.answers:
@@ -232,7 +239,8 @@ class _Asked:
 
     def settle(self) -> None:
         """Halve every gap between different answers until nothing usable is left in it."""
-        while gap := next((t for t in self.transitions() if self._is_open(t.before, t.after)), None):
+        while gap := next((t for t in self.transitions() if self._open(t.before, t.after)), None):
+            self._left(self._open(gap.before, gap.after))
             for point in _middle_first(gap.before, gap.after):
                 if self(point) is not Answer.UNUSABLE:
                     break
@@ -251,8 +259,9 @@ class _Asked:
         for point in range(self._count):
             self(point)
 
-    def _is_open(self, low: int, high: int) -> bool:
-        return any(point not in self.answers for point in range(low + 1, high))
+    def _open(self, low: int, high: int) -> int:
+        """How many points strictly between were not asked about."""
+        return sum(point not in self.answers for point in range(low + 1, high))
 
 
 def _middle_first(low: int, high: int) -> Iterator[int]:

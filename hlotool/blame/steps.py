@@ -28,7 +28,10 @@ class Listener(Protocol):
         """A step is done: what it was about, what came out; `again` when it was known, not asked."""
 
     def phase(self, text: str, steps: int | None = None) -> None:
-        """A new part of the search begins; `steps` is an estimate of its length."""
+        """A new part of the search begins; `steps` is its length, where that is known."""
+
+    def left(self, points: int) -> None:
+        """The part halves a history of which so many points are open."""
 
 
 class Silent:
@@ -38,6 +41,9 @@ class Silent:
         """See `Listener`."""
 
     def phase(self, text: str, steps: int | None = None) -> None:
+        """See `Listener`."""
+
+    def left(self, points: int) -> None:
         """See `Listener`."""
 
 

@@ -92,3 +92,13 @@ def test_healthy_ends_cost_two_questions_unless_asked_for_more() -> None:
     hidden = "g" * 20 + "b" + "g" * 20
     assert len(search(hidden)[1]) == 2
     assert len(search(hidden, exhaustive=True)[0].breaks) == 1
+
+
+def test_what_is_left_is_told_before_each_halving() -> None:
+    """As often as it can still be halved, which is what is said of it."""
+    left: list[int] = []
+    history = search_history(100, lambda point: GOOD if point < 63 else BAD, left=left.append)
+    assert [(t.before, t.after) for t in history.transitions] == [(62, 63)]
+    assert left[0] == 98
+    assert left[-1] == 1
+    assert [points.bit_length() for points in left] == list(range(7, 7 - len(left), -1))

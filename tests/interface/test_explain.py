@@ -54,10 +54,51 @@ def test_standard_input(
     assert "jax-nan" in capsys.readouterr().out
 
 
-def test_nothing_to_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdin", Stdin("", is_terminal=True))
-    assert main(["explain"]) == 2
-    assert "nothing to explain" in capsys.readouterr().err
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_alone_it_lists_what_there_is(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Stdin("", is_terminal))
+    assert main(["explain"]) == 0
+    shown = capsys.readouterr().out
+    for word in ("out of memory", "equal where", "recompilation", "shape-mismatch", "E1200"):
+        assert word in shown
+    assert main(["explain", "-"]) == 3
+
+
+def test_a_verdict_is_explained_offline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("socket.socket.connect", None)
+    assert main(["explain", "not", "compared"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("not compared  The program ran, and there was nothing to compare it with.")
+    assert "docs/verdicts/not-compared.md" in shown
+
+
+def test_more_of_a_page_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "wrong"]) == 0
+    short = capsys.readouterr().out
+    assert main(["explain", "wrong", "--verbose"]) == 0
+    assert "known_trip_count" not in short
+    assert "known_trip_count" in capsys.readouterr().out
+
+
+def test_a_record_has_the_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "equal where", "--json"]) == 0
+    [topic] = json.loads(capsys.readouterr().out)["topics"]
+    assert (topic["name"], topic["kind"]) == ("equal where", "prove")
+
+
+def test_an_unknown_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "wrnog"]) == 2
+    assert "did you mean 'wrong'?" in capsys.readouterr().err
+
+
+def test_every_help_points_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("run", "bisect", "check"):
+        assert main([command, "--help"]) == 0
+        assert "hlotool explain wrong" in capsys.readouterr().out
 
 
 def test_nothing_recognised(capsys: pytest.CaptureFixture[str]) -> None:

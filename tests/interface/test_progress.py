@@ -40,8 +40,22 @@ def test_a_terminal_shows_a_bar_with_counts_and_what_runs(monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "120")
     shown = show(Terminal())
     assert "1/2" in shown
-    assert "module_0000.a_very_long_name_of_a_funct…" in shown
+    assert "module_0000.a_very_long_name_of_a_function_that_does_not_fit" in shown
     assert "left" in shown
+
+
+def test_programs_that_were_judged_before_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beside a running program are, too: the counts are of the whole."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    stream = Terminal()
+    with progress_for(stream, [task("jit_f")], quiet=False, verbose=False, done=8) as progress:
+        progress.finished(task("jit_f"), [samples.agreeing("jit_f")])
+    assert "9/9" in stream.getvalue()
+    stream = io.StringIO()
+    with progress_for(stream, [task("jit_f")], quiet=False, verbose=True, done=8) as progress:
+        progress.finished(task("jit_f"), [samples.agreeing("jit_f")])
+    assert stream.getvalue().startswith("9/9  ")
 
 
 def test_what_is_wrong_appears_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,6 @@ def test_a_baseline_that_is_none_is_refused_before_anything_runs(
 
 
 def test_a_page(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("jinja2")
     assert main(["run", "d", "--jobs", "1", "--html", "p.html"]) == ExitCode.MISMATCH
     page = Path("p.html").read_text(encoding="utf-8")
     assert "1 wrong, 1 passed of 2 results" in page

@@ -35,7 +35,7 @@ def shell(line: str, **settings: str) -> subprocess.CompletedProcess[str]:
         (f"hlotool inspect {DUMP} >&-", ExitCode.AGREE),
         (f"hlotool inspect {DUMP} --json >&-", ExitCode.AGREE),
         (f"hlotool inspect {DUMP} <&- >&- 2>&-", ExitCode.AGREE),
-        ("hlotool explain <&-", ExitCode.NOTHING_COMPARED),
+        ("hlotool explain - <&-", ExitCode.NOTHING_COMPARED),
         ("hlotool inspect - <&-", ExitCode.USAGE),
         ("hlotool --help >&-", ExitCode.AGREE),
     ],

@@ -109,6 +109,12 @@ def test_wrong_usage_points_to_the_help(
     assert main(last.split()[2:]) == ExitCode.AGREE
 
 
+@pytest.mark.parametrize("command", ["run d", "exec"])
+def test_options_are_not_shortened(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--precisio", "hlo", "--", "true"]) == ExitCode.USAGE
+    assert "unrecognized arguments: --precisio" in capsys.readouterr().err
+
+
 def test_nothing_is_meant_where_nothing_is_alike() -> None:
     assert did_you_mean("zzz", ["budget", "seed"]) == ""
     assert did_you_mean("", ["budget"]) == ""

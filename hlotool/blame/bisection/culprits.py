@@ -45,7 +45,8 @@ class Locator:
     def run(self) -> BisectedModule:
         """Search, and return all culprits of the module."""
         task, before = self.ends.task, self.oracle.questions
-        search = PassSearch(task, self.oracle.ask, self.exhaustive, self.ends.stop, self.hints)
+        left = self.oracle.steps.listener.left
+        search = PassSearch(task, self.oracle.ask, self.exhaustive, self.ends.stop, self.hints, left=left)
         culprits: list[CulpritRecord] = []
         if self._stages_are_wrong or self.exhaustive:
             culprits += [self._pass_culprit(turn, search) for turn in search.run()]

@@ -121,7 +121,7 @@ class _Directory:
 
     def _search_one(self, ends: Ends, known: list[CulpritRecord]) -> None:
         """Search one module; its culprits join those in `known`, or become one of them."""
-        self.oracle.steps.listener.phase(ends.task.module.title, len(ends.task.module.stages).bit_length())
+        self.oracle.steps.listener.phase(ends.task.module.title)
         hints = [(culprit.stage_before, culprit.stage) for culprit in known]
         found = Locator(ends, self.oracle, self.exhaustive, hints).run()
         if not found.culprits:
@@ -136,7 +136,7 @@ class _Directory:
         """How far the stages agree, where the last one neither agrees nor is wrong."""
         if ends.stages is None or ends.stages.verdict in AGREEING | DIFFERING:
             return None
-        return find_bracket(ends.task, self.oracle.ask)
+        return find_bracket(ends.task, self.oracle.ask, self.oracle.steps.listener.left)
 
     def _note(self, ends: Ends, found: BisectedModule, bracket: Bracket | None) -> None:
         """Note a module without culprit: healthy if that is established, otherwise why it is not."""
@@ -256,12 +256,17 @@ class Bracket:
         return f"{verdict.value}: {self.row.reason}"
 
 
-def find_bracket(task: Task, ask: Callable[[Question, str], ModuleRecord]) -> Bracket | None:
+def find_bracket(
+    task: Task,
+    ask: Callable[[Question, str], ModuleRecord],
+    left: Callable[[int], None] = lambda points: None,
+) -> Bracket | None:
     """Halve the history of a module whose last stage does not agree; None when the first one cannot be run.
 
     Args:
         task: a module of several stages.
         ask: judges a stage.
+        left: is told how many stages are open, before each halving.
     """
 
     def judged(number: int) -> ModuleRecord:
@@ -273,6 +278,7 @@ def find_bracket(task: Task, ask: Callable[[Question, str], ModuleRecord]) -> Br
     row = judged(high)
     while high - low > 1 and row.verdict.answer is not Answer.BAD:
         middle = (low + high) // 2
+        left(high - low - 1)
         found = judged(middle)
         if found.verdict in AGREEING:
             low = middle

@@ -230,6 +230,7 @@ class PassSearch:
         hints: labels of a right and a wrong stage to try before anything is searched.
         history: what is known of the stages, against the first one; None before `run`.
         rows: the comparisons made, by number of the stage.
+        left: is told how many stages are open, before each halving.
     """
 
     task: Task
@@ -239,6 +240,7 @@ class PassSearch:
     hints: Sequence[tuple[str, str]] = ()
     history: History | None = None
     rows: dict[int, ModuleRecord] = field(default_factory=dict)
+    left: Callable[[int], None] = lambda points: None
 
     def run(self) -> list[Turn]:
         """All faults found, each confirmed; independent ones behind the first are looked for, too."""
@@ -268,8 +270,9 @@ class PassSearch:
 
     def _search(self, start: int, rows: dict[int, ModuleRecord]) -> History:
         """The history from stage `start` on, judged by that stage; its points count from `start`."""
+        count = self._count - start
         return search_history(
-            self._count - start, lambda point: self._ask(start + point, start, rows), self.exhaustive
+            count, lambda point: self._ask(start + point, start, rows), self.exhaustive, self.left
         )
 
     def _ask(self, number: int, reference: int, rows: dict[int, ModuleRecord]) -> Answer:

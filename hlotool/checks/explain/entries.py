@@ -47,7 +47,8 @@ _AT_END = {"text": r"[^\n]*", "shape": r"\S*[^\s.]"}
 _FIELD = re.compile(r"\{([a-z]+)(\d*)\}")
 #: A field that is one kind of character, repeated.
 _REPEATED = re.compile(r"(\[[^\]]+\]|\\\w)\+")
-_CODE = re.compile(r"[EC]\d{4}")
+#: A number of XLA's list.
+CODE = re.compile(r"[EC]\d{4}")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,7 +81,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def is_code(self) -> bool:
         """It has a number of XLA's list."""
-        return bool(_CODE.fullmatch(self.id))
+        return bool(CODE.fullmatch(self.id))
 
     def templates(self) -> tuple[Template, ...]:
         """One for each message, and those of the code."""
@@ -109,7 +110,7 @@ def _templates(code: str, name: str, messages: tuple[str, ...]) -> tuple[Templat
         words = " ".join(_FIELD.sub(" ", message).split()).split(" ")
         pattern = re.compile(template_pattern(message), re.MULTILINE)
         found.append(Template(pattern, max(words, key=len), sum(map(len, words))))
-    if _CODE.fullmatch(code):
+    if CODE.fullmatch(code):
         # Never the number alone: log lines begin with E, month and day.
         if name:
             found.append(Template(re.compile(rf"\b{code}: {name}\b"), code, len(code + name)))

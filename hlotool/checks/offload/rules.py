@@ -263,7 +263,7 @@ def _reports(rule: str) -> ModuleCheck:
     def check(subject: Subject) -> Iterator[Problem]:
         yield from host_memory(subject).problems.get(rule, ())
 
-    check.__doc__ = f"What the walk through host memory found for {rule}."
+    check.__doc__ = "Tensors in host memory are followed from where they are moved there to what reads them."
     return check
 
 

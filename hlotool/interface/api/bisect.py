@@ -178,9 +178,12 @@ class _Search:
         options, asked = self._options, self._asked
         every = asked.every_stage, asked.every_module
         limits = Limits(options.workers, options.timeout, options.memory_limit)
-        steps = Steps(journal, asked.course.searching())
-        with executor_of(asked.cluster, limits, PRELOAD, options.reference) as pool:
+        with (
+            asked.course.searching() as listener,
+            executor_of(asked.cluster, limits, PRELOAD, options.reference) as pool,
+        ):
             pool.start()
+            steps = Steps(journal, listener)
             oracle = StageOracle(pool, steps)
             tasks = find_tasks(
                 asked.paths, options, notes, lambda *path: findings.pass_over(unusable_row(*path))

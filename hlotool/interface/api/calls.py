@@ -31,21 +31,25 @@ class Course:
     keeps_errors = False
     keeps_interrupts = False
 
-    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:
-        """Listens to a batch of modules."""
+    def replaying(self, tasks: Sequence[Task], done: int = 0) -> AbstractContextManager[batch.Listener]:
+        """Listens to a batch of modules; `done` others of the same whole are behind."""
         from hlotool.runs.fleet.batch import Silent
 
         return nullcontext(Silent())
 
-    def searching(self) -> steps.Listener:
+    def searching(self) -> AbstractContextManager[steps.Listener]:
         """Listens to the steps of a search."""
         from hlotool.blame.steps import Silent
 
-        return Silent()
+        return nullcontext(Silent())
 
-    def counting(self, total: int, noun: str) -> Callable[[str, str], None]:
+    def counting(self, total: int, noun: str) -> AbstractContextManager[Callable[[str, str], None]]:
         """A function to call with the name of each of `total` things that is done, and its fault if any."""
-        return lambda name, wrong: None
+        return nullcontext(lambda name, wrong: None)
+
+    def waiting(self, text: str) -> AbstractContextManager[object]:
+        """What takes a while without steps goes on within it."""
+        return nullcontext()
 
     def fuzzing(self, seconds: float) -> AbstractContextManager[fuzz_progress.Listener]:
         """Listens to a campaign of so many seconds."""

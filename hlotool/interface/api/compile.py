@@ -181,10 +181,11 @@ def _compiled(tasks: Sequence[AheadTask], course: Course, programs: list[Compile
     """One after the other: compilers use all processors, and have a process of their own."""
     from hlotool.runs.ahead import COMPILES, compile_ahead
 
-    done = course.counting(len(tasks), "program")
-    for task in tasks:
-        programs.append(compile_ahead(task))
-        done(task.name, "" if programs[-1].outcome == COMPILES else programs[-1].outcome)
+    with course.counting(len(tasks), "programs") as done:
+        for task in tasks:
+            programs.append(compile_ahead(task))
+            outcome = programs[-1].outcome
+            done(task.name, "" if outcome == COMPILES else f"{task.name}: {outcome}")
 
 
 def _replayed(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.errors import DumpError, ExitCode
+from hlotool.errors import DumpError, ExitCode, UsageError
 from hlotool.interface.api.calls import options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
@@ -21,6 +21,7 @@ from hlotool.system.urls import is_url, taken_in
 
 if TYPE_CHECKING:
     from hlotool.checks.explain.messages import MatchRecord
+    from hlotool.checks.explain.topics import TopicRecord
     from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
     from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord
     from hlotool.interface.report.records import ExplainRecord
@@ -217,7 +218,7 @@ def _compared(
 
 
 class ExplainResult(Result["MatchRecord"]):
-    """Messages that are known: a row for each."""
+    """Messages that are known: a row for each; and what words of reports mean."""
 
     record: ExplainRecord
 
@@ -226,13 +227,18 @@ class ExplainResult(Result["MatchRecord"]):
         """What was recognised, in the order of the text."""
         return self.record.matches
 
+    @property
+    def topics(self) -> Sequence[TopicRecord]:
+        """What words of reports mean: verdicts, answers of commands, rules of `check`."""
+        return self.record.topics
+
 
 class ExplainArguments(Arguments):
     """What `explain` takes, and `hlotool explain`."""
 
     text: str | os.PathLike[str] = option(
-        "a message, an error code, a file, or - for stdin",
-        "a message, an error code such as `E1200`, or the path of a log",
+        "a verdict, a rule, an error code, a message, a file, or - for stdin [list what there is]",
+        "a verdict such as `wrong`, a rule of `check`, an error code such as `E1200`, a message, a log",
         kw_only=False,
         nargs="*",
         metavar="TEXT",
@@ -245,13 +251,15 @@ class ExplainArguments(Arguments):
 
 @takes(ExplainArguments)
 def explain(asked: ExplainArguments) -> ExplainResult:
-    """Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
+    """What a word of a report means, or error messages of XLA, JAX, TensorFlow and PyTorch/XLA.
 
     Raises:
         DumpError: the log or the dump cannot be read.
+        UsageError: a name that is not known.
     """
     from hlotool.checks.explain.entries import find_entry
     from hlotool.checks.explain.messages import entry_record, explain_text, only_reports
+    from hlotool.checks.explain.topics import find_topics, no_topic
 
     opened = None
     if asked.dump is not None:
@@ -259,23 +267,29 @@ def explain(asked: ExplainArguments) -> ExplainResult:
 
         opened = open_dump(asked.dump)
     said = _text(asked.text)
-    entry = find_entry(said)
-    return _result([entry_record(entry)] if entry else explain_text(said, opened) or only_reports(said))
+    entry, topics = find_entry(said), find_topics(said)
+    if entry or topics:
+        return _result([entry_record(entry)] if entry else [], topics)
+    matches = explain_text(said, opened) or only_reports(said)
+    if not matches and (complaint := no_topic(said)):
+        raise UsageError(complaint)
+    return _result(matches)
 
 
 def list_messages() -> ExplainResult:
-    """All messages that `explain` knows, as `hlotool explain --list` prints them."""
+    """All that `explain` knows, as `hlotool explain` and, of messages, `hlotool explain --list` print it."""
     from hlotool.checks.explain.entries import catalogue
     from hlotool.checks.explain.messages import entry_record
+    from hlotool.checks.explain.topics import topics
 
-    return _result([entry_record(entry) for entry in catalogue()])
+    return _result([entry_record(entry) for entry in catalogue()], list(topics()))
 
 
-def _result(matches: list[MatchRecord]) -> ExplainResult:
+def _result(matches: list[MatchRecord], topics: list[TopicRecord] | None = None) -> ExplainResult:
     from hlotool.interface.report.records import ExplainRecord
 
-    code = ExitCode.AGREE if matches else ExitCode.NOTHING_COMPARED
-    return ExplainResult(ExplainRecord(matches=matches, exit_code=code))
+    code = ExitCode.AGREE if matches or topics else ExitCode.NOTHING_COMPARED
+    return ExplainResult(ExplainRecord(matches=matches, topics=topics or [], exit_code=code))
 
 
 def _text(text: str | os.PathLike[str]) -> str:

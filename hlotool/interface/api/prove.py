@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
-from hlotool.interface.api.calls import options_of
+from hlotool.interface.api.calls import Accompanied, options_of
 from hlotool.interface.api.diff import must_exist
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import parsers
@@ -94,7 +94,7 @@ class _Compared(Only, Elided, Devices, Scale, _Points, GivenInputs, FurtherSets,
     explain: bool = option("laws, constants and unknown functions", default=False)
 
 
-class ProveArguments(_Pair, _Compared, Workers):
+class ProveArguments(_Pair, _Compared, Workers, Accompanied):
     """What `prove` takes, and `hlotool prove`."""
 
     timeout: float = option(doc="seconds per pair", default=300.0)
@@ -127,7 +127,8 @@ def prove(asked: ProveArguments) -> ProveResult:
     from hlotool.interface.report.records import versions
 
     notes: list[str] = []
-    pairing = pairing_of(paths, options_of(asked), notes)
+    with asked.course.waiting("reading the programs"):
+        pairing = pairing_of(paths, options_of(asked), notes)
     record = ProveRecord(
         versions=versions(),
         left=paths[0],
@@ -170,7 +171,7 @@ def _proved(pairing: Pairing, asked: ProveArguments) -> list[ProvedRecord]:
     from hlotool.errors import BackendFailed
     from hlotool.runs.exact.records import ProvedRecord
     from hlotool.runs.exact.task import ProveTask, failed_record
-    from hlotool.system.executor import Limits
+    from hlotool.system.executor import Done, Limits
     from hlotool.system.pool import Pool
     from hlotool.system.resources import worker_count
 
@@ -190,12 +191,20 @@ def _proved(pairing: Pairing, asked: ProveArguments) -> list[ProvedRecord]:
         for pair in pairing.pairs
     ]
     limits = Limits(worker_count(asked.jobs), asked.timeout)
-    with Pool(limits, ("hlotool.runs.exact.task",), "field") as pool:
-        ends = pool.call_all("hlotool.runs.exact.task:prove", tasks)
     decoder = msgspec.msgpack.Decoder(ProvedRecord)
-    return [
-        failed_record(task, end.value, end.seconds)
-        if isinstance(end.value, BackendFailed)
-        else decoder.decode(end.value)
-        for task, end in zip(tasks, ends)
-    ]
+    found: dict[int, ProvedRecord] = {}
+    with (
+        asked.course.counting(len(tasks), "pairs of programs") as told,
+        Pool(limits, ("hlotool.runs.exact.task",), "field") as pool,
+    ):
+        for event in pool.run("hlotool.runs.exact.task:prove", tasks):
+            if not isinstance(event, Done):
+                continue
+            task, value = tasks[event.index], event.value
+            found[event.index] = (
+                failed_record(task, value, event.seconds)
+                if isinstance(value, BackendFailed)
+                else decoder.decode(value)
+            )
+            told(task.name, "")
+    return [found[number] for number in range(len(tasks))]

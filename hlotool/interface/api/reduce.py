@@ -146,9 +146,9 @@ class _Search:
         from hlotool.blame.reduction.reducer import load_case, on_inputs_that_show, reduce_loaded
         from hlotool.blame.steps import Steps
 
-        loaded = load_case(self._asked.path, self._options, self._asked.stage)
-        steps = Steps(journal, self._asked.course.searching())
         with ExitStack() as stack:
+            steps = Steps(journal, stack.enter_context(self._asked.course.searching()))
+            loaded = load_case(self._asked.path, self._options, self._asked.stage)
             oracle = CaseOracle(self._judge(stack), steps, self._asked.confidence, self._asked.repeats)
             loaded = on_inputs_that_show(loaded, oracle, self._options)
             found = self._alone(reduce_loaded(loaded, oracle), oracle)

@@ -87,10 +87,10 @@ def releases(asked: ReleasesArguments) -> ReleasesResult:
     known = releases_between(low, high)
     found: list[tuple[History, list[ReleaseRecord]]] = []
     limits = Limits(worker_count(asked.jobs), asked.timeout, asked.memory_limit)
-    steps = Steps(journal, asked.course.searching())
-    with ending(asked.course) as end, Pool(limits, PRELOAD) as pool:
+    with ending(asked.course) as end, asked.course.searching() as listener, Pool(limits, PRELOAD) as pool:
         tasks = find_tasks(asked.paths, options, notes)
-        found.append(searched(known, _judge(tasks, options, pool, steps), asked.every))
+        judge = _judge(tasks, options, pool, Steps(journal, listener))
+        found.append(searched(known, judge, asked.every, listener.left))
     if end.interrupted:
         journal.close()
     else:

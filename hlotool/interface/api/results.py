@@ -120,11 +120,7 @@ class FindingsResult(Result[Row]):
     """What a call found, which other tools may want to know, too."""
 
     def to_page(self) -> str:
-        """Everything in one page of HTML that needs no other file: for a browser, to be sent or kept.
-
-        Raises:
-            UsageError: there is no jinja2.
-        """
+        """Everything in one page of HTML that needs no other file: for a browser, to be sent or kept."""
         from hlotool.interface.report.html.page import page
 
         return page(self.record)

@@ -31,8 +31,8 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
     """Say before a long run that what was asked for cannot be written.
 
     Raises:
-        UsageError: two want stdout, there is no such folder, nothing can be written there, a web server takes
-            no files, or what makes pages is not installed.
+        UsageError: two want stdout, there is no such folder, nothing can be written there, or a web server
+            takes no files.
     """
     asked = [(name, path) for name in _FILES if (path := getattr(arguments, name, None))]
     printed = [f"--{name} -" for name, path in asked if path == "-"]
@@ -40,10 +40,6 @@ def refuse_impossible_reports(arguments: argparse.Namespace) -> None:
         printed.append(f"--format {arguments.format or 'json'}")
     if len(printed) > 1:
         raise UsageError(f"stdout can take one of them: {', '.join(printed)}")
-    if getattr(arguments, "html", None):
-        from hlotool.interface.report.show import need_jinja
-
-        need_jinja()
     for name, path in asked:
         if path != "-":
             _refuse_unwritable(name, path)
@@ -245,27 +241,35 @@ class TerminalCourse(Course):
         self.keeps_errors = arguments.json or bool(getattr(arguments, "record", None))
         self.keeps_interrupts = True
 
-    def replaying(self, tasks: Sequence[Task]) -> AbstractContextManager[batch.Listener]:
+    def replaying(self, tasks: Sequence[Task], done: int = 0) -> AbstractContextManager[batch.Listener]:
         """A progress bar, a line per module, or a line now and then."""
         from hlotool.interface.report.progress import progress_for
 
-        return progress_for(sys.stderr, tasks, self._arguments.quiet, self._arguments.verbose)
+        return progress_for(sys.stderr, tasks, self._arguments.quiet, self._arguments.verbose, done)
 
-    def searching(self) -> steps.Listener:
-        """A line per step."""
+    def searching(self) -> AbstractContextManager[steps.Listener]:
+        """A live line, or a line per step."""
         if self._arguments.quiet:
             return super().searching()
-        from hlotool.interface.report.progress import StepLines
+        from hlotool.interface.report.step_progress import steps_for
 
-        return StepLines(sys.stderr)
+        return steps_for(sys.stderr, self._arguments.verbose)
 
-    def counting(self, total: int, noun: str) -> Callable[[str, str], None]:
-        """A line now and then, or one for each thing if asked for."""
+    def counting(self, total: int, noun: str) -> AbstractContextManager[Callable[[str, str], None]]:
+        """A progress bar, a line now and then, or one for each thing if asked for."""
         if self._arguments.quiet:
             return super().counting(total, noun)
-        from hlotool.interface.report.progress import CountLines
+        from hlotool.interface.report.step_progress import counts_for
 
-        return CountLines(sys.stderr, total, noun, every=self._arguments.verbose)
+        return counts_for(sys.stderr, total, noun, self._arguments.verbose)
+
+    def waiting(self, text: str) -> AbstractContextManager[object]:
+        """A live line on a terminal."""
+        if self._arguments.quiet or not sys.stderr.isatty():
+            return super().waiting(text)
+        from hlotool.interface.report.progress import LiveLine
+
+        return LiveLine(sys.stderr, text=text)
 
     def fuzzing(self, seconds: float) -> AbstractContextManager[fuzz_progress.Listener]:
         """A live table, or a line now and then."""

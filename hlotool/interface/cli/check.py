@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from hlotool.errors import ExitCode, UsageError
-from hlotool.interface.cli.calling import called, finish
+from hlotool.interface.cli.calling import TerminalCourse, called, finish
 from hlotool.interface.cli.command import Command
 from hlotool.interface.cli.process import emit
 
@@ -25,7 +25,10 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
         return _explain_fusion(arguments)
     from hlotool.interface.api.check import check
 
-    return finish(called(check, arguments).record, arguments)
+    course = TerminalCourse(arguments)
+    with course.waiting("checking the programs"):
+        record = called(check, arguments).record
+    return course.finish(record)
 
 
 def _fix(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,22 @@ from hlotool.interface.cli.command import Command
 
 COMMANDS = (
     Command(
+        "demo [options]",
+        "try it: find a planted fault in a dump that comes with hlotool",
+        "hlotool.interface.api.demo:demo",
+        execute="hlotool.interface.cli.demo:execute",
+        description="""\
+Write a small training step and the dump that XLA made of it into a folder, with one pass wrong on purpose,
+and run the commands that find it: run, bisect, check, explain. It needs neither jaxlib nor a network, and
+less than 20 seconds. Each command is shown as one would type it.
+""",
+        examples="""\
+examples:
+  hlotool demo                                    in a temporary folder
+  hlotool demo --out try-hlotool                  in a folder of yours, to try more of it
+""",
+    ),
+    Command(
         "run [options] PATH ...",
         "replay every module of a dump and compare its stages",
         "hlotool.interface.api.replay:replay",
@@ -351,15 +367,19 @@ examples:
     ),
     Command(
         "explain [options] [TEXT | FILE | -]",
-        "say what an error message means, and what to do",
+        "say what a verdict, a rule or an error message means, and what to do",
         "hlotool.interface.api.inspect:explain",
         execute="hlotool.interface.cli.explain:execute",
         description="""\
-Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log file: the cause, the
-remedy, the page of the documentation, and with --dump the instruction that a message names.
+Say what a word of a report means, how it was established and what to type next: verdicts, answers of
+commands, rules of check. Recognise error messages of XLA, JAX, TensorFlow and PyTorch/XLA in a text or log
+file: the cause, the remedy, the page of the documentation, and with --dump the instruction that a message
+names. Without TEXT, list what can be explained.
 """,
         examples="""\
 examples:
+  hlotool explain wrong                           a verdict, or another word of a report
+  hlotool explain recompilation                   a rule of check
   python train.py 2>&1 | hlotool explain -        everything known in a log
   hlotool explain train.log --dump DIR            with the instructions of a dump
   hlotool explain E1200                           one error code

@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -144,6 +145,7 @@ def _accompany(
     with program:
         from hlotool.interface.api.replay import record_of
         from hlotool.interface.report.command_records import ExecRecord, ProgramRecord, exec_exit_code
+        from hlotool.interface.report.progress import Beside
         from hlotool.runs.capture.events import events_first
         from hlotool.runs.capture.launch import notes_on, read_processes
         from hlotool.runs.capture.session import Session
@@ -151,7 +153,8 @@ def _accompany(
 
         keeper = _keeper(arguments)
         with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING, keeper) as watch:
-            session = Session(watch, options, missing, _announce)
+            counted = _uncounted if arguments.quiet else Beside(sys.stderr)
+            session = Session(watch, options, missing, _announce, counted)
             session.replay_beside(program)
     ran = ProgramRecord(
         command=program.command,
@@ -216,8 +219,9 @@ def _without_result(keeper: Keeper) -> str:
 
 def _replay_rest(session: Session, program: Program, course: TerminalCourse) -> bool:
     """Replay what is left when the program has ended; whether the user stopped it."""
-    tasks = session.tasks_left(program.last_words)
-    with course.replaying(tasks) as listener:
+    with course.waiting("reading what the program compiled"):
+        tasks = session.tasks_left(program.last_words)
+    with course.replaying(tasks, session.judged) as listener:
         return session.replay_rest(tasks, listener).interrupted
 
 
@@ -252,6 +256,10 @@ def _worse(code: ExitCode, ahead: CompileRecord | None) -> ExitCode:
     """A mismatch on either device decides; else what failed here, then there."""
     other = ExitCode.AGREE if ahead is None else ExitCode(ahead.exit_code)
     return other if other is ExitCode.MISMATCH or code is ExitCode.AGREE else code
+
+
+def _uncounted(judged: int, wrong: int) -> None:
+    """For who wants no progress."""
 
 
 def _announce(text: str) -> None:

@@ -42,6 +42,12 @@ A dump is the folder that XLA writes when asked to:
   hlotool run DIR
 """
 
+_EPILOG = f"""\
+{exit_code_text()}
+
+what a word of a report means: hlotool explain wrong (any verdict, rule, error code or message)
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
@@ -95,9 +101,7 @@ def build_parser(pretty: bool = False, declared: Sequence[str] | None = None) ->
         declared: names of the commands that get their options; None for all.
     """
     formatter = _pretty_formatter() if pretty else argparse.RawDescriptionHelpFormatter
-    parser = Parser(
-        prog="hlotool", description=_DESCRIPTION, epilog=exit_code_text(), formatter_class=formatter
-    )
+    parser = Parser(prog="hlotool", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=formatter)
     parser.add_argument("--version", action="version", version=f"hlotool {__version__}")
     parser.add_argument(
         "--print-completion",
@@ -109,7 +113,7 @@ def build_parser(pretty: bool = False, declared: Sequence[str] | None = None) ->
         title="commands", metavar="COMMAND", dest="command_name", required=True, prog="hlotool"
     )
     for command in COMMANDS:
-        parts = (command.examples, exit_code_text())
+        parts = (command.examples, _EPILOG)
         own = commands.add_parser(
             command.name,
             help=command.about,

@@ -21,11 +21,12 @@ class Parser(argparse.ArgumentParser):
     """Of the whole command line, or of one command.
 
     What is wrong is said by the command that it is about, in one line, with the nearest name; the last line
-    is the command that shows what there is.
+    is the command that shows what there is. Options have one spelling: a shortened one would mean something
+    else, or nothing, as soon as another begins like it.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options, allow_abbrev=False)
         self._given: Sequence[str] = ()
 
     def parse_known_args(  # type: ignore[override]
@@ -74,9 +75,8 @@ class Parser(argparse.ArgumentParser):
         """Options of the command line that there are none of; after `--` there are no options."""
         given = list(self._given)
         before = given[: given.index("--")] if "--" in given else given
-        options = self._options()
         names = [word for word in before if word.startswith("-") and word != "-" and not _NUMBER.match(word)]
-        return [word for word in names if not any(o.startswith(word.partition("=")[0]) for o in options)]
+        return [word for word in names if word.partition("=")[0] not in self._option_string_actions]
 
     def _options(self) -> list[str]:
         return [option for action in self._actions for option in visible_names(action)]

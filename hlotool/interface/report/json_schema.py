@@ -27,6 +27,7 @@ from hlotool.interface.report.command_records import (
     ScalePlansRecord,
     VerifyRecord,
 )
+from hlotool.interface.report.demo import DemoRecord
 from hlotool.interface.report.lab_records import ConformanceRecord, FuzzRecord, MutateRecord
 from hlotool.interface.report.listings import OptRecord, PassesRecord
 from hlotool.interface.report.records import (
@@ -47,6 +48,7 @@ FOLDER = Path(__file__).parent / "schema"
 #: Committed file of each command's record.
 SCHEMAS: dict[str, type[Record]] = {
     "run-1.json": RunRecord,
+    "demo-1.json": DemoRecord,
     "backends-1.json": BackendsRecord,
     "cache-1.json": CacheRecord,
     "check-1.json": CheckRecord,

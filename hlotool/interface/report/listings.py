@@ -14,7 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.checks.explain.entries import CODE
 from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.topics import RULE, VERDICT, TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.interface.report.command_records import CacheRecord
 from hlotool.interface.report.console import Report, facts, next_line, path_text, plain_table
@@ -120,13 +122,24 @@ class Explanation(Report[ExplainRecord]):
     """What was recognised, one block for each message."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not self.record.matches:
+        for topic in self.record.topics:
+            yield from _topic(topic, self.verbose)
+        if not (self.record.matches or self.record.topics):
             yield Text("nothing recognised")
             yield next_line("hlotool explain --list")
         for number, match in enumerate(self.record.matches):
             if number:
                 yield Text("")
             yield from _block(match)
+
+
+def _topic(topic: TopicRecord, verbose: bool) -> RenderResult:
+    said_by = "" if topic.kind == VERDICT else f"  ({topic.kind})"
+    yield Text.assemble((topic.name, "bold"), (said_by, "dim"), f"  {topic.means}")
+    established, more, _ = (topic.established, "", "") if verbose else topic.established.partition("\n\n")
+    page = f"{topic.page} (--verbose shows more of it)" if more else topic.page
+    rows = [("established", established), ("next", topic.next), ("page", page)]
+    yield Padding(facts(rows, gap=4), (0, 0, 1, 2))
 
 
 def _block(match: MatchRecord) -> RenderResult:
@@ -154,6 +167,22 @@ def _where(lines: Sequence[int]) -> str:
 
 def _shortened(message: str) -> str:
     return message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
+
+
+class Topics(Report[ExplainRecord]):
+    """The names of all that can be explained, by who says them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        named: dict[str, list[str]] = {}
+        for topic in self.record.topics:
+            kind = f"{topic.kind}s" if topic.kind in (VERDICT, RULE) else topic.kind
+            named.setdefault(kind, []).append(topic.name)
+        codes = [match.id for match in self.record.matches if CODE.fullmatch(match.id)]
+        rows = [(kind, ", ".join(names)) for kind, names in named.items()]
+        yield facts([*rows, ("codes", ", ".join(codes))])
+        messages = plural(len(self.record.matches) - len(codes), "message")
+        yield Text(f"{messages} of XLA, JAX, TensorFlow and PyTorch/XLA: hlotool explain --list", "dim")
+        yield next_line("hlotool explain wrong")
 
 
 class Catalogue(Report[ExplainRecord]):

@@ -1,7 +1,6 @@
-"""How far a command is, on stderr: lines, or a live bar on a terminal.
+"""How far a run is, on stderr: a live line on a terminal, else plain lines.
 
-Of a run a live line on a terminal, plain lines if asked for, else a line now and then and what is wrong; of a
-search a line for each step.
+These are one for each module if asked for, else one now and then, and what is wrong.
 """
 
 from __future__ import annotations
@@ -15,41 +14,54 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from hlotool.interface.report.console import console_for, printable
-from hlotool.interface.report.words import is_wrong, row_verdict, seconds
+from hlotool.interface.report.words import is_wrong, plural, row_verdict, seconds
 from hlotool.runs.fleet.batch import Silent
 from hlotool.runs.fleet.known import Remaining
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 
-#: Columns of a module's name.
-_NAME = 40
+#: Columns of a bar, those of one on a narrow terminal, and how wide one must be for the former.
+_BAR, _NARROW_BAR, _WIDE = 24, 8, 72
 
 
-class ProgressBar:
-    """A live line on a terminal, and above it what is wrong; the line vanishes when the run is over."""
+class LiveLine:
+    """A line on a terminal that is drawn anew while time passes, and vanishes when all is over.
 
-    def __init__(self, stream: IO[str], tasks: Sequence[Task]) -> None:
-        self._remaining = Remaining(tasks)
-        self._running: list[str] = []
-        self._doing: dict[str, str] = {}
+    Bar, counts and times keep their places and their widths; what is cut is the text behind them.
+
+    Args:
+        stream: the terminal.
+        total: of what is counted; None for a line without bar.
+        text: what goes on.
+        done: how many of `total` were done before.
+    """
+
+    def __init__(self, stream: IO[str], total: int | None = None, text: str = "", done: int = 0) -> None:
+        console = console_for(stream)
+        width = _BAR if console.width >= _WIDE else _NARROW_BAR
+        counts: list[ProgressColumn] = []
+        if total is not None:
+            counts = [BarColumn(width, table_column=_fixed()), MofNCompleteColumn(table_column=_fixed())]
         self._progress = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[current]}", style="dim"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}", style="dim"),
-            console=console_for(stream),
+            SpinnerColumn(table_column=_fixed()),
+            *counts,
+            TimeElapsedColumn(table_column=_fixed()),
+            TextColumn("{task.fields[left]}", style="dim", table_column=_fixed()),
+            TextColumn("{task.description}", style="dim", markup=False, table_column=_fixed(ratio=1)),
+            console=console,
             transient=True,
+            expand=True,
         )
-        self._task = self._progress.add_task("", total=len(tasks), current="", left="")
+        self._task = self._progress.add_task(printable(text), total=total, completed=done, left="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -60,15 +72,37 @@ class ProgressBar:
     ) -> None:
         self._progress.stop()
 
+    def show(self, text: str, left: str = "", more: int = 0) -> None:
+        """What goes on, how long yet, and how many more are done."""
+        self._progress.update(self._task, description=printable(text), left=left, advance=more)
+
+    def above(self, text: Text) -> None:
+        """Print a line that stays."""
+        self._progress.console.print(text, soft_wrap=True)
+
+
+def _fixed(ratio: int | None = None) -> Column:
+    return Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+
+
+class ProgressBar(LiveLine):
+    """What runs, how many of all are done, how long yet; and above it what is wrong."""
+
+    def __init__(self, stream: IO[str], tasks: Sequence[Task], done: int = 0) -> None:
+        super().__init__(stream, len(tasks) + done, done=done)
+        self._remaining = Remaining(tasks)
+        self._running: list[str] = []
+        self._doing: dict[str, str] = {}
+
     def started(self, task: Task) -> None:
         """Show its name."""
         self._running.append(task.module.title)
-        self._show()
+        self._draw()
 
     def doing(self, task: Task, text: str) -> None:
         """Show it beside the name."""
         self._doing[task.module.title] = text
-        self._show()
+        self._draw()
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """Count it."""
@@ -79,18 +113,16 @@ class ProgressBar:
         if is_wrong(rows):
             wrong = max(rows, key=lambda row: row.verdict.rank)
             name = Text(printable(f"  {task.module.title}  {wrong.reason}"))
-            self._progress.console.print(Text.assemble(row_verdict(wrong), name), soft_wrap=True)
-        self._progress.advance(self._task)
-        self._show()
+            self.above(Text.assemble(row_verdict(wrong), name))
+        self._draw(1)
 
-    def _show(self) -> None:
+    def _draw(self, more: int = 0) -> None:
         name = self._running[0] if self._running else ""
-        shown = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        more = f" +{len(self._running) - 1}" if len(self._running) > 1 else ""
+        others = f" +{len(self._running) - 1}" if len(self._running) > 1 else ""
         doing = f": {self._doing[name]}" if name in self._doing else ""
         seconds_left = self._remaining.seconds
         left = "" if seconds_left is None else f"about {seconds(seconds_left)} left"
-        self._progress.update(self._task, current=shown + doing + more, left=left)
+        self.show(f"{name}{others}{doing}", left, more)
 
 
 class Silence(Silent):
@@ -108,10 +140,10 @@ class Silence(Silent):
 class ProgressLines(Silence):
     """One line per finished module."""
 
-    def __init__(self, stream: IO[str], total: int) -> None:
+    def __init__(self, stream: IO[str], total: int, done: int = 0) -> None:
         self._stream = stream
-        self._total = total
-        self._count = 0
+        self._total = total + done
+        self._count = done
 
     def finished(self, task: Task, rows: Sequence[ModuleRecord]) -> None:
         """Print its verdicts."""
@@ -132,17 +164,22 @@ class Heartbeat(Silence):
         stream: gets the lines.
         tasks: of the run.
         clock: seconds, from any origin.
+        done: how many others were done before.
     """
 
     #: Seconds between two lines.
     PAUSE = 30.0
 
     def __init__(
-        self, stream: IO[str], tasks: Sequence[Task], clock: Callable[[], float] = time.monotonic
+        self,
+        stream: IO[str],
+        tasks: Sequence[Task],
+        clock: Callable[[], float] = time.monotonic,
+        done: int = 0,
     ) -> None:
         self._stream = stream
-        self._total = len(tasks)
-        self._count = 0
+        self._total = len(tasks) + done
+        self._count = done
         self._wrong: list[str] = []
         self._running: set[str] = set()
         self._clock = clock
@@ -187,76 +224,40 @@ class Heartbeat(Silence):
         print(printable(f"hlotool: {text}"), file=self._stream, flush=True)
 
 
-def progress_for(stream: IO[str], tasks: Sequence[Task], quiet: bool, verbose: bool) -> Silence | ProgressBar:
-    """What suits `stream` and the user's wish."""
-    if quiet:
-        return Silence()
-    if stream.isatty():
-        return ProgressBar(stream, tasks)
-    return ProgressLines(stream, len(tasks)) if verbose else Heartbeat(stream, tasks)
-
-
-class StepLines:
-    """`step 4/~7  0008 simplification.after_algsimp  wrong  2.1 s`.
+class Beside:
+    """`hlotool: 12 programs judged, 1 wrong`, now and then, while the program itself has the terminal.
 
     Args:
-        stream: gets the lines.
-    """
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self._count = 0
-        self._estimate: int | None = None
-
-    def phase(self, text: str, steps: int | None = None) -> None:
-        """A new part of the search; its steps are counted from 1."""
-        self._count, self._estimate = 0, steps
-        self._print(text)
-
-    def step(self, text: str, verdict: str, seconds_taken: float, again: bool) -> None:
-        """A step is done."""
-        self._count += 1
-        total = f"/~{max(self._estimate, self._count)}" if self._estimate else ""
-        took = "known" if again else seconds(seconds_taken)
-        parts = [f"  step {self._count}{total}", text, verdict, took]
-        self._print("  ".join(part for part in parts if part))
-
-    def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
-
-
-class CountLines:
-    """`37/133 opcodes  power: 2 failed or crashed`, for what is wrong, and a line now and then.
-
-    Args:
-        stream: gets the lines.
-        total: how many things there are.
-        noun: what they are, in the plural.
-        every: a line for each of them.
+        stream: gets the lines, which stay: a line that is drawn anew would spoil what the program writes.
         clock: seconds, from any origin.
     """
 
-    def __init__(
-        self,
-        stream: IO[str],
-        total: int,
-        noun: str,
-        every: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    #: Seconds between two lines on a terminal.
+    PAUSE = 10.0
+
+    def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
-        self._total = total
-        self._noun = noun
-        self._every = every
+        self._pause = self.PAUSE if stream.isatty() else Heartbeat.PAUSE
         self._clock = clock
         self._last = clock()
-        self._names: set[str] = set()
 
-    def __call__(self, name: str, wrong: str) -> None:
-        """`name` is over; `wrong` says what is wrong with it, empty where nothing is."""
-        self._names.add(name)
-        if not (wrong or self._every or self._clock() - self._last >= Heartbeat.PAUSE):
-            return
-        self._last = self._clock()
-        line = f"{len(self._names)}/{self._total} {self._noun}  {wrong or name}"
-        print(printable(line), file=self._stream, flush=True)
+    def __call__(self, judged: int, wrong: int) -> None:
+        """So many are judged by now."""
+        now = self._clock()
+        if now - self._last >= self._pause:
+            self._last = now
+            text = f"hlotool: {plural(judged, 'program')} judged, {wrong} wrong"
+            print(text, file=self._stream, flush=True)
+
+
+def progress_for(
+    stream: IO[str], tasks: Sequence[Task], quiet: bool, verbose: bool, done: int = 0
+) -> Silence | ProgressBar:
+    """What suits `stream` and the user's wish; `done` others of the same whole are behind."""
+    if quiet:
+        return Silence()
+    if stream.isatty():
+        return ProgressBar(stream, tasks, done)
+    if verbose:
+        return ProgressLines(stream, len(tasks), done)
+    return Heartbeat(stream, tasks, done=done)

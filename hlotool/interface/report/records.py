@@ -16,6 +16,7 @@ from typing import Literal
 
 from hlotool._version import __version__
 from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.topics import TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.judge import verdicts
@@ -250,10 +251,12 @@ class ExplainRecord(CommandRecord, frozen=True, kw_only=True):
 
     Attributes:
         matches: what was recognised, in the order of the text.
+        topics: words of reports that the text is: verdicts, answers of commands, rules.
     """
 
     schema: Literal["hlotool.explain/1"] = "hlotool.explain/1"
     matches: list[MatchRecord]
+    topics: list[TopicRecord] = []
     exit_code: int
 
 

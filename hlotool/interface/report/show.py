@@ -1,15 +1,9 @@
-"""Which report shows the record of a command, and whether pages can be made here.
-
-The latter is asked before a long run, and said in one line where they cannot.
-"""
+"""Which report shows the record of a command."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-from hlotool.errors import UsageError
 
 if TYPE_CHECKING:
     from hlotool.interface.report.console import Report
@@ -17,6 +11,7 @@ if TYPE_CHECKING:
 
 #: By the name in the schema of a record: the module of its report, and that.
 _REPORTS = {
+    "demo": "hlotool.interface.report.demo:DemoReport",
     "run": "hlotool.interface.report.terminal:RunReport",
     "exec": "hlotool.interface.report.bisect:ExecReport",
     "bisect": "hlotool.interface.report.bisect:BisectReport",
@@ -56,9 +51,3 @@ def report_of(record: Any, quiet: bool, verbose: bool) -> Report[Any]:
     module, _, report = _REPORTS[name].partition(":")
     shown: Report[Any] = getattr(import_module(module), report)(record, quiet, verbose)
     return shown
-
-
-def need_jinja() -> None:
-    """Raise UsageError where there is no jinja2."""
-    if find_spec("jinja2") is None:
-        raise UsageError("a page needs jinja2: pip install 'hlotool[html]'")

@@ -161,10 +161,12 @@ def _run(
     from hlotool.system.resources import worker_count
 
     jobs = min(worker_count(asked.jobs), len(tasks))
-    told = asked.course.counting(len(tasks), "opcodes")
     executor: Executor
     limits = Limits(jobs, asked.timeout, asked.memory_limit)
-    with Pool(limits, PRELOAD, tasks[0].backend) as executor:
+    with (
+        asked.course.counting(len(tasks), "opcodes") as told,
+        Pool(limits, PRELOAD, tasks[0].backend) as executor,
+    ):
         asked.course.working()
         run_suite(tasks, executor, journal, asked.resume, _teller(told, found))
     notes += executor.notes

@@ -87,6 +87,10 @@ class Deadline:
         """A new part of the search begins; raises OutOfTime as `step` does."""
         self._look()
 
+    def left(self, points: int) -> None:
+        """Part of a history is open; raises OutOfTime as `step` does."""
+        self._look()
+
     def _look(self) -> None:
         if time.monotonic() > self._end:
             raise OutOfTime

@@ -41,6 +41,8 @@ class Session:
         missing: backends that cannot be used.
         announce: called with a line for each row that shows a fault, and each event of `--keep-when`, as soon
             as it is known.
+        counted: called with the number of programs that are judged, and of those that are wrong, as often as
+            there are more.
 
     Attributes:
         notes: of the dump and of the workers, for the user.
@@ -52,12 +54,14 @@ class Session:
         options: RunOptions,
         missing: Sequence[str] = (),
         announce: Callable[[str], None] = lambda text: None,
+        counted: Callable[[int, int], None] = lambda judged, wrong: None,
     ) -> None:
         self.notes: list[str] = []
         self._watch = watch
         self._options = options
         self._missing = missing
         self._announce = announce
+        self._counted = counted
         self._rows: dict[Key, list[ModuleRecord]] = {}
 
     def replay_beside(self, program: Program) -> None:
@@ -106,6 +110,11 @@ class Session:
         agreeing = {key for key, rows in self._rows.items() if any(row.verdict in AGREEING for row in rows)}
         found = [(folder, m) for folder in self._watch.folders() for m in self._modules_in(folder)]
         return [module for folder, module in found if (folder, module.number or 0) in agreeing]
+
+    @property
+    def judged(self) -> int:
+        """How many programs have rows."""
+        return len(self._rows)
 
     def rows(self) -> list[ModuleRecord]:
         """All rows, by process and number; those of several processes have their folders in their names."""
@@ -168,6 +177,8 @@ class Session:
                 found.setdefault(_key_of(task), []).extend(rows or [])
             for key, rows in found.items():
                 self._keep(key, rows)
+        wrong = sum(any(row.verdict in DIFFERING for row in rows) for rows in self._rows.values())
+        self._counted(self.judged, wrong)
 
     def _keep(self, key: Key, rows: list[ModuleRecord]) -> None:
         """Believe rows that were made while the program ran, unless that may be why they are bad."""

@@ -10,13 +10,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import msgspec
-import pytest
 from support import run_records as samples
 
 from hlotool.blame.bisection.records import CulpritRecord, SpotRecord
-from hlotool.errors import ExitCode
 from hlotool.interface.api.bisect import BisectResult
-from hlotool.interface.cli.main import main
 from hlotool.interface.report.causes import causes_of_bisection, causes_of_run
 from hlotool.interface.report.command_records import BisectRecord
 from hlotool.interface.report.html.page import page
@@ -26,8 +23,6 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import SourceRecord
-
-pytest.importorskip("jinja2")
 
 #: What ends a script, a comment, an attribute or a line of JavaScript, and what would run.
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'--> {{ 7*7 }} ${x} \u2028 \\u003c &lt; \udcff"
@@ -204,15 +199,6 @@ def test_a_bisection_shows_the_spot() -> None:
     assert [s["expected"] for s in sections if s["kind"] == "sides"] == ["right program"]
     assert data["shared"][data["rows"][0][10]] == ["hlotool repro verify x"]
     assert Reader(text).texts["h3"] == ["pass algsimp: add"]
-
-
-def test_without_jinja_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("hlotool.interface.report.show.find_spec", lambda name: None)
-    assert main(["run", "nowhere", "--html", "x.html"]) == ExitCode.USAGE
-    out, error = capsys.readouterr()
-    assert (out, error) == ("", "hlotool: error: a page needs jinja2: pip install 'hlotool[html]'\n")
 
 
 def test_of_many_causes_the_first_are_shown_and_the_others_unfold() -> None:

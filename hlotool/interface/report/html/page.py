@@ -17,7 +17,6 @@ from hlotool.interface.report.lab_records import STATUSES, CellRecord, Conforman
 from hlotool.interface.report.lab_reports import LOOKS
 from hlotool.interface.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.interface.report.records import RunRecord
-from hlotool.interface.report.show import need_jinja
 from hlotool.interface.report.terminal import basis_lines
 from hlotool.interface.report.words import plural, seconds
 from hlotool.ir.types import ElementType
@@ -34,9 +33,6 @@ def page(record: Any) -> str:
 
     Args:
         record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff` or `conformance`.
-
-    Raises:
-        UsageError: there is no jinja2.
     """
     environment = _environment()
     from markupsafe import Markup
@@ -89,7 +85,6 @@ def _basis(record: Any) -> list[str]:
 
 
 def _environment() -> Any:
-    need_jinja()
     from jinja2 import Environment, StrictUndefined
 
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
