@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from hlotool.backends.base import Backend, DevicesBackend, Value
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.ir.module import Module
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import ml_dtypes
@@ -17,6 +16,7 @@ from hlotool.judge.comparison import LeafComparison, compare_values
 from hlotool.judge.tolerance import chosen_by_user, derive
 from hlotool.runs.leaves import comparison_record
 from hlotool.runs.records import LeafRecord
+from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import here
 from hlotool.system.records import ErrorRecord, Record, SourceRecord
 from hlotool.system.urls import is_url, name_of

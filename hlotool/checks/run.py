@@ -6,7 +6,7 @@ What runs in a worker prints nothing and returns plain records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
@@ -23,6 +23,7 @@ from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import read_stage
 from hlotool.sources.records import Dump, DumpModule, Stage, first_and_last, stages_matching
+from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor
 from hlotool.system.records import Record
 

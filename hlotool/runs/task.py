@@ -12,7 +12,7 @@ one holds for both.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -34,6 +34,7 @@ from hlotool.sources.compilation import SUFFIX
 from hlotool.sources.directory import open_dumps, open_usable
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import DumpModule, Stage, modules_matching
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 from hlotool.system.worker import hand_over
 

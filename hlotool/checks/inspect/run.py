@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from heapq import nlargest
 
@@ -52,6 +52,7 @@ from hlotool.sources.records import (
     modules_matching,
     stages_matching,
 )
+from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor
 from hlotool.system.records import encoded
 from hlotool.system.resources import collector_off

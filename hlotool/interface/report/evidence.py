@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from hlotool.interface.report.console import Report, facts, path_text
 from hlotool.interface.report.words import plural
 from hlotool.rewrite.scale.records import UNSEEN, PlanRecord, ScaleRecord
 from hlotool.runs.records import ModuleRecord, RepeatRecord
+from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import read_whole
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import UNITS_PER_SECOND

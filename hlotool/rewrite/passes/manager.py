@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
@@ -14,6 +14,7 @@ from hlotool.ir.printer import legal_name
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.rewrite.passes.base import Context, Pass
 from hlotool.rewrite.passes.pipeline import MOST_ROUNDS, Item, Pipeline
+from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import writing
 from hlotool.system.records import Record
 

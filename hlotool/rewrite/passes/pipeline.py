@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.errors import UsageError
 from hlotool.rewrite.passes.base import OptionRecord, Pass, make_pass, options_of, summary
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -21,6 +20,7 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex
 from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, Verdict
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 
 #: A module: the folder of its process, and its number there.

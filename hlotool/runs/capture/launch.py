@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -30,6 +29,7 @@ from hlotool.runs.capture.stderr import Stderr
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.runs.trials import CAPTURED, GENERATED, NO_RESULT
 from hlotool.system.cache import cache_folder
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 
 _HOOK = Path(__file__).with_name("hook")
