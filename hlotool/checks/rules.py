@@ -23,7 +23,7 @@ from hlotool.ir.walk import Users, users
 from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from hlotool.checks.facts import ProgramFacts
+    from hlotool.checks.program_records import ProgramFacts
 
 
 class Applies(enum.Enum):

@@ -25,26 +25,6 @@ from hlotool.system.dataclass import dataclass
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
 
 
-class Kind(enum.Enum):
-    """What a value is to the program."""
-
-    ARGUMENT = "argument"
-    RESULT = "result"
-    CONSTANT = "constant"
-    TEMPORARY = "temporary"
-
-
-class Change(enum.Enum):
-    """What a user can do about a value."""
-
-    #: Give an argument to the program, which writes a result there.
-    DONATE = "donate"
-    #: Compute it again before its next use.
-    REMATERIALIZE = "rematerialize"
-    #: Keep it in the host's memory until its next use.
-    OFFLOAD = "offload"
-
-
 @dataclass(frozen=True, slots=True)
 class Machine:
     """How what executes a program uses memory.

@@ -12,9 +12,7 @@ from typing import Final
 from hlotool.facts.buffers import Sizes
 from hlotool.facts.memory import (
     XLA,
-    Change,
     Estimate,
-    Kind,
     Lives,
     Moment,
     Role,
@@ -22,6 +20,7 @@ from hlotool.facts.memory import (
     parameter_aliases,
     roles_of_arguments,
 )
+from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, array_shapes, leaves

@@ -15,7 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from hlotool.checks.facts import ProgramFacts, program_facts
+from hlotool.checks.facts import program_facts
+from hlotool.checks.program_records import ProgramFacts
 from hlotool.errors import HlotoolError
 from hlotool.judge.verdicts import Answer, Verdict, worst
 from hlotool.runs.options.kept import RunOptions

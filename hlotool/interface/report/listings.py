@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.records import MatchRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.interface.report.command_records import CacheRecord
 from hlotool.interface.report.console import Report, facts, next_line, path_text, plain_table
@@ -27,9 +27,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
 )
 from hlotool.interface.report.words import plural
-from hlotool.rewrite.passes.base import OptionRecord
-from hlotool.rewrite.passes.manager import PassRecord
-from hlotool.rewrite.passes.pipeline import PassDescription
+from hlotool.rewrite.passes.records import OptionRecord, PassDescription, PassRecord
 from hlotool.system.records import CommandRecord, SourceRecord
 from hlotool.system.user_input import size_text
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from hlotool.blame.diff_results import ProgramDiffRecord
+from hlotool.blame.diff_records import ProgramDiffRecord
 from hlotool.checks.records import Severity
 from hlotool.interface.report.causes import blamed, located_source
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ExecRecord, ProveRecord
