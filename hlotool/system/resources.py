@@ -25,6 +25,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -215,6 +216,12 @@ def extended(limit: float, starved: float) -> float:
     return limit + min(max(0.0, starved), MOST_STARVED * limit)
 
 
+@cache
+def _is_frozen() -> bool:
+    """Whether this process keeps objects from the garbage collector, as workers do: asked once, it counts them."""
+    return gc.get_freeze_count() > 0
+
+
 @contextmanager
 def collector_off() -> Iterator[None]:
     """No cyclic collection while objects only become more: it would scan them again and again."""
@@ -224,7 +231,7 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            if not gc.get_freeze_count():
+            if not _is_frozen():
                 # What was made is old at once: the garbage collector need not look through it again.
                 gc.freeze()
                 gc.unfreeze()
