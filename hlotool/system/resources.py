@@ -162,13 +162,13 @@ def _group_folders() -> list[Path]:
 
 
 def _group_free(folder: Path) -> int | None:
-    for limit, used, cache in (
+    for limit, used, cached in (
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         most, taken = _text(folder / limit).strip(), _text(folder / used).strip()
         if most.isdecimal() and taken.isdecimal():
-            return max(0, int(most) - int(taken) + _number_after(folder / "memory.stat", cache))
+            return max(0, int(most) - int(taken) + _number_after(folder / "memory.stat", cached))
     return None
 
 
@@ -218,7 +218,7 @@ def extended(limit: float, starved: float) -> float:
 
 @cache
 def _is_frozen() -> bool:
-    """Whether this process keeps objects from the garbage collector, as workers do: asked once, it counts them."""
+    """Whether this process keeps objects from the collector, as workers do; to be told, all are counted."""
     return gc.get_freeze_count() > 0
 
 

@@ -123,6 +123,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     """
     start = time.perf_counter()
     from hlotool.interface.report.records import remembered_of
+    from hlotool.runs.fleet.contents import were_read
     from hlotool.runs.fleet.known import executor_of
     from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
@@ -133,9 +134,10 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     found = Replayed()
     backends = " or ".join(options.backends)
     with ending(asked.course) as end, executor_of(asked.cluster, limits, PRELOAD, backends) as pool:
-        pool.start()
         # Who asks whether runs differ wants them run.
         cache = asked.cache and options.repeat == 1
+        if asked.cluster is not None or not (cache and were_read(asked.paths)):
+            pool.start()
         replay_on(pool, asked.paths, options, found, asked.course, asked.resume, cache, asked.journal)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
