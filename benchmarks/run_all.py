@@ -14,11 +14,11 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 
 from benchmarks import ROOT
-from benchmarks.speed.first_verdict import Measured, Row, measure
+from benchmarks.speed.first_verdict import Measured, measure
 
 TABLE = ROOT / "benchmarks" / "results" / "first_verdict.md"
 #: How much more is worse, and not the machine.
@@ -27,11 +27,11 @@ _WORSE = 1.2
 _ROW = re.compile(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", re.MULTILINE)
 
 
-def table_of(rows: Iterable[tuple[Row, Measured]], load: float) -> str:
+def table_of(rows: Mapping[str, Measured], load: float) -> str:
     """The table, as it is committed."""
     lines = [
-        f"| {row.title} | {found.rulers:.2f} | {found.seconds:.2f} | {found.megabytes:.0f} |"
-        for row, found in rows
+        f"| {title} | {found.rulers:.2f} | {found.seconds:.2f} | {found.megabytes:.0f} |"
+        for title, found in rows.items()
     ]
     python = platform.python_version()
     return "\n".join(
@@ -63,19 +63,19 @@ def worse(now: Measured, before: Measured) -> bool:
     return now.rulers > _WORSE * before.rulers or now.megabytes > _WORSE * before.megabytes
 
 
-def compared(found: Iterable[tuple[Row, Measured]], known: Mapping[str, Measured]) -> list[str]:
+def compared(found: Mapping[str, Measured], known: Mapping[str, Measured]) -> list[str]:
     """Print each row beside the table's; the titles of those that are worse."""
     print(f"{'':40}{'rulers':>8}{'table':>8}{'ratio':>8}{'MB':>8}{'table':>8}{'ratio':>8}")
     failed = []
-    for row, now in found:
-        before = known.get(row.title)
+    for title, now in found.items():
+        before = known.get(title)
         if before is None:
-            print(f"{row.title:40}{now.rulers:8.2f}{'new':>8}{'':8}{now.megabytes:8.0f}", flush=True)
+            print(f"{title:40}{now.rulers:8.2f}{'new':>8}{'':8}{now.megabytes:8.0f}", flush=True)
             continue
         if is_worse := worse(now, before):
-            failed.append(row.title)
+            failed.append(title)
         print(
-            f"{row.title:40}{now.rulers:8.2f}{before.rulers:8.2f}{now.rulers / before.rulers:8.2f}"
+            f"{title:40}{now.rulers:8.2f}{before.rulers:8.2f}{now.rulers / before.rulers:8.2f}"
             f"{now.megabytes:8.0f}{before.megabytes:8.0f}{now.megabytes / before.megabytes:8.2f}"
             f"{'  WORSE' if is_worse else ''}",
             flush=True,
@@ -95,14 +95,14 @@ def main() -> int:
     load = os.getloadavg()[0]
     print(f"load average {load:.1f} on {os.cpu_count()} cores")
     known = read_table(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
-    found = dict(measure(asked.quick, asked.repeat))
-    if slow := {row for row, now in found.items() if row.title in known and worse(now, known[row.title])}:
-        found |= dict(measure(asked.quick, asked.repeat, {row.title for row in slow}))
-    failed = compared(found.items(), known)
+    found = {row.title: now for row, now in measure(asked.quick, asked.repeat)}
+    if slow := {title for title, now in found.items() if title in known and worse(now, known[title])}:
+        found |= {row.title: now for row, now in measure(asked.quick, asked.repeat, slow)}
+    failed = compared(found, known)
     if asked.write:
         old = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
         _, section, rest = old.partition("\n## Beside the goals")
-        TABLE.write_text(table_of(found.items(), load) + section + rest, encoding="utf-8")
+        TABLE.write_text(table_of(found, load) + section + rest, encoding="utf-8")
         return 0
     print(f"load average {os.getloadavg()[0]:.1f} at the end")
     if failed:
