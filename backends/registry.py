@@ -9,19 +9,21 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hlotool.backends.base import Backend, DevicesBackend, Value
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
-from hlotool.ir.module import Module
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
+
+    from hlotool.backends.base import Backend, DevicesBackend, Value
+    from hlotool.ir.module import Module
 
 
 #: Values by option; a bare word has the value "".
@@ -110,7 +112,7 @@ def check_options(name: str, options: Options, known: Mapping[str, str]) -> None
 GROUP = "hlotool.backends"
 
 #: Takes the options of the spec; a factory of a backend without any may take no argument at all.
-Factory: TypeAlias = Callable[..., Backend]
+Factory: TypeAlias = "Callable[..., Backend]"
 
 #: Factories as in entry points. Known without an installed distribution, so that a plain checkout works.
 BUILT_IN: dict[str, str] = {
@@ -222,6 +224,8 @@ def get_devices_backend(text: str) -> DevicesBackend:
         UsageError: there is none of that name, or it does not take these options.
         Unsupported: it executes programs for one device only.
     """
+    from hlotool.backends.base import DevicesBackend
+
     backend = get_backend(text)
     if not isinstance(backend, DevicesBackend):
         raise Unsupported(f"backend {text} runs programs for one device")

@@ -240,7 +240,7 @@ def _read_text(content: bytes, folder: Path) -> object:
 
 def _check_text(content: bytes, folder: Path) -> object:
     from hlotool.checks.catalogue import all_rules
-    from hlotool.checks.run import findings_of
+    from hlotool.checks.programs import findings_of
     from hlotool.parser.reader import parse_module
     from hlotool.sources.locations import decode
 

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from hlotool.checks.catalogue import all_rules
-from hlotool.checks.run import findings_of
+from hlotool.checks.programs import findings_of
 from hlotool.parser.reader import parse_module
 
 #: Variables without which libtpu looks for a TPU, or keeps its warnings to itself.

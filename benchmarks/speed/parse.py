@@ -70,7 +70,7 @@ def main() -> int:
     arguments.add_argument("--no-xla", action="store_true", help="do not compare")
     arguments.add_argument("--inspect", action="store_true", help="read what `inspect` needs, and count")
     options = arguments.parse_args()
-    from hlotool.checks.inspect.run import stage_info
+    from hlotool.checks.inspect.programs import stage_info
     from hlotool.parser.reader import forget_texts, parse_module
     from hlotool.system.resources import collector_off
 

@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hlotool.checks.records import Finding
-from hlotool.checks.rules import RULES, Rule
 from hlotool.errors import UsageError
 from hlotool.system.user_input import complaint_about, did_you_mean
+
+if TYPE_CHECKING:
+    from hlotool.checks.rules import Rule
 
 _MODULES = (
     "hlotool.checks.fusions",
@@ -32,13 +36,28 @@ _MODULES = (
     "hlotool.checks.offload.rules",
     "hlotool.checks.validity",
 )
-for _module in _MODULES:
-    import_module(_module)
 
 
+@cache
 def all_rules() -> dict[str, Rule]:
-    """All rules by id."""
+    """All rules by id. Their modules take long to import: without them one may know what is asked for."""
+    for module in _MODULES:
+        import_module(module)
+    from hlotool.checks.rules import RULES
+
     return RULES
+
+
+def chosen_rules(ids: frozenset[str] | None) -> list[Rule]:
+    """Those of the ids; all of them for None."""
+    return [rule for rule in all_rules().values() if ids is None or rule.id in ids]
+
+
+def needs_every_stage(ids: frozenset[str]) -> bool:
+    """Whether one of the rules looks at more than the program as the user wrote it."""
+    from hlotool.checks.rules import Applies
+
+    return any(all_rules()[rule].applies is Applies.EVERY_STAGE for rule in ids)
 
 
 class Ignore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,8 +103,8 @@ def ignored(rows: Sequence[Ignore | Mapping[str, str]]) -> list[Ignore]:
         raise UsageError(f"ignore: {error}") from error
 
 
-def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:
-    """Ids of the rules that apply.
+def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str] | None:
+    """Ids of the rules that apply; None for all.
 
     Raises:
         UsageError: there is no rule of such a name.
@@ -94,7 +113,7 @@ def choose_rules(only: Sequence[str], skip: Iterable[str]) -> frozenset[str]:
     for name in (*only, *sorted(skipped)):
         if complaint := _unknown(name):
             raise UsageError(f"{complaint}; `hlotool check --list-rules` shows those there are")
-    return frozenset(only or all_rules()) - skipped
+    return frozenset(only or all_rules()) - skipped if only or skipped else None
 
 
 def _unknown(rule: str) -> str:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hlotool.checks.facts import ProgramFacts, joined_shapes
+from hlotool.checks.facts import joined_shapes
+from hlotool.checks.program_records import ProgramFacts
 from hlotool.checks.records import Finding, Severity
 from hlotool.checks.rules import Problem, Subject, dump_rule, module_rule
 from hlotool.ir.module import Instruction

@@ -1,4 +1,4 @@
-"""What rules on whole dumps need to know of each program: small enough to keep of thousands."""
+"""What is told of a program at a glance: whose function it is, what it takes, and digests of it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from hlotool.checks.program_records import ParameterFact, ProgramFacts
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
-from hlotool.system.records import Record
 
 #: Names that TensorFlow gives to what it compiles: prefix, function, trace number, attributes.
 _TENSORFLOW = re.compile(
@@ -24,54 +24,6 @@ _TORCH = re.compile(r"(?P<function>SyncTensorsGraph)\.\d+")
 #: What stands around operations, and what brings operands into the shape and type that one needs.
 _GIVEN = opcodes_with(Trait.STRUCTURE)
 _PREPARING = frozenset({"broadcast", "convert", "reshape"})
-
-
-class ParameterFact(Record, frozen=True, kw_only=True):
-    """An entry parameter.
-
-    Attributes:
-        name: of the user's program where the dump has it, else of the HLO.
-        shape: without layout.
-    """
-
-    name: str
-    shape: str
-
-
-class ProgramFacts(Record, frozen=True, kw_only=True):
-    """A program as the frontend gave it.
-
-    Attributes:
-        module: of the dump.
-        file: where it stands.
-        function: of the user's program.
-        frontend: `jax`, `tensorflow`, `torch`, or empty.
-        trace: TensorFlow's number of the trace, empty elsewhere.
-        parameters: of the entry.
-        results: shapes of the leaves of the result.
-        instructions: how many there are.
-        structure: digest of opcodes and graph, without shapes and constants.
-        text: digest of the program without names and positions.
-        constants: small constants, `name: shape value`, in order.
-        source: file and line of the user's program, empty when the dump does not say.
-        unfinished: that the compiler did not come to an end with it, and where.
-        is_eager: a call of the library that was executed as soon as it was made: no function of the user's.
-    """
-
-    module: str
-    file: str
-    function: str
-    frontend: str
-    trace: str
-    parameters: list[ParameterFact]
-    results: list[str]
-    instructions: int
-    structure: str
-    text: str
-    constants: list[str]
-    source: str = ""
-    unfinished: str = ""
-    is_eager: bool = False
 
 
 def program_facts(module: Module, title: str, file: str) -> ProgramFacts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,9 +20,10 @@ from hlotool.facts.ranges import ForwardRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
+from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from hlotool.checks.facts import ProgramFacts
+    from hlotool.checks.program_records import ProgramFacts
 
 
 class Applies(enum.Enum):

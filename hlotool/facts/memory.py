@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hlotool.facts.buffers import Sizes, handed_on
@@ -20,29 +19,10 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees
+from hlotool.system.dataclass import dataclass
 
 #: Besides elementwise operations: what may write where an operand of the same size lies.
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
-
-
-class Kind(enum.Enum):
-    """What a value is to the program."""
-
-    ARGUMENT = "argument"
-    RESULT = "result"
-    CONSTANT = "constant"
-    TEMPORARY = "temporary"
-
-
-class Change(enum.Enum):
-    """What a user can do about a value."""
-
-    #: Give an argument to the program, which writes a result there.
-    DONATE = "donate"
-    #: Compute it again before its next use.
-    REMATERIALIZE = "rematerialize"
-    #: Keep it in the host's memory until its next use.
-    OFFLOAD = "offload"
 
 
 @dataclass(frozen=True, slots=True)

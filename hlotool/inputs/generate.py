@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -33,6 +32,7 @@ from hlotool.ir.types import (
     TupleShape,
     leaves,
 )
+from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.

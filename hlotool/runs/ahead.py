@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from hlotool.backends.aot.backend import AotBackend
@@ -18,22 +17,21 @@ from hlotool.backends.aot.protocol import COUNTED, AheadResult, LowerRequest
 from hlotool.backends.base import DumpingBackend, SlowToStart
 from hlotool.backends.registry import get_backend, parse_spec
 from hlotool.backends.xla.process import ProcessKey, XlaProcess
-from hlotool.checks.explain.messages import MatchRecord, explain_text
-from hlotool.checks.inspect.run import USAGE_REPORT, stage_info
+from hlotool.checks.explain.messages import explain_text
+from hlotool.checks.inspect.programs import stage_info
+from hlotool.checks.inspect.run import USAGE_REPORT
 from hlotool.checks.records import StageInfo
 from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError, Unsupported, UsageError
 from hlotool.ir.module import Module
 from hlotool.judge.failures import error_record, verdict_of
+from hlotool.runs.ahead_records import COMPILES, REFUSED, CompiledRecord, LaunchesRecord, SpaceRecord
 from hlotool.runs.program import compile_program
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage, read_stage
 from hlotool.sources.mlir import unwrapped
 from hlotool.sources.records import DumpModule
+from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder
-from hlotool.system.records import ErrorRecord, Record
-
-#: What a program is that its compiler takes, and one that it does not take.
-COMPILES, REFUSED = "compiles", "refused"
 
 #: The ends of a compilation are written always.
 _NO_PASS, _EVERY_PASS = "^$", ".*"
@@ -49,73 +47,6 @@ _NOISE = ("llo_module.h:", "Invalid stack_frame_id", "unexpected worker hostname
 #: What the compiler of GPUs says that it executes, and a kernel in what it compiles.
 _LAUNCH = re.compile(r"^\s*\d+: k\w+ .*\bgrid: ", re.MULTILINE)
 _KERNEL = re.compile(r"\.entry\b")
-
-
-class SpaceRecord(Record, frozen=True, kw_only=True):
-    """A memory of a device.
-
-    Attributes:
-        space: `hbm`, `vmem`, `smem`, `host`, or what else the compiler calls it.
-        used: bytes that the program takes of it, its arguments and results included.
-        capacity: bytes that there are; None where that is not known.
-    """
-
-    space: str
-    used: int
-    capacity: int | None = None
-
-
-class LaunchesRecord(Record, frozen=True, kw_only=True):
-    """What a GPU is asked to do by one execution, loops once.
-
-    Attributes:
-        kernels: that were compiled.
-        launches: of these.
-        calls: everything else that is executed: calls of libraries, copies, loops, collectives.
-    """
-
-    kernels: int
-    launches: int
-    calls: int
-
-
-class CompiledRecord(Record, frozen=True, kw_only=True):
-    """A program, compiled.
-
-    Attributes:
-        name: of the program.
-        path: where it stands.
-        outcome: `compiles`, `refused` (the message says why), or how the compiler ended: `crashed`,
-            `timed out`, `out of memory`; `unsupported` where there is none, `bad input` of no program.
-        compiler: its version, and what it compiles for; empty where it did not get that far.
-        folder: its dump.
-        error: why it does not compile.
-        memory: that one device needs, by space.
-        parts: bytes by what they are for, as the compiler counts them; those with `host_` are the host's.
-        launches: of a GPU's program.
-        program: what the compiler ends with; None where it does not compile, or cannot be read.
-        warnings: what the compiler complained of.
-        explained: what is known of those, and of the error.
-        verdict: of the program as it was compiled by the one that was given; empty where they were not run.
-        reason: for the verdict, in one line.
-        seconds: of the compilation.
-    """
-
-    name: str
-    path: str
-    outcome: str
-    compiler: str = ""
-    folder: str = ""
-    error: ErrorRecord | None = None
-    memory: list[SpaceRecord] = []
-    parts: dict[str, int] = {}
-    launches: LaunchesRecord | None = None
-    program: StageInfo | None = None
-    warnings: list[str] = []
-    explained: list[MatchRecord] = []
-    verdict: str = ""
-    reason: str = ""
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import msgspec
@@ -38,11 +38,12 @@ from hlotool.runs.other_inputs import (
 )
 from hlotool.runs.program import Program
 from hlotool.runs.promises import broken_on, depends_on_values
-from hlotool.runs.records import ModuleRecord, SetRecord
+from hlotool.runs.records import GENERATED, ModuleRecord, SetRecord
 from hlotool.runs.rows import failed_comparison
 from hlotool.runs.runners import OneDevice, Outcome
 from hlotool.runs.task import Task
-from hlotool.runs.trials import GENERATED, Trial
+from hlotool.runs.trials import Trial
+from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import TooMuchWork, TooSlow, work_done
 from hlotool.system.worker import tell
 

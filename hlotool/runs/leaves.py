@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -34,7 +33,7 @@ from hlotool.judge.tolerance import Tolerance
 from hlotool.judge.verdicts import EXCUSED, Verdict
 from hlotool.runs.program import Program
 from hlotool.runs.records import LeafRecord, OutputRecord, ToleranceRecord
-from hlotool.runs.task import Task
+from hlotool.runs.task import INPUTS_FOLDER, Task, inputs_file
 from hlotool.runs.trials import Trial
 from hlotool.system.files import write_over
 from hlotool.system.paths import inside, write_file, writing
@@ -290,17 +289,6 @@ class _Saved:
             save_array(path, array, part.element_type)
 
 
-# Keeps the inputs that show something, for `--inputs` of everything after.
-
-#: The folder that gets them.
-FOLDER = "hlotool-inputs"
-
-
-def inputs_file(name: str) -> Path:
-    """Where the arguments of the program `name` go."""
-    return Path(FOLDER, f"{name.replace('/', '_')}.npz")
-
-
 def save_inputs(name: str, arguments: Sequence[Value], copies: int = 1) -> str:
     """The file that gets the arguments of the program `name`; empty where it cannot be written.
 
@@ -311,7 +299,7 @@ def save_inputs(name: str, arguments: Sequence[Value], copies: int = 1) -> str:
     """
     path = inputs_file(name)
     try:
-        output_folder(FOLDER)
+        output_folder(INPUTS_FOLDER)
         write_over(path, [npz_bytes(arguments, copies)])
     except (OSError, UsageError):
         return ""

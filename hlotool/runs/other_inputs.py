@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -27,9 +26,11 @@ from hlotool.ir.types import ShapeIndex
 from hlotool.runs.leaves import array_leaves
 from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
 from hlotool.runs.program import Program
+from hlotool.runs.records import GENERATED
 from hlotool.runs.runners import Runner, parameter_difference
 from hlotool.runs.task import Task
-from hlotool.runs.trials import GENERATED, Trial, generated
+from hlotool.runs.trials import Trial, generated
+from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import (
     UNITS_PER_SECOND,
     TooMuchWork,

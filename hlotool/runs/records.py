@@ -28,6 +28,13 @@ from hlotool.system.records import ErrorRecord, Record, SourceRecord
 
 #: In place of a tested stage: what the real program returned.
 REALITY = "result"
+#: `InputsRecord.origin` of inputs that were made from a seed, and of those of an execution.
+GENERATED, CAPTURED = "generated", "captured"
+#: Why an execution may have no result, and what to do about it.
+NO_RESULT = (
+    "XLA saves none where arguments are donated (donate_argnums) and gone when it looks at them again; code"
+    " generation is not judged: run once without the donation, or add --test xla"
+)
 
 
 class ToleranceRecord(Record, frozen=True, kw_only=True):
@@ -218,6 +225,14 @@ class InputsRecord(Record, frozen=True, kw_only=True):
     sets: list[SetRecord] = []
     sets_cut: str = ""
     file: str = ""
+
+
+def execution_of(inputs: InputsRecord | None) -> int:
+    """Which execution of its module the inputs are of, from 1; 0 where that is not known."""
+    if inputs is None or inputs.origin != CAPTURED:
+        return 0
+    number = inputs.description.partition(",")[0].removeprefix("execution ")
+    return int(number) if number.isdecimal() else 0
 
 
 class ModuleRecord(Record, frozen=True, kw_only=True):

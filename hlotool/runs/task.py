@@ -12,12 +12,12 @@ one holds for both.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import msgspec
 
-from hlotool.checks.explain.messages import recognize
 from hlotool.errors import (
     BackendFailed,
     BackendTimeout,
@@ -34,6 +34,7 @@ from hlotool.sources.compilation import SUFFIX
 from hlotool.sources.directory import open_dumps, open_usable
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import DumpModule, Stage, modules_matching
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 from hlotool.system.worker import hand_over
 
@@ -220,9 +221,20 @@ def unfinished_row(task: Task) -> ModuleRecord:
     program = task.module.before
     path = str(program.source) if program is not None else ""
     why = task.module.unfinished
+    from hlotool.checks.explain.messages import recognize
+
     if found := recognize(why):
         why += f" ({found[-1].entry.title}: hlotool explain {found[-1].entry.id})"
     return failed_row(task, NotCompiled(why), 0.0, path)
+
+
+#: The folder that gets inputs that show something, for `--inputs` of everything after.
+INPUTS_FOLDER = "hlotool-inputs"
+
+
+def inputs_file(name: str) -> Path:
+    """Where the arguments of the program `name` go."""
+    return Path(INPUTS_FOLDER, f"{name.replace('/', '_')}.npz")
 
 
 #: What is done with a row whose verdict stands.

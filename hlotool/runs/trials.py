@@ -6,7 +6,6 @@ A run takes one of the three ways; what the others need is not imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,23 +21,15 @@ from hlotool.inputs.captured import (
 from hlotool.inputs.given import Keep, as_it_is
 from hlotool.ir.module import Module
 from hlotool.runs.options.kept import ReplayOptions
-from hlotool.runs.records import InputsRecord
+from hlotool.runs.records import CAPTURED, GENERATED, InputsRecord
 from hlotool.sources.loading import read_execution
 from hlotool.sources.records import Capture, DumpModule
+from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import is_folder
 
 if TYPE_CHECKING:
     from hlotool.inputs.generate import LeafDescription
     from hlotool.rewrite.scale.plan import Scaled
-
-
-#: `InputsRecord.origin` of inputs that were made from a seed, and of those of an execution.
-GENERATED, CAPTURED = "generated", "captured"
-#: Why an execution may have no result, and what to do about it.
-NO_RESULT = (
-    "XLA saves none where arguments are donated (donate_argnums) and gone when it looks at them again; code"
-    " generation is not judged: run once without the donation, or add --test xla"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,14 +151,6 @@ def _captured(capture: Capture, name: str, module: Module, copies: int, keep: Ke
     result = keep(from_literal(execution.result)) if execution.result is not None else None
     origin = f"captured on {execution.platform}" if execution.platform else "captured"
     return Trial(arguments, record, name, result, origin)
-
-
-def execution_of(inputs: InputsRecord | None) -> int:
-    """Which execution of its module the inputs are of, from 1; 0 where that is not known."""
-    if inputs is None or inputs.origin != CAPTURED:
-        return 0
-    number = inputs.description.partition(",")[0].removeprefix("execution ")
-    return int(number) if number.isdecimal() else 0
 
 
 def _for_devices(

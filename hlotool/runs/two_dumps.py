@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
-from hlotool.checks.facts import ProgramFacts, program_facts
+from hlotool.checks.facts import program_facts
+from hlotool.checks.program_records import ProgramFacts
 from hlotool.errors import HlotoolError
 from hlotool.judge.verdicts import Answer, Verdict, worst
 from hlotool.runs.options.kept import RunOptions
@@ -24,6 +25,7 @@ from hlotool.runs.task import Task, task_of
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 
 

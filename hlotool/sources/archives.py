@@ -18,7 +18,6 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any
 
 from hlotool.errors import DumpError
@@ -34,6 +33,7 @@ from hlotool.sources.open_files import (
     read_some,
     stamp,
 )
+from hlotool.system.dataclass import dataclass
 from hlotool.system.urls import name_of
 from hlotool.system.user_input import size_text
 

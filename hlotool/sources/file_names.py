@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from hlotool.system.dataclass import dataclass
 
 
 class Kind(enum.Enum):

@@ -19,7 +19,8 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from hlotool.system.dataclass import dataclass
 
 #: Byte order marks, the longer first: that of UTF-32 begins with that of UTF-16.
 _MARKS = (

@@ -25,6 +25,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -161,13 +162,13 @@ def _group_folders() -> list[Path]:
 
 
 def _group_free(folder: Path) -> int | None:
-    for limit, used, cache in (
+    for limit, used, cached in (
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         most, taken = _text(folder / limit).strip(), _text(folder / used).strip()
         if most.isdecimal() and taken.isdecimal():
-            return max(0, int(most) - int(taken) + _number_after(folder / "memory.stat", cache))
+            return max(0, int(most) - int(taken) + _number_after(folder / "memory.stat", cached))
     return None
 
 
@@ -215,6 +216,12 @@ def extended(limit: float, starved: float) -> float:
     return limit + min(max(0.0, starved), MOST_STARVED * limit)
 
 
+@cache
+def _is_frozen() -> bool:
+    """Whether this process keeps objects from the collector, as workers do; to be told, all are counted."""
+    return gc.get_freeze_count() > 0
+
+
 @contextmanager
 def collector_off() -> Iterator[None]:
     """No cyclic collection while objects only become more: it would scan them again and again."""
@@ -224,7 +231,7 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            if not gc.get_freeze_count():
+            if not _is_frozen():
                 # What was made is old at once: the garbage collector need not look through it again.
                 gc.freeze()
                 gc.unfreeze()

@@ -36,8 +36,8 @@ def _answer(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
 def _check(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> list[Finding]:
     _answer(monkeypatch, error)
     from hlotool.checks.catalogue import all_rules
-    from hlotool.checks.compiled import ask_compiler
-    from hlotool.checks.run import beside_the_compiler, findings_of
+    from hlotool.checks.compiled import ask_compiler, beside_the_compiler
+    from hlotool.checks.programs import findings_of
 
     module = hlotool.parse(RETURNED)
     answer = ask_compiler(module, "v5e")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hlotool.checks.catalogue import all_rules
+from hlotool.checks.programs import findings_of
 from hlotool.checks.records import Severity
-from hlotool.checks.run import findings_of
 from hlotool.interface.cli.main import main
 from hlotool.ir.arrays import Literal
 from hlotool.ir.edit_programs import clone_module

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hlotool.checks.catalogue import all_rules
+from hlotool.checks.programs import findings_of
 from hlotool.checks.records import Finding, Severity
 from hlotool.checks.rules import RULES
-from hlotool.checks.run import findings_of
 from hlotool.parser.reader import parse_module
 
 all_rules()

@@ -9,8 +9,8 @@ import pytest
 
 from hlotool.checks.catalogue import all_rules
 from hlotool.checks.offload.rules import FIXES, fixed
+from hlotool.checks.programs import findings_of
 from hlotool.checks.records import Finding, Severity
-from hlotool.checks.run import findings_of
 from hlotool.interface.cli.main import main
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify

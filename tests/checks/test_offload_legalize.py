@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlotool.checks.catalogue import all_rules
+from hlotool.checks.programs import findings_of
 from hlotool.checks.records import Finding, Severity
-from hlotool.checks.run import findings_of
 from hlotool.parser.reader import parse_module
 
 RULES = [rule for rule in all_rules().values() if rule.id.startswith("offload-")]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hlotool.checks.compile_lints import recompilation
-from hlotool.checks.facts import ProgramFacts, program_facts
+from hlotool.checks.facts import program_facts
+from hlotool.checks.program_records import ProgramFacts
 from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import read_stage

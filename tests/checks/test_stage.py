@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hlotool.checks.inspect.run import find_tasks, functions_of, inspect_module, stage_info
+from hlotool.checks.inspect.programs import inspect_module, stage_info
+from hlotool.checks.inspect.run import find_tasks, functions_of
 from hlotool.checks.records import ModuleInfo, StageInfo
 from hlotool.errors import UsageError
 from hlotool.parser.reader import parse_module

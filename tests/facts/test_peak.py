@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hlotool.facts.memory import Change, Kind, memory_of
+from hlotool.facts.memory import memory_of
+from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.facts.peak import Peak, peak_of
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module

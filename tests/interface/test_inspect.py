@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from hlotool.checks.inspect.run import functions_of, stage_info
+from hlotool.checks.inspect.programs import stage_info
+from hlotool.checks.inspect.run import functions_of
 from hlotool.checks.records import (
     FailedFile,
     FallbackInfo,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import ml_dtypes
@@ -159,6 +160,65 @@ def test_many_elements_are_checked_as_few_are(
             assert change == "none"
             np.testing.assert_array_equal(literal.array, array)
     assert outcomes == ([] if change == "none" else [TextError] * 2)
+
+
+WORDS = [
+    *(
+        "7",
+        "-7",
+        "1.5",
+        "1.",
+        "-.5",
+        ".5",
+        "+5",
+        "1e5",
+        "1e+5",
+        "1E-5",
+        "1e",
+        "e5",
+        "5-3",
+        "--1",
+        "1_0",
+        "1.2.3",
+    ),
+    *("inf", "-inf", "infinity", "nan", "-nan", "NaN", "nan(0x1)", "true", "false", "fals", "0x1", "1e400"),
+    *("9" * 20, "9" * 40, "{7}", "7 7", "", "/* a */ 7", "\u0663", "\x0b7"),
+]
+
+
+@pytest.mark.parametrize("element_type", ["f32", "bf16", "s8", "u64", "pred", "f8e4m3fn"])
+@pytest.mark.parametrize("word", WORDS)
+def test_blocks_say_what_the_whole_text_says(
+    element_type: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = parse_shape(f"{element_type}[40,5]")
+    for place in (0, 7, 199):
+        words = [str(number % 2) for number in range(200)]
+        words[place] = word
+        rows = (", ".join(words[start : start + 5]) for start in range(0, 200, 5))
+        text = f"{{{', '.join(f'{{ {row} }}' for row in rows)}}}"
+        outcomes: list[object] = []
+        for many, block in ((0, 64), (10**9, 1)):
+            monkeypatch.setattr(literals, "_MANY", many)
+            monkeypatch.setattr(literals, "_BLOCK", block)
+            try:
+                outcomes.append(literals.decode_literal(text, shape).array.tobytes())
+            except TextError as error:
+                outcomes.append(error.message)
+        assert outcomes[0] == outcomes[1] or word in ("{7}", "7 7", "")
+        assert type(outcomes[0]) is type(outcomes[1])
+
+
+def test_a_long_constant_takes_a_few_times_its_text() -> None:
+    count = 1 << 20
+    text = f"{{{', '.join(['-1.234567e-05'] * count)}}}"
+    tracemalloc.start()
+    try:
+        array = value(text, f"f32[{count}]")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert array.nbytes < peak < 2 * len(text)  # it was 70 times as much
 
 
 # Numbers

@@ -11,7 +11,7 @@ import pytest
 from hlotool.errors import UsageError
 from hlotool.ir.module import Module
 from hlotool.rewrite.passes import pipeline
-from hlotool.rewrite.passes.base import Context, OptionRecord, make_pass, options_of, summary
+from hlotool.rewrite.passes.base import Context, make_pass, options_of, summary
 from hlotool.rewrite.passes.calls import Inline
 from hlotool.rewrite.passes.cleanup import Dce
 from hlotool.rewrite.passes.fuse import Fuse
@@ -25,6 +25,7 @@ from hlotool.rewrite.passes.pipeline import (
     pass_class,
     pass_names,
 )
+from hlotool.rewrite.passes.records import OptionRecord
 
 
 @dataclass(frozen=True)

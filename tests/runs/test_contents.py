@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import hlotool
 from hlotool.errors import DumpError
 from hlotool.runs.fleet import contents as under_test
 from hlotool.runs.fleet.contents import Contents
 from hlotool.sources.locations import Source
 from hlotool.system.cache import Store
 from hlotool.system.files import digest
+from hlotool.system.pool import Pool
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="nothing is kept without times of change")
 
@@ -136,3 +138,19 @@ def test_without_a_store_everything_is_read(tmp_path: Path, reads: list[str]) ->
     for _ in range(2):
         assert Contents().of(Source(str(path))).read() == b"first"
     assert len(reads) == 2
+
+
+@pytest.mark.usefixtures("settled")
+def test_no_worker_starts_for_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "small.hlo"
+    path.write_text("HloModule m\nENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[] negate(x)\n}\n")
+    started = []
+    add = Pool._add_worker
+    monkeypatch.setattr(Pool, "_add_worker", lambda pool: [started.append(pool), add(pool)])
+    first, again = (hlotool.replay(path) for _ in range(2))
+    assert len(started) == 1
+    assert again.record.remembered is not None
+    assert again.rows == first.rows
+    hlotool.replay(path, cache=False)
+    assert len(started) == 2

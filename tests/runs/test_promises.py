@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlotool.checks.catalogue import all_rules
-from hlotool.checks.run import findings_of
+from hlotool.checks.programs import findings_of
 from hlotool.judge.rules.freedoms import ON_GPU, ON_TPU
 from hlotool.parser.reader import parse_module
 from hlotool.runs.promises import broken_promises, weaker_promises

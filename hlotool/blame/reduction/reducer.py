@@ -6,7 +6,7 @@ What removes most comes first, and again after whatever opened new ways.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 import msgspec
@@ -29,13 +29,14 @@ from hlotool.judge.verdicts import Answer
 from hlotool.runs.device_arguments import further_sets
 from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import load_program
-from hlotool.runs.records import InputsRecord
+from hlotool.runs.records import GENERATED, InputsRecord
 from hlotool.runs.scaling import fitting
 from hlotool.runs.task import Task, as_asked
-from hlotool.runs.trials import GENERATED, trials
+from hlotool.runs.trials import trials
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 _Step = Callable[[Case, CaseOracle], Case]

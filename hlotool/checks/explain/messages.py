@@ -5,32 +5,18 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
 from hlotool.checks.explain.entries import Entry, catalogue
+from hlotool.checks.explain.records import MatchRecord, PlaceRecord
 from hlotool.errors import HlotoolError
 from hlotool.facts.dataflow import source_of
 from hlotool.parser.reader import parse_module
 from hlotool.sources.records import Dump, Stage
-from hlotool.system.records import Record, SourceRecord
-
-
-class PlaceRecord(Record, frozen=True, kw_only=True):
-    """Where an instruction that a message names stands in the dump.
-
-    Attributes:
-        path: of the file.
-        module: of the dump.
-        stage: of the compilation, the first that has the instruction.
-        source: the instruction, and the line of the user's program.
-    """
-
-    path: str
-    module: str
-    stage: str
-    source: SourceRecord
+from hlotool.system.dataclass import dataclass
+from hlotool.system.records import SourceRecord
 
 
 def locate(dump: Dump, names: Sequence[str]) -> list[PlaceRecord]:
@@ -62,34 +48,6 @@ def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord 
         return None
     named = (i for i in module.instructions() if i.name == name)
     return next((source_of(module, [instruction]) for instruction in named), None)
-
-
-class MatchRecord(Record, frozen=True, kw_only=True):
-    """A known message.
-
-    Attributes:
-        id: of the catalogue's entry; XLA's error code where it has one.
-        title: what is wrong.
-        cause: why it happens.
-        remedy: what to do, the most likely first.
-        reference: page of the official documentation; empty when there is none.
-        line: of the text where it stands first; 0 when the entry was asked for by name.
-        lines: all lines where it begins.
-        message: as printed there.
-        fields: what the message names: instructions, shapes, sizes.
-        places: where its instructions stand in the dump.
-    """
-
-    id: str
-    title: str
-    cause: str
-    remedy: list[str]
-    reference: str = ""
-    line: int = 0
-    lines: list[int] = []
-    message: str = ""
-    fields: dict[str, str] = {}
-    places: list[PlaceRecord] = []
 
 
 def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:

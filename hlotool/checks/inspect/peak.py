@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotool.checks.peak_records import LiveInfo, PeakInfo, SavingInfo
 from hlotool.facts.buffers import Sizes
 from hlotool.facts.dataflow import source_of
-from hlotool.facts.memory import Change
+from hlotool.facts.memory_kinds import Change
 from hlotool.facts.peak import Live, Saving, peak_of
 from hlotool.ir.module import Module
 

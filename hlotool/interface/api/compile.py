@@ -20,7 +20,8 @@ from hlotool.runs.options.shared import Only, Paths
 
 if TYPE_CHECKING:
     from hlotool.interface.report.records import CompileRecord, RunRecord
-    from hlotool.runs.ahead import AheadTask, CompiledRecord
+    from hlotool.runs.ahead import AheadTask
+    from hlotool.runs.ahead_records import CompiledRecord
     from hlotool.system.pool import Pool
 
 

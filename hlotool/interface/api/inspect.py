@@ -20,7 +20,7 @@ from hlotool.system.paths import here
 from hlotool.system.urls import is_url, taken_in
 
 if TYPE_CHECKING:
-    from hlotool.checks.explain.messages import MatchRecord
+    from hlotool.checks.explain.records import MatchRecord
     from hlotool.checks.explain.topics import TopicRecord
     from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
     from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hlotool.interface.report.listings import OptRecord, PassesRecord
     from hlotool.ir.module import Module
     from hlotool.rewrite.passes.base import Fuel
-    from hlotool.rewrite.passes.manager import PassManager, PassRecord
-    from hlotool.rewrite.passes.pipeline import PassDescription
+    from hlotool.rewrite.passes.manager import PassManager
+    from hlotool.rewrite.passes.records import PassDescription, PassRecord
 
 
 class OptResult(Result["PassRecord"]):
@@ -181,7 +181,8 @@ def opt(asked: OptArguments) -> OptResult:
 def list_passes() -> Passes:
     """The passes that `opt` knows, as `hlotool opt --list-passes` prints them."""
     from hlotool.interface.report.listings import PassesRecord
-    from hlotool.rewrite.passes.pipeline import PIPELINES, PassDescription, describe_passes
+    from hlotool.rewrite.passes.pipeline import PIPELINES, describe_passes
+    from hlotool.rewrite.passes.records import PassDescription
 
     pipelines = [PassDescription(name=name, about=text) for name, text in PIPELINES.items()]
     return Passes(PassesRecord(passes=describe_passes(), pipelines=pipelines))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hlotool.interface.api.calls import QUIET, Accompanied, Course, Ending, check_backends, ending, options_of
@@ -17,6 +17,7 @@ from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options.declared import Folder, option, takes
 from hlotool.runs.options.replaying import ClusterExecution, Compared, Found, TolerancesByOutput
 from hlotool.runs.options.shared import Baseline, InputsAndOutputs, Paths, Resume
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     """
     start = time.perf_counter()
     from hlotool.interface.report.records import remembered_of
+    from hlotool.runs.fleet.contents import were_read
     from hlotool.runs.fleet.known import executor_of
     from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
@@ -132,9 +134,10 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     found = Replayed()
     backends = " or ".join(options.backends)
     with ending(asked.course) as end, executor_of(asked.cluster, limits, PRELOAD, backends) as pool:
-        pool.start()
         # Who asks whether runs differ wants them run.
         cache = asked.cache and options.repeat == 1
+        if asked.cluster is not None or not (cache and were_read(asked.paths)):
+            pool.start()
         replay_on(pool, asked.paths, options, found, asked.course, asked.resume, cache, asked.journal)
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:

@@ -211,7 +211,7 @@ def _keeper(arguments: argparse.Namespace) -> Keeper | None:
 
 
 def _without_result(keeper: Keeper) -> str:
-    from hlotool.runs.trials import NO_RESULT
+    from hlotool.runs.records import NO_RESULT
 
     count = f"{keeper.without_result} of {keeper.executions} executions"
     return f"--keep-when could not look at {count}, whose results are not there: {NO_RESULT}"

@@ -7,14 +7,13 @@ from typing import Literal
 
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verification
-from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
+from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
 from hlotool.judge.verdicts import DIFFERING, Verdict, exit_code_of
 from hlotool.rewrite.scale.records import PlanRecord
-from hlotool.runs.capture.keeping import EventRecord
-from hlotool.runs.capture.launch import ProcessRecord
+from hlotool.runs.capture.records import EventRecord, ProcessRecord
 from hlotool.runs.exact.records import ProvedRecord
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import InputsRecord

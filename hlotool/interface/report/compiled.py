@@ -10,14 +10,14 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.records import MatchRecord
 from hlotool.checks.records import StageInfo, TrafficInfo
 from hlotool.interface.report.console import Report, facts, next_line, path_text
 from hlotool.interface.report.records import CompileRecord
 from hlotool.interface.report.terminal import RunReport
 from hlotool.interface.report.words import plural, seconds, style_of, verdict_text
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.runs.ahead import COMPILES, REFUSED, CompiledRecord, SpaceRecord
+from hlotool.runs.ahead_records import COMPILES, REFUSED, CompiledRecord, SpaceRecord
 from hlotool.system.user_input import size_text
 
 #: Warnings that are shown unless everything is asked for.

@@ -11,7 +11,6 @@ import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SURROGATES, SourceRecord
 
 if TYPE_CHECKING:

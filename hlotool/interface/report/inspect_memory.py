@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hlotool.checks.peak_records import LiveInfo, PeakInfo, SavingInfo
 from hlotool.checks.records import StageInfo
-from hlotool.facts.memory import Change, Kind
+from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.interface.report.console import facts, number_table, place_text
 from hlotool.interface.report.words import plural
 from hlotool.judge.records import output_name

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.checks.explain.entries import CODE
-from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.records import MatchRecord
 from hlotool.checks.explain.topics import RULE, VERDICT, TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.interface.report.command_records import CacheRecord
@@ -29,9 +29,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
 )
 from hlotool.interface.report.words import plural
-from hlotool.rewrite.passes.base import OptionRecord
-from hlotool.rewrite.passes.manager import PassRecord
-from hlotool.rewrite.passes.pipeline import PassDescription
+from hlotool.rewrite.passes.records import OptionRecord, PassDescription, PassRecord
 from hlotool.system.records import CommandRecord, SourceRecord
 from hlotool.system.user_input import size_text
 

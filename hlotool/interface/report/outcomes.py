@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from hlotool.blame.diff_results import ProgramDiffRecord
+from hlotool.blame.diff_records import ProgramDiffRecord
 from hlotool.checks.records import Severity
 from hlotool.interface.report.causes import blamed, located_source
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ExecRecord, ProveRecord
@@ -37,6 +37,7 @@ from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.runs.exact.records import ProvedRecord
 from hlotool.runs.records import ModuleRecord
+from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 
 

@@ -15,14 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from hlotool._version import __version__
-from hlotool.checks.explain.messages import MatchRecord
+from hlotool.checks.explain.records import MatchRecord
 from hlotool.checks.explain.topics import TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.judge import verdicts
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Verdict
-from hlotool.runs.ahead import CompiledRecord
+from hlotool.runs.ahead_records import CompiledRecord
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord

@@ -41,8 +41,7 @@ from hlotool.interface.report.words import (
 )
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Answer, Verdict
 from hlotool.runs.options.kept import RunOptions
-from hlotool.runs.records import REALITY, InputsRecord, ModuleRecord
-from hlotool.runs.trials import CAPTURED, NO_RESULT, execution_of
+from hlotool.runs.records import CAPTURED, NO_RESULT, REALITY, InputsRecord, ModuleRecord, execution_of
 
 #: Differing modules shown in full unless everything is asked for.
 _DETAILED = 3

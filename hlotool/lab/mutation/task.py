@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -25,11 +24,13 @@ from hlotool.runs.leaves import same_bits
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.other_inputs import allowed_for_sets, in_budget
 from hlotool.runs.program import Program, compile_program, load_program
+from hlotool.runs.records import GENERATED
 from hlotool.runs.runners import OneDevice
 from hlotool.runs.scaling import fitting
 from hlotool.runs.task import Task
-from hlotool.runs.trials import GENERATED, Trial, trials
+from hlotool.runs.trials import Trial, trials
 from hlotool.sources.records import DumpModule, Stage
+from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import TooSlow, time_limit, work_done
 
 #: Sets that a mutant runs on before a proof that none can show it is tried.

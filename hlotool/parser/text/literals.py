@@ -1,192 +1,27 @@
-"""The text of a literal into a value: nesting and counts against the shape, numbers against the type.
+"""The text of a literal into a value: nesting and counts against the shape.
 
-Comments may stand anywhere between elements and commas are optional, as in XLA. Large arrays are read
-without a Python step per element.
+Comments may stand anywhere between elements and commas are optional, as in XLA. Large arrays are read block
+by block, so that their words are never in memory all at once.
 
-XLA: ParseDenseLiteral, ParseTupleLiteral, SetValueInLiteralHelper, CheckParsedValueIsInRange. Two
-differences are meant: `-0` keeps its sign in floating-point types, and narrow types are rounded once from
-the double that the digits mean (XLA goes through single precision).
+XLA: ParseDenseLiteral, ParseTupleLiteral.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from hlotool.ir.arrays import NAN_PAYLOAD_BITS, Array, Literal, dtype_of, integer_limits
-from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
+from hlotool.ir.arrays import Literal, dtype_of
+from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.parser.text.element_values import to_array, to_complex_array
 from hlotool.parser.text.hlo_parser import parse_syntax
 from hlotool.parser.text.syntax import Source, TextError, TypedLiteral, TypedLiteralTuple
-
-Doubles = npt.NDArray[np.float64]
-
-_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
-_INTEGER = re.compile(r"-?[0-9]+")
-#: Integers of more digits than this may not fit in 64 bits.
-_SAFE_DIGITS = 18
-_NAN = re.compile(r"(-?)nan(?:\(0x([0-9A-Fa-f]+)\))?")
-
-
-def to_array(tokens: Sequence[str], element_type: ElementType) -> Array:
-    """A flat array of `tokens`, each the text of one element.
-
-    Raises:
-        ValueError: a token is no number of that type, or out of its range; the message names the token.
-    """
-    if element_type is ElementType.PRED:
-        return _predicates(tokens)
-    if element_type.is_integer:
-        return _integers(tokens, element_type)
-    return _floats(tokens, element_type)
-
-
-def to_complex_array(pairs: Sequence[tuple[str, str]], element_type: ElementType) -> Array:
-    """A flat array of `(real, imaginary)` tokens; parts out of range are errors even if they would round."""
-    part = element_type.real_part
-    limit = float(np.finfo(dtype_of(part)).max)
-    columns = []
-    for tokens in ([real for real, _ in pairs], [imaginary for _, imaginary in pairs]):
-        values = _doubles(tokens)
-        beyond = np.flatnonzero(np.isfinite(values) & (np.abs(values) > limit))
-        if beyond.size:
-            raise _out_of_range(tokens[beyond[0]], element_type, -limit, limit)
-        columns.append(_floats(tokens, part))
-    result: Array = np.empty(len(pairs), dtype_of(element_type))
-    result.real, result.imag = columns
-    return result
-
-
-def _out_of_range(token: str, element_type: ElementType, low: object, high: object) -> ValueError:
-    return ValueError(f"{token[:40]} is out of range for {element_type}, which holds {low} to {high}")
-
-
-# Integers
-
-
-def _predicates(tokens: Sequence[str]) -> Array:
-    words = {"true": 1, "false": 0}
-    return _int64s([str(words.get(token, token)) for token in tokens], ElementType.PRED).astype(np.bool_)
-
-
-def _integers(tokens: Sequence[str], element_type: ElementType) -> Array:
-    values = _int64s(tokens, element_type)
-    low, high = integer_limits(element_type)
-    if element_type is ElementType.U64:
-        return values.view(np.uint64)
-    wrong = np.flatnonzero((values < low) | (values > high))
-    if wrong.size:
-        raise _out_of_range(tokens[wrong[0]], element_type, low, high)
-    return values.astype(dtype_of(element_type))
-
-
-def _int64s(tokens: Sequence[str], element_type: ElementType) -> npt.NDArray[np.int64]:
-    """64-bit patterns; what lies from 2**63 to 2**64 wraps around to negative numbers."""
-    try:
-        values = list(map(int, tokens))
-    except ValueError:
-        wrong = next(token for token in tokens if not _INTEGER.fullmatch(token) or len(token) > _SAFE_DIGITS)
-        raise ValueError(f"{wrong[:40]} is not an integer, which {element_type} needs") from None
-    if values and (min(values) < _INT64_MIN or max(values) > _INT64_MAX):
-        values = [_wrapped(value) for value in values]
-    return np.array(values, np.int64)
-
-
-def _wrapped(value: int) -> int:
-    if not _INT64_MIN <= value <= _UINT64_MAX:
-        raise ValueError(f"{value} does not fit in 64 bits")
-    return value if value <= _INT64_MAX else value - _UINT64_MAX - 1
-
-
-# Floating point
-
-
-def _floats(tokens: Sequence[str], element_type: ElementType) -> Array:
-    values = _doubles(tokens)
-    result = _rounded(values, element_type)
-    with np.errstate(invalid="ignore"):
-        lost = np.flatnonzero(np.isfinite(values) & ~np.isfinite(result.astype(np.float64)))
-    if lost.size:
-        info: Any = (np.finfo if element_type.bits >= 32 else ml_dtypes.finfo)(result.dtype)
-        low = info.smallest_normal if element_type is ElementType.F8E8M0FNU else info.min
-        raise _out_of_range(tokens[lost[0]], element_type, f"{float(low):g}", f"{float(info.max):g}")
-    for i in np.flatnonzero(np.isnan(values)).tolist():
-        _set_nan(result, i, tokens[i], element_type)
-    return result
-
-
-def _doubles(tokens: Sequence[str]) -> Doubles:
-    try:
-        values = np.array(list(map(float, tokens)), np.float64)
-    except ValueError:
-        values = np.array(list(map(_double, tokens)), np.float64)
-    for i in np.flatnonzero(np.isinf(values)).tolist():
-        if "inf" not in tokens[i]:
-            raise ValueError(f"{tokens[i][:40]} is out of range for a double")
-    if max(map(len, tokens), default=0) > _SAFE_DIGITS:
-        for token in tokens:
-            if len(token) > _SAFE_DIGITS and _INTEGER.fullmatch(token):
-                _wrapped(int(token) if len(token) < 2 * _SAFE_DIGITS else _UINT64_MAX + 1)
-    return values
-
-
-def _double(token: str) -> float:
-    """Also NaNs with a payload, which is looked at later."""
-    try:
-        return float(token.partition("(")[0])
-    except ValueError:
-        raise ValueError(f"{token[:40]} is not a number") from None
-
-
-def _rounded(values: Doubles, element_type: ElementType) -> Array:
-    """Nearest values, ties to even; narrow types in one step from the double."""
-    dtype = dtype_of(element_type)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if element_type.bits >= 32 or element_type is ElementType.F16:
-            return values.astype(dtype)
-        return _rounded_to_odd(values).astype(dtype)
-
-
-def _rounded_to_odd(values: Doubles) -> npt.NDArray[np.float32]:
-    """Single precision whose last bit says whether anything was cut off, so that rounding again is exact."""
-    nearest = values.astype(np.float32)
-    toward_zero = np.where(
-        np.abs(nearest.astype(np.float64)) > np.abs(values), np.nextafter(nearest, np.float32(0)), nearest
-    )
-    inexact = np.isfinite(values) & (toward_zero.astype(np.float64) != values)
-    bits: npt.NDArray[np.uint32] = toward_zero.view(np.uint32) | inexact
-    return bits.view(np.float32)
-
-
-def _set_nan(result: Array, i: int, token: str, element_type: ElementType) -> None:
-    """Write sign and payload of a NaN token; the types without payloads take plain NaNs only."""
-    found = _NAN.fullmatch(token)
-    if found is None:
-        raise ValueError(f"{token[:40]} is not a number")
-    payload = None if found[2] is None else int(found[2], 16)
-    width = NAN_PAYLOAD_BITS.get(element_type)
-    if width is None:
-        if payload is not None and payload != 1 << 51:
-            raise ValueError(f"a NaN of {element_type} has no payload, but {token} says one")
-        return
-    if payload is None or payload == 1 << 51:
-        payload = 1 << (width - 1)
-    if not 0 < payload < 1 << width:
-        raise ValueError(
-            f"the payload of {token} does not fit {element_type}: at most 0x{(1 << width) - 1:x}"
-        )
-    bits = element_type.bits
-    exponent = ((1 << (bits - 1)) - 1) & ~((1 << width) - 1)
-    sign = 1 << (bits - 1) if found[1] else 0
-    pattern = sign | exponent | payload
-    result.view(f"u{bits // 8}")[i] = pattern
-
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 _NUMBER = (
@@ -200,11 +35,23 @@ _PAIR = re.compile(rf"\({_BLANK}*({_NUMBER}){_BLANK}*,{_BLANK}*({_NUMBER}){_BLAN
 _ARRAY = re.compile(r"(?>(?:[{} \t\r\n,]++|" + _NUMBER + r"(?=[{} \t\r\n,]|\Z))*)")
 _ELIDED = re.compile(r"[ \t\r\n]*\{[ \t\r\n,]*\.\.\.[ \t\r\n,]*\}[ \t\r\n]*")
 _BRACE_OR_ELEMENT = re.compile(r"[{}]|[^{} \t\r\n,]+")
-_NOT_ELEMENTS = str.maketrans("{},", "   ")
+_NOT_ELEMENTS = str.maketrans("{},\t\r\n", "      ")
 _BRACKET = re.compile(r"[(){},]")
 
 #: From so many elements on, nesting is checked by array operations.
 _MANY = 1000
+#: Characters of a text that are decoded at a time; what ends one may follow an element.
+_BLOCK = 1 << 18
+_ENDS = ",{} \n\t\r"
+#: What plain numbers, infinities, NaNs and truth values are written with. Python reads of words of these
+#: letters what HLO has, and the two of `_PYTHON` besides.
+_PLAIN = b"0123456789+-.eE{}, \t\r\ninfatruels"
+_PYTHON = (" .", " +")
+#: By code of a character: part of an element, or which brace.
+_ELEMENT, _OPEN, _CLOSE = 1, 2, 3
+_CLASSES = np.full(256, _ELEMENT, np.uint8)
+_CLASSES[list(b", \t\r\n")] = 0
+_CLASSES[list(b"{}")] = _OPEN, _CLOSE
 
 
 def decode_literal(text: str, shape: Shape, position: int = 0) -> Literal:
@@ -297,6 +144,50 @@ def _tuple_parts(text: str) -> list[str]:
 
 
 def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
+    # An element takes a character at least: what has more of them is no reason to ask for their memory.
+    is_long = len(text) > _MANY and 0 < shape.size <= len(text)
+    array = _plain_array(text, shape) if is_long and shape.rank else None
+    if array is None:
+        array = _any_array(text, shape)
+    array.flags.writeable = False
+    return array
+
+
+def _plain_array(text: str, shape: ArrayShape) -> npt.NDArray[Any] | None:
+    """The array of a text of plain numbers that fits the shape; None for any other text."""
+    if shape.element_type.is_complex:
+        return None
+    flat = np.empty(shape.size, dtype_of(shape.element_type))
+    braces = _Braces()
+    count = 0
+    for block in _blocks(text):
+        codes = block.encode()
+        words = f" {block.translate(_NOT_ELEMENTS)}"
+        if codes.translate(None, _PLAIN) or any(word in words for word in _PYTHON):
+            return None
+        tokens = words.split()
+        braces.add(codes, count)
+        end = count + len(tokens)
+        try:
+            flat[count:end] = to_array(tokens, shape.element_type)
+        except ValueError:
+            return None
+        count = end
+    return flat.reshape(shape.dims) if count == shape.size and braces.fit(shape) else None
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """A text in parts that end between elements."""
+    start = 0
+    while start < len(text):
+        end = start + _BLOCK
+        if end < len(text):
+            end = next((at for c in _ENDS if (at := text.rfind(c, start + 1, end)) > 0), len(text))
+        yield text[start:end]
+        start = end
+
+
+def _any_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
     pairs: Sequence[tuple[str, str]] | None = None
     if shape.element_type.is_complex:
         pairs = _PAIR.findall(text)
@@ -314,15 +205,13 @@ def _decode_array(text: str, shape: ArrayShape) -> npt.NDArray[Any]:
         # A lone number is the first element, and the others are zero: so does XLA read it.
         return _first_of_zeros(to_array(tokens, shape.element_type), shape)
     if len(tokens) > _MANY and shape.size:
-        _check_nesting_of_many(text, shape)
+        _check_nesting_of_many(text, len(tokens), shape)
     else:
         _check_nesting(text, shape)
     flat = (
         to_array(tokens, shape.element_type) if pairs is None else to_complex_array(pairs, shape.element_type)
     )
-    array = flat.reshape(shape.dims)
-    array.flags.writeable = False
-    return array
+    return flat.reshape(shape.dims)
 
 
 def _first_of_zeros(first: npt.NDArray[Any], shape: ArrayShape) -> npt.NDArray[Any]:
@@ -332,7 +221,6 @@ def _first_of_zeros(first: npt.NDArray[Any], shape: ArrayShape) -> npt.NDArray[A
     except (MemoryError, ValueError):  # ValueError: more bytes than addresses
         raise ValueError(f"a literal of {shape.size:,} elements does not fit into memory") from None
     array.flat[0] = first[0]
-    array.flags.writeable = False
     return array
 
 
@@ -367,27 +255,43 @@ def _check_nesting(text: str, shape: ArrayShape) -> None:
         raise ValueError(f"expected one value of shape {shape.logical_text()}")
 
 
-def _check_nesting_of_many(text: str, shape: ArrayShape) -> None:
-    """The same for an array without empty dimensions, by counting braces before each element."""
-    codes = np.frombuffer(text.encode("ascii"), np.uint8)
-    opens, closes = codes == ord("{"), codes == ord("}")
-    is_element = ~(opens | closes | np.isin(codes, np.frombuffer(b" \t\r\n,", np.uint8)))
-    starts = np.flatnonzero(is_element & ~np.concatenate(([False], is_element[:-1])))
-    if len(starts) != shape.size:
-        raise ValueError(f"the literal has {len(starts)} elements, not {shape.size}")
-    order = np.arange(len(starts))
-    periods = [prod(shape.dims[level:]) for level in range(1, shape.rank)]
-    completed = sum((order // period for period in periods), np.zeros_like(order))
-    before_opens, before_closes = np.cumsum(opens)[starts], np.cumsum(closes)[starts]
-    braces = codes[opens | closes | _marks(len(codes), starts)]
-    has_empty = bool(np.any((braces[:-1] == ord("{")) & (braces[1:] == ord("}"))))
-    levels = sum(shape.size // period for period in periods) + 1
-    fits = np.array_equal(before_closes, completed) and np.array_equal(before_opens, completed + shape.rank)
-    if has_empty or not fits or opens.sum() != levels or closes.sum() != levels:
+def _check_nesting_of_many(text: str, count: int, shape: ArrayShape) -> None:
+    """The same for `count` elements of an array without empty dimensions."""
+    if count != shape.size:
+        raise ValueError(f"the literal has {count} elements, not {shape.size}")
+    braces = _Braces()
+    braces.add(text.encode(), 0)
+    if not braces.fit(shape):
         raise ValueError(f"the braces of the literal do not fit {shape.logical_text()}")
 
 
-def _marks(length: int, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    marks = np.zeros(length, np.bool_)
-    marks[positions] = True
-    return marks
+class _Braces:
+    """The braces of a text, and how many elements stand before each."""
+
+    def __init__(self) -> None:
+        self._kinds: list[npt.NDArray[np.uint8]] = []
+        self._places: list[npt.NDArray[np.int64]] = []
+
+    def add(self, codes: bytes, count: int) -> None:
+        """Further text, after `count` elements."""
+        kinds = _CLASSES[np.frombuffer(codes, np.uint8)]
+        is_element = kinds == _ELEMENT
+        starts = is_element.copy()
+        starts[1:] &= ~is_element[:-1]
+        found = np.flatnonzero(kinds > _ELEMENT)
+        self._kinds.append(kinds[found])
+        self._places.append(count + np.cumsum(starts)[found])
+
+    def fit(self, shape: ArrayShape) -> bool:
+        """Whether they are those of an array of `shape`, none of whose dimensions is 0."""
+        row_ends = np.arange(0, shape.size + 1, shape.dims[-1])
+        periods = [prod(shape.dims[level:]) for level in range(1, shape.rank)]
+        between = sum((row_ends % period == 0 for period in periods), np.zeros(len(row_ends), np.int64))
+        closed, opened = between.copy(), between
+        closed[[0, -1]], opened[[0, -1]] = (0, shape.rank), (shape.rank, 0)
+        times = np.stack([closed, opened], 1).ravel()
+        kinds = np.repeat(np.tile(np.array([_CLOSE, _OPEN], np.uint8), len(row_ends)), times)
+        places = np.repeat(np.repeat(row_ends, 2), times)
+        return np.array_equal(np.concatenate(self._kinds), kinds) and np.array_equal(
+            np.concatenate(self._places), places
+        )

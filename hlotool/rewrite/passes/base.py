@@ -6,7 +6,7 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from hlotool.errors import UsageError
@@ -14,7 +14,8 @@ from hlotool.ir.edit import Editor, Names, computation_names, editing
 from hlotool.ir.edit_programs import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import call_order
-from hlotool.system.records import Record
+from hlotool.rewrite.passes.records import OptionRecord
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 #: The value of a module without parameters: an array per array shape, a tuple per tuple shape.
@@ -113,22 +114,6 @@ _ATTRIBUTE = re.compile(r"^ {4,}(\w+): (.+?)(?=^ {4,}\w+: |^\S|\Z)", re.MULTILIN
 
 # Types: `bool` (a bare name is true), `int`, `float`, `str`, `Literal[…]` of texts, `tuple[str, …]` (joined
 # by `+`), each perhaps `| None`.
-
-
-class OptionRecord(Record, frozen=True):
-    """One option of a pass.
-
-    Attributes:
-        name: as in `--passes 'pass{name=value}'`.
-        values: what it takes, in words.
-        default: its value when it is not given; null when it must be.
-        about: what it means.
-    """
-
-    name: str
-    values: str
-    default: str | None
-    about: str
 
 
 def make_pass(kind: type[Pass], given: Mapping[str, str | None]) -> Pass:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
@@ -14,28 +14,9 @@ from hlotool.ir.printer import legal_name
 from hlotool.ir.verifier import verify_or_raise
 from hlotool.rewrite.passes.base import Context, Pass
 from hlotool.rewrite.passes.pipeline import MOST_ROUNDS, Item, Pipeline
+from hlotool.rewrite.passes.records import PassRecord
+from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import writing
-from hlotool.system.records import Record
-
-
-class PassRecord(Record, frozen=True, kw_only=True):
-    """One run of one pass.
-
-    Attributes:
-        pipeline: it ran in.
-        name: of the pass.
-        changes: how often each transformation happened.
-        instructions_before: in the whole module.
-        instructions_after: likewise.
-        seconds: it took.
-    """
-
-    pipeline: str
-    name: str
-    changes: dict[str, int]
-    instructions_before: int
-    instructions_after: int
-    seconds: float
 
 
 class Listener(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.errors import UsageError
-from hlotool.rewrite.passes.base import OptionRecord, Pass, make_pass, options_of, summary
-from hlotool.system.records import Record
+from hlotool.rewrite.passes.base import Pass, make_pass, options_of, summary
+from hlotool.rewrite.passes.records import PassDescription
+from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
@@ -94,24 +94,6 @@ def _entry_points() -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)
-
-
-class PassDescription(Record, frozen=True):
-    """A pass that `--passes` takes, or a pipeline of them.
-
-    Attributes:
-        name: as on the command line.
-        about: what it does; of a pipeline the passes that it stands for.
-        options: of a pass.
-        xla: what XLA calls it; empty where that is the same, or where it has none like it.
-        error: why it cannot be loaded.
-    """
-
-    name: str
-    about: str
-    options: list[OptionRecord] = []
-    xla: str = ""
-    error: str = ""
 
 
 def xla_name(name: str) -> str:

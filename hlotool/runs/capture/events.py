@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hlotool.runs.capture.keeping import EventRecord
-from hlotool.runs.records import REALITY, ModuleRecord
-from hlotool.runs.trials import execution_of
+from hlotool.runs.capture.records import EventRecord
+from hlotool.runs.records import REALITY, ModuleRecord, execution_of
 
 
 def judged(event: EventRecord, name: str, rows: Sequence[ModuleRecord] = ()) -> EventRecord:

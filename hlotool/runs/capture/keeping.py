@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -20,8 +19,8 @@ import numpy as np
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex
 from hlotool.judge.records import output_name
-from hlotool.judge.verdicts import AGREEING, DIFFERING, Verdict
-from hlotool.system.records import Record
+from hlotool.runs.capture.records import EventRecord
+from hlotool.system.dataclass import dataclass
 
 #: A module: the folder of its process, and its number there.
 Key: TypeAlias = tuple[Path, int]
@@ -62,48 +61,6 @@ def _condition(word: str) -> Condition:
     if kind == "jump" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", amount) and float(amount) > 1:
         return Condition(kind, float(amount))
     raise ValueError("write nan, inf, jump:F with F above 1 or every:N, several with | between them")
-
-
-class EventRecord(Record, frozen=True, kw_only=True):
-    """A condition of `--keep-when` that holds of an execution and did not hold of the one before.
-
-    Attributes:
-        module: name of the module, as its rows have it.
-        execution: of the module, from 1.
-        condition: as it was given.
-        output: of which it holds (`out[1]`), the first of several; empty where it is about none.
-        others: how many more outputs it began to hold of.
-        detail: what is there, in words.
-        is_kept: there was room for the execution, and it was replayed.
-        verdict: of what the device returned for it; None where that was not judged.
-    """
-
-    module: str = ""
-    execution: int
-    condition: str
-    output: str = ""
-    others: int = 0
-    detail: str = ""
-    is_kept: bool = True
-    verdict: Verdict | None = None
-
-    def __str__(self) -> str:
-        what = f": {self.output} ({self.detail})" if self.output else ""
-        what += f" and {self.others} more" if self.others else ""
-        return f"{self.condition} in {self.module}, execution {self.execution}{what}"
-
-    @property
-    def meaning(self) -> str:
-        """Whose doing it is, in words."""
-        if not self.is_kept:
-            return "not kept: --keep-bytes was full"
-        if self.verdict is None:
-            return "not judged: no result of it was compared"
-        if self.verdict in AGREEING:
-            return f"{self.verdict.value}: the device computed what the program says; it is the program's own"
-        if self.verdict in DIFFERING:
-            return f"{self.verdict.value}: the device did not compute what the program says: a fault"
-        return f"{self.verdict.value}: whose doing it is is left open"
 
 
 class _Waiting(NamedTuple):

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -26,11 +25,11 @@ import msgspec
 from hlotool.errors import UsageError
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.capture.process import VARIABLE, merged
+from hlotool.runs.capture.records import ProcessRecord
 from hlotool.runs.capture.stderr import Stderr
-from hlotool.runs.records import REALITY, ModuleRecord
-from hlotool.runs.trials import CAPTURED, GENERATED, NO_RESULT
+from hlotool.runs.records import CAPTURED, GENERATED, NO_RESULT, REALITY, ModuleRecord
 from hlotool.system.cache import cache_folder
-from hlotool.system.records import Record
+from hlotool.system.dataclass import dataclass
 
 _HOOK = Path(__file__).with_name("hook")
 
@@ -235,24 +234,6 @@ def _handlers(names: Iterable[str], handler: Callable[[int, FrameType | None], N
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-class ProcessRecord(Record, frozen=True, kw_only=True):
-    """A process of the program that loaded XLA.
-
-    Attributes:
-        pid: its number.
-        command: as it was started.
-        packages: that brought XLA, with their versions.
-        flags: that XLA was given.
-        unknown: flags that this XLA does not know, and that it therefore was not given.
-    """
-
-    pid: int
-    command: list[str]
-    packages: dict[str, str] = {}
-    flags: list[str] = []
-    unknown: list[str] = []
 
 
 def read_processes(folder: Path) -> list[ProcessRecord]:

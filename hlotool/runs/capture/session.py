@@ -13,8 +13,9 @@ from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.runs.capture.events import judged
-from hlotool.runs.capture.keeping import EventRecord, Key
+from hlotool.runs.capture.keeping import Key
 from hlotool.runs.capture.launch import Program
+from hlotool.runs.capture.records import EventRecord
 from hlotool.runs.capture.watch import Finished, Watch
 from hlotool.runs.fleet.batch import Batch, Listener, Silent, replay_all
 from hlotool.runs.options.kept import PRELOAD, RunOptions

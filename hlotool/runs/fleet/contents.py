@@ -23,7 +23,7 @@ from hlotool.runs.options.kept import ReplayOptions
 from hlotool.sources.locations import Source
 from hlotool.sources.open_files import Stamp, stamp
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.cache import INDEX_LIMIT, Store
+from hlotool.system.cache import INDEX_LIMIT, Store, index_store
 from hlotool.system.files import digest, path_fingerprint
 from hlotool.system.records import encoded
 from hlotool.system.store_objects import Stored
@@ -210,6 +210,11 @@ class Contents:
 def index_of(paths: Iterable[str]) -> str:
     """The name of the index of a command on `paths`, as seen from this folder."""
     return digest("contents", os.getcwd(), *paths)
+
+
+def were_read(paths: Iterable[str]) -> bool:
+    """Whether an earlier command has read `paths`: what it found is likely to be known."""
+    return index_store().get(index_of(paths)) is not None
 
 
 def _facts(content: bytes) -> Facts:

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from hlotool.judge.verdicts import FAILED, OF_THE_MACHINE
 from hlotool.runs.fleet.contents import Contents
 from hlotool.runs.fleet.identity import Identity, identity_of
 from hlotool.runs.fleet.template import Template, filled, template_of, told_by
-from hlotool.runs.leaves import inputs_file
 from hlotool.runs.records import ModuleRecord
-from hlotool.runs.task import Task
+from hlotool.runs.task import Task, inputs_file
 from hlotool.system.cache import Journal, Store
+from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor, Limits
 from hlotool.system.files import digest, write_over
 from hlotool.system.pool import Pool

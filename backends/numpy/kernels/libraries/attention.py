@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

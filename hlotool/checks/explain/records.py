@@ -1,0 +1,49 @@
+"""What is known of a message, for programs and people."""
+
+from __future__ import annotations
+
+from hlotool.system.records import Record, SourceRecord
+
+
+class PlaceRecord(Record, frozen=True, kw_only=True):
+    """Where an instruction that a message names stands in the dump.
+
+    Attributes:
+        path: of the file.
+        module: of the dump.
+        stage: of the compilation, the first that has the instruction.
+        source: the instruction, and the line of the user's program.
+    """
+
+    path: str
+    module: str
+    stage: str
+    source: SourceRecord
+
+
+class MatchRecord(Record, frozen=True, kw_only=True):
+    """A known message.
+
+    Attributes:
+        id: of the catalogue's entry; XLA's error code where it has one.
+        title: what is wrong.
+        cause: why it happens.
+        remedy: what to do, the most likely first.
+        reference: page of the official documentation; empty when there is none.
+        line: of the text where it stands first; 0 when the entry was asked for by name.
+        lines: all lines where it begins.
+        message: as printed there.
+        fields: what the message names: instructions, shapes, sizes.
+        places: where its instructions stand in the dump.
+    """
+
+    id: str
+    title: str
+    cause: str
+    remedy: list[str]
+    reference: str = ""
+    line: int = 0
+    lines: list[int] = []
+    message: str = ""
+    fields: dict[str, str] = {}
+    places: list[PlaceRecord] = []

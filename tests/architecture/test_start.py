@@ -1,0 +1,66 @@
+"""A command imports what it runs: programs are read and executed in workers, rendering needs no executor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.budget import HUNG
+
+PROGRAM = "HloModule small\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, x)\n}\n"
+
+#: What only a worker needs, or nothing but other commands.
+HEAVY = (
+    "numpy",
+    "ml_dtypes",
+    "scipy",
+    "lark",
+    "hlotool.ir.arrays",
+    "hlotool.backends.base",
+    "hlotool.backends.numpy",
+    "hlotool.facts.dataflow",
+    "hlotool.judge.locate",
+    "hlotool.parser.reader",
+    "hlotool.parser.text",
+    "hlotool.runs.run",
+    "hlotool.sources.loading",
+)
+PROBE = """
+import json, sys
+from hlotool.__main__ import main
+main(json.loads(sys.argv[1]))
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "most"),
+    [
+        ("run --no-cache", 140),
+        ("run --no-cache --json", 130),
+        ("check", 130),
+        ("inspect", 110),
+    ],
+)
+def test_a_command_imports_what_it_runs(command: str, most: int, tmp_path: Path) -> None:
+    """`most` of our own modules, a few more than there are."""
+    file = tmp_path / "small.hlo"
+    file.write_text(PROGRAM, encoding="utf-8")
+    name, *options = command.split()
+    ended = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps([name, str(file), *options])],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HUNG,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    loaded: list[str] = json.loads(ended.stderr.splitlines()[-1])
+    heavy = [name for name in loaded if any(f"{name}.".startswith(f"{one}.") for one in HEAVY)]
+    assert heavy == []
+    own = [name for name in loaded if name.startswith("hlotool.")]
+    assert len(own) <= most, own
