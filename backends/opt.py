@@ -6,7 +6,7 @@ A wrong pass is then found as a wrong pass of XLA is: `--backend opt:passes=simp
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +27,6 @@ from hlotool.ir.module import Module
 from hlotool.rewrite.passes.base import Context
 from hlotool.rewrite.passes.manager import DumpModules, Listener, PassManager
 from hlotool.rewrite.passes.pipeline import Item, Pipeline, parse_pipeline
-from hlotool.system.dataclass import dataclass
 
 #: By form, with their meaning.
 OPTIONS = {

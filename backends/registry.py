@@ -9,13 +9,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
 

@@ -19,7 +19,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -32,7 +32,6 @@ from hlotool.ir.arrays import Array
 from hlotool.parser.jax_stages import stage_proto
 from hlotool.sources.directory import open_dump
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder, passing_folder
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from hlotool.errors import BackendUnavailable, HlotoolError, Unsupported
 from hlotool.interface.api.programs import Called, CheckedCall, judge
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder
 
 __all__ = ["check"]

@@ -7,6 +7,7 @@ How the compilers want devices named is public: the table says where each fact s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from hlotool.backends.aot.protocol import LIBRARY
@@ -14,7 +15,6 @@ from hlotool.backends.registry import Options, check_options
 from hlotool.backends.xla.options import DEFAULT_TIMEOUT, flag_value, interpreter, seconds
 from hlotool.backends.xla.protocol import Flag
 from hlotool.errors import UsageError
-from hlotool.system.dataclass import dataclass
 
 _GIB = 1 << 30
 #: Bytes of the scalar memory of a TPU's core (jax/_src/pallas/mosaic/tpu_info.py), of old ones and of others.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from hlotool.backends.xla.protocol import Flag
-from hlotool.system.dataclass import dataclass
 
 #: In the folder of a dump: what the compiler wrote to stderr.
 LOG = "compiler.log"

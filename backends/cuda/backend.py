@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from hlotool.backends.numpy.plan import Plan, Run
 from hlotool.errors import BackendUnavailable
 from hlotool.ir.module import Module
 from hlotool.system.cache import cache_folder
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import size_text
 
 _logger = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -21,7 +22,6 @@ from hlotool.backends.cuda.toolchain import open_libraries
 from hlotool.errors import BackendCrashed
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Multiplications from which on a library is called: a product of two matrices of 128 x 128.
 LARGE = 1 << 21

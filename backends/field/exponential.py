@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import isqrt
 from typing import Final
@@ -33,7 +34,6 @@ from hlotool.backends.field.words import (
     multiply,
     split,
 )
-from hlotool.system.dataclass import dataclass
 
 #: Exponents are below 2^30: two digits of as many bits.
 DIGIT_BITS: Final = 15

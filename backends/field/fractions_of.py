@@ -14,6 +14,7 @@ fractions; what it lets pass is tried exactly.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
 from math import isqrt
@@ -24,7 +25,6 @@ import numpy.typing as npt
 
 from hlotool.backends.field.blockwise import Words
 from hlotool.backends.field.words import MODULO_P, MODULO_Q, P, Q
-from hlotool.system.dataclass import dataclass
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
@@ -40,7 +41,6 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

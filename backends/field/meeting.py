@@ -8,6 +8,7 @@ themselves in sums and products (`fractions_of`), so that what is computed of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any, Final
@@ -24,7 +25,6 @@ from hlotool.backends.field.words import Words, word_of_hash
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
-from hlotool.system.dataclass import dataclass
 
 #: Constants that are looked at: so many that are nearest to 1.
 _CONSTANTS: Final = 24

@@ -13,6 +13,7 @@ cut off so far, and for comparisons and sorts equal ones are a tie, as their bit
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from hlotool.backends.field.blockwise import Words, by_blocks, key, splitmix, wi
 from hlotool.backends.field.fractions_of import fractions_of, is_square
 from hlotool.backends.field.functions import Found
 from hlotool.backends.field.words import INF, NAN, NEG_INF, P, Q, negate
-from hlotool.system.dataclass import dataclass
 
 Floats = npt.NDArray[np.float64]
 

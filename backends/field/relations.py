@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import comb, log
 from typing import Any, Final, TypeAlias
@@ -13,7 +14,6 @@ import numpy.typing as npt
 from hlotool.backends.field.snapping import Precision, Reading, Rule
 from hlotool.backends.field.words import Words, add, inverse, multiply, rsqrt, sqrt, subtract
 from hlotool.facts import thresholds
-from hlotool.system.dataclass import dataclass
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.intp]

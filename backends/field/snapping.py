@@ -13,6 +13,7 @@ constants up to roundings (int8 weights times their scales) is that table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +39,6 @@ from hlotool.facts.float_order import epsilon
 from hlotool.ir.arrays import DTYPES, Array, Literal
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 
 def slack() -> Fraction:

@@ -7,7 +7,7 @@ call, is a hash keyed by the trial's seed, the same for both; so are sizes and t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from hlotool.backends.field.pseudo_real import F64_DIGITS, Kappa
 from hlotool.backends.field.words import Words
 from hlotool.facts.signs import Order
 from hlotool.ir.arrays import Array
-from hlotool.system.dataclass import dataclass
 
 #: Direction → from (less, equal) to the answer, for numbers that are not NaN.
 _ANSWERS: dict[str, Callable[[Array, Array], Array]] = {

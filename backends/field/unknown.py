@@ -5,6 +5,7 @@ parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from hlotool.backends.field.words import word_of_hash
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, leaves
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.backends.field.lowering import FieldLowering

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,7 +18,6 @@ from hlotool.errors import Unsupported
 from hlotool.ir.arrays import dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
-from hlotool.system.dataclass import dataclass
 
 _T = TypeVar("_T")
 

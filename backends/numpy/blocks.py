@@ -7,6 +7,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -20,7 +21,6 @@ from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
-from hlotool.system.dataclass import dataclass
 
 #: Bytes of one block of the widest type: a handful of them fit into a second-level cache, and one operation
 #: on a block takes many times as long as calling it.

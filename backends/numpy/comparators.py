@@ -6,6 +6,7 @@ A table says what a comparator makes of every combination of answers that compar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from hlotool.facts.scalar_form import ScalarForm
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 # What a comparator makes of every combination of answers that comparing keys can give.
 #

@@ -9,7 +9,7 @@ XLA: service/gpu/gpu_conv_runner.cc, service/gpu/transforms/conv_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -22,7 +22,6 @@ from hlotool.backends.numpy.windows import output_sizes
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

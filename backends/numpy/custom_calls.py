@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from inspect import getdoc
 
 import numpy as np
@@ -21,7 +22,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import by_name
 from hlotool.ir.types import ArrayShape, Shape, TupleShape, strip_layouts
 from hlotool.ir.walk import reachable
-from hlotool.system.dataclass import dataclass
 
 #: Values of integer results, below which every array that matters has an index.
 _INTEGERS = 2

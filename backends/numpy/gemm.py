@@ -5,6 +5,7 @@ oneDNN's list.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import pi, sqrt
 from typing import Any
@@ -21,7 +22,6 @@ from hlotool.facts.retyping import declared_types
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 # Activations: all take arrays in the type of the computation (f32 or f64) and keep it; NaN stays NaN.
 

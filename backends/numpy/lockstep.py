@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from hlotool.backends.numpy.lowering import Lowering
@@ -16,7 +16,6 @@ from hlotool.errors import BackendDeadlock, HlotoolError, VerificationError
 from hlotool.ir.attributes import Ints
 from hlotool.ir.devices import DeviceGrid, device_groups, expand_groups
 from hlotool.ir.module import Instruction, Module
-from hlotool.system.dataclass import dataclass
 
 #: From what the members hand in, in the order of the group, to the result of each.
 Combine: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from hlotool.facts.scalar_form import ScalarForm, monoid_opcodes
 from hlotool.ir.arrays import Array
 from hlotool.ir.opcodes import OPCODES, Identity
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: By the attribute of a `compare`.
 DIRECTIONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,6 @@ from hlotool.facts.work import Prices
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TOKEN
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import usable_cores
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ values to the result value. Everything that does not depend on data belongs into
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_opcode
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.backends.numpy.lowering import Lowering

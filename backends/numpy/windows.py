@@ -6,7 +6,7 @@ A convolution may also go from each element of the image to the results that see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
@@ -15,7 +15,6 @@ import numpy as np
 from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
-from hlotool.system.dataclass import dataclass
 
 Slices = tuple[slice, ...]
 

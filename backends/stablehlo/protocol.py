@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from hlotool.backends.xla.protocol import ArrayData
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -42,7 +42,6 @@ from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ArrayShape, array_shapes
-from hlotool.system.dataclass import dataclass
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
 from hlotool.backends.registry import Options, check_options
 from hlotool.backends.xla.protocol import Flag, Route
 from hlotool.errors import BackendUnavailable, UsageError
-from hlotool.system.dataclass import dataclass
 
 #: By form, with their meaning; besides, every debug option of XLA: `xla_NAME=VALUE`.
 OPTIONS = {

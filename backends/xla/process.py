@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
@@ -27,7 +28,6 @@ from hlotool.errors import (
     Unsupported,
     UsageError,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Limits
 from hlotool.system.pool import Pool
 from hlotool.system.resources import address_space_limit

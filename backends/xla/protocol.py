@@ -7,13 +7,12 @@ standard library, msgspec and what jaxlib itself needs may be used here.
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from hlotool.system.dataclass import dataclass
 
 #: A debug option of XLA by its name without `--`; several values for a repeated one.
 Flag: TypeAlias = tuple[str, "bool | int | float | str | tuple[str, ...]"]

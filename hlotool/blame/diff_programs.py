@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -34,7 +35,6 @@ from hlotool.sources.elided import elided_constants
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import read_stage
 from hlotool.sources.records import Dump, DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 from hlotool.system.user_input import did_you_mean
 

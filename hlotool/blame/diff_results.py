@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import ml_dtypes
@@ -16,7 +17,6 @@ from hlotool.ir.types import ArrayShape
 from hlotool.judge.comparison import LeafComparison, compare_values
 from hlotool.judge.tolerance import chosen_by_user, derive
 from hlotool.runs.leaves import comparison_record
-from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import here
 from hlotool.system.urls import is_url, name_of
 

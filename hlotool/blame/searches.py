@@ -22,10 +22,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from hlotool.judge.verdicts import Answer
-from hlotool.system.dataclass import dataclass
 
 T = TypeVar("T")
 Candidate_contra = TypeVar("Candidate_contra", contravariant=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hlotool.judge.verdicts import Answer
 from hlotool.system.cache import Journal
-from hlotool.system.dataclass import dataclass
 
 #: Computes the values of several steps at once: pairs of position and value, in any order.
 Evaluate = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,7 +20,6 @@ from hlotool.facts.ranges import ForwardRanges
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.ir.walk import Users, users
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.checks.program_records import ProgramFacts

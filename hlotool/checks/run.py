@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -14,7 +14,6 @@ from hlotool.errors import BackendFailed, BackendUnavailable
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import Dump, DumpModule, Stage, first_and_last, stages_matching
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor
 from hlotool.system.records import Record
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -27,7 +28,6 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, by_opcode, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.walk import branches
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from hlotool.facts.ranges import Interval
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Identity
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

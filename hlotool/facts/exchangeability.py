@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon, flush_threshold
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 _Floats = npt.NDArray[np.float64]
 _Flags = npt.NDArray[np.bool_]

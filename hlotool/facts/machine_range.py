@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
@@ -18,7 +18,6 @@ import numpy as np
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, Shape
-from hlotool.system.dataclass import dataclass
 
 _INF: Final = math.inf
 

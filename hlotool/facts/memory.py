@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hlotool.facts.buffers import Sizes, handed_on
@@ -19,7 +20,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees
-from hlotool.system.dataclass import dataclass
 
 #: Besides elementwise operations: what may write where an operand of the same size lies.
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})

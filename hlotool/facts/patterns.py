@@ -7,6 +7,7 @@ Rearranged values are shifted, transposed, swapped, repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from typing import Any
@@ -16,7 +17,6 @@ import numpy.typing as npt
 
 from hlotool.facts import thresholds
 from hlotool.ir.arrays import Array
-from hlotool.system.dataclass import dataclass
 
 #: A pattern must explain so many of the wrong elements: all but those that a second cause, or a tie, may have
 #: changed. So many of them are looked at first, since most patterns fail there.

@@ -6,7 +6,7 @@ The same estimate as `hlotool.facts.memory`: the sizes of what is alive add up t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hlotool.facts.buffers import Sizes
@@ -24,7 +24,6 @@ from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, array_shapes, leaves
-from hlotool.system.dataclass import dataclass
 
 #: Smaller parts of the peak are not worth a change of the program.
 _LEAST: Final = 0.01

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeAlias
 
@@ -17,7 +18,6 @@ import numpy as np
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape
-from hlotool.system.dataclass import dataclass
 
 _INF: Final = math.inf
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -24,7 +24,6 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.shapes.base import implied_source
 from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,7 +10,7 @@ them before and their results back after. A custom call in new types says which 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +32,6 @@ from hlotool.ir.types import (
     array_shapes,
 )
 from hlotool.ir.walk import call_order, reachable
-from hlotool.system.dataclass import dataclass
 
 #: The type that takes the place of another one.
 TypeMap: TypeAlias = Callable[[ElementType], ElementType]

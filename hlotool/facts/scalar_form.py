@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -25,7 +25,6 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import OPCODES, Class, Identity, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.ir.walk import branches
-from hlotool.system.dataclass import dataclass
 
 #: What an instruction stands for during normalisation.
 _Value: TypeAlias = "Instruction | tuple[_Value, ...]"

@@ -16,7 +16,7 @@ XLA: hlo_dataflow_analysis.cc (GetInPlaceInputOutputPairs), copy_insertion.cc.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hlotool.facts.buffers import Sizes, handed_on
@@ -28,7 +28,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import Context, context_of_callees, contexts, has_side_effect, reachable, users
-from hlotool.system.dataclass import dataclass
 
 #: Opcodes whose result is the memory of their operands, for the choice of what comes next.
 _SHOWING: Final = opcodes_with(Trait.FORWARDS, Trait.SAME_ORDER, Class.TUPLE) | INTERPRETER.views

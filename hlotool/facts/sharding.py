@@ -14,7 +14,7 @@ xla_data.proto (OpSharding).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -24,7 +24,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import Ints, MeshAxis, NamedSharding, Sharding
 from hlotool.ir.devices import axis_size, iota_order, order_along
 from hlotool.ir.types import Shape, leaves
-from hlotool.system.dataclass import dataclass
 
 #: What the devices that share a tile have to do with each other, in the order of `Placement.devices`.
 _SUBGROUPS = ("replicated", "unreduced", "manual")

@@ -10,6 +10,7 @@ are recognised wherever they are computed (`ValueNumbers` of `flow`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import isclose, prod
 from typing import Any, Final
@@ -25,7 +26,6 @@ from hlotool.ir.arrays import integer_limits
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape
-from hlotool.system.dataclass import dataclass
 
 #: They put elements at other places.
 _MOVES = opcodes_with(Trait.REGROUPS)

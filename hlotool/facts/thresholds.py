@@ -9,7 +9,7 @@ the edge is. Sizes that only bound time or memory stay where they are used.
 
 from __future__ import annotations
 
-from hlotool.system.dataclass import dataclass
+from dataclasses import dataclass
 
 #: Files and headings in `benchmarks/results/`.
 SENSITIVITY = "verdicts.md: Thresholds"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hlotool.facts.recognition import integer_constant
@@ -17,7 +17,6 @@ from hlotool.ir.arrays import integer_limits
 from hlotool.ir.attributes import BackendConfig
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleShape, subshape
-from hlotool.system.dataclass import dataclass
 
 #: Trip count assumed for a loop without a known one: enough for sums over it to be seen as sums.
 UNKNOWN_TRIPS = 64

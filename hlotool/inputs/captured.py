@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from hlotool.inputs.given import Keep, as_it_is, fit, fit_value, load_function, 
 from hlotool.ir.arrays import Value, unflatten
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, TokenShape, leaves
-from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import inside, is_file, is_folder
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from hlotool.facts.demands import (
@@ -35,7 +35,6 @@ from hlotool.inputs.demand_rules import Source, sources
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ShapeIndex
-from hlotool.system.dataclass import dataclass
 
 #: Values visited for one demand at most, so that the time stays linear in the size of the module.
 _MOST_VISITS: Final = 500

@@ -7,6 +7,7 @@ of elementwise functions, identities of reductions).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
 
@@ -28,7 +29,6 @@ from hlotool.ir.attributes import ConvolutionDimensions
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 #: What demands of loops are for.
 TRIP_COUNT: Final = "trip count"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, subshape
 from hlotool.ir.walk import reachable
-from hlotool.system.dataclass import dataclass
 
 #: What cannot be taken out of its program and run alone.
 _NOT_ALONE = (

@@ -6,7 +6,7 @@ Scalar computations (`to_apply` of reduce, sort, …) run on whole arrays and ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +21,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.ir.walk import async_start, branches, through_tuple
-from hlotool.system.dataclass import dataclass
 
 #: What is kept of a value: a sample per array, None per token.
 Kept: TypeAlias = "Sample | tuple[Kept, ...] | None"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -32,7 +33,6 @@ from hlotool.ir.types import (
     TupleShape,
     leaves,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Actual size of a dimension without a bound: more than one, so that orders and strides can be wrong.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -21,7 +22,6 @@ from hlotool.facts.scalar_form import neutral_value
 from hlotool.inputs.constraints import Constraint
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Largest magnitudes of integers that nothing constrains: small, so that loops end and powers stay exact.
 _SIGNED, _UNSIGNED = 10, 20

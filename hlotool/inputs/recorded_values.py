@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
+from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -19,7 +20,6 @@ from hlotool.backends.field.values import compared, is_marked
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import mmap
 import shutil
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
@@ -28,7 +29,6 @@ import numpy.typing as npt
 from hlotool.errors import InputDataError
 from hlotool.ir.attributes import Deferrable
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, TupleShape
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import allow_mapping
 from hlotool.system.user_input import size_text
 

@@ -9,11 +9,10 @@ XLA: hlo_parser.cc (text form), xla_data.proto (meaning).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.ir.arrays import Literal as LiteralValue

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 from hlotool.errors import VerificationError
 from hlotool.ir.attributes import Ints, IotaTiles, Mesh, MeshAxis, MeshGroups, ReplicaGroups
 from hlotool.ir.module import Instruction
-from hlotool.system.dataclass import dataclass
 
 #: Devices that are listed one by one. No machine has as many, and a few digits in a text may mean more than
 #: there is memory for.

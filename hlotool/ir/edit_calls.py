@@ -7,6 +7,7 @@ cut.module, cut.inputs                            # inputs[i] is what parameter 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hlotool.ir.attributes import AttributeValue
 from hlotool.ir.edit import Editor, Names, add_computation
@@ -14,7 +15,6 @@ from hlotool.ir.edit_programs import Cloner, clone_module, own_callees
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import Shape, TupleShape
 from hlotool.ir.walk import predecessors, reachable
-from hlotool.system.dataclass import dataclass
 
 
 def inline(

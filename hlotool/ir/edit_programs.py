@@ -11,7 +11,7 @@ number: `entry_computation_layout`, `input_output_alias`, `buffer_donor`,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hlotool.ir.attributes import AttributeValue, BufferDonor, EntryLayout, ParameterAlias
@@ -26,7 +26,6 @@ from hlotool.ir.edit import (
 from hlotool.ir.module import Computation, Instruction, Module, computations_in
 from hlotool.ir.types import Shape
 from hlotool.ir.walk import Context, call_order, call_sites, context_of_callees, reachable
-from hlotool.system.dataclass import dataclass
 
 #: Whose callees belong to one caller alone: XLA gives each fusion and asynchronous call a body of its own.
 OWNS_CALLEES = frozenset({"fusion", "async-start"})

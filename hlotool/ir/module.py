@@ -11,7 +11,7 @@ and users put together may break either rule, so that every access names the cul
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotool.errors import Location, Unsupported, VerificationError
@@ -29,7 +29,6 @@ from hlotool.ir.attributes import (
 )
 from hlotool.ir.opcodes import OPCODES, OpcodeRow
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.ir.arrays import Literal

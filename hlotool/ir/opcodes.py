@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import ATTRIBUTE_KINDS, COMMON_ATTRIBUTES, SPECIAL_KINDS, Kind
 from hlotool.ir.opcode_table import TABLE
 from hlotool.ir.types import TypeClass
-from hlotool.system.dataclass import dataclass
 
 #: Whatever is known of opcodes elsewhere: a shape rule, what writes a kernel, a cost.
 _Rule = TypeVar("_Rule")

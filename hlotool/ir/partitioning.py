@@ -16,7 +16,7 @@ XLA: spmd_partitioner.cc; Shardy: docs/sharding_representation.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, TypeAlias
 
@@ -27,7 +27,6 @@ from hlotool.ir.edit import copied
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import TupleShape
-from hlotool.system.dataclass import dataclass
 
 
 def inferred_grid(module: Module) -> DeviceGrid:

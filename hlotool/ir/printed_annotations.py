@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from hlotool.ir.attributes import (
@@ -26,7 +26,6 @@ from hlotool.ir.attributes import (
     StackFrameTables,
 )
 from hlotool.ir.types import join_indexed
-from hlotool.system.dataclass import dataclass
 
 #: Folders that packages are installed to; the standard library; modules that Python has built in.
 _INSTALLED = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import count
 from typing import Any, TypeVar
@@ -38,7 +39,6 @@ from hlotool.ir.printed_attributes import (
 from hlotool.ir.printed_literals import literal_pieces
 from hlotool.ir.types import ELEMENT_TYPES, Shape, join_indexed, strip_layouts
 from hlotool.ir.walk import async_start
-from hlotool.system.dataclass import dataclass
 
 # Names that can be read back: legal, and each used once. XLA: name_uniquer.cc.
 

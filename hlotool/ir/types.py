@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
-
-from hlotool.system.dataclass import dataclass
 
 #: Size of a dimension printed as `?`: unbounded dynamic.
 UNBOUNDED = -1

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import OPCODES, Trait, attribute_kind, opcodes_with
 from hlotool.ir.types import ShapeIndex
-from hlotool.system.dataclass import dataclass
 
 _Node = TypeVar("_Node", Instruction, Computation)
 

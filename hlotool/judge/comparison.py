@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ from hlotool.judge.metrics import Element, Metrics, bitwise_equal, measure
 from hlotool.judge.records import EqualityRecord, EvidenceRecord
 from hlotool.judge.tolerance import Tolerance, derive, leaf_scale
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +30,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 from hlotool.judge.records import BucketRecord, HeatMapRecord, MinimumToleranceRecord
 from hlotool.judge.tolerance import EXACT, Tolerance
-from hlotool.system.dataclass import dataclass
 
 Scalar: TypeAlias = bool | int | float | complex
 

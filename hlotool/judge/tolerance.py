@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from hlotool.facts.result_facts import NOTHING, Facts
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType, ShapeIndex
 from hlotool.judge.records import output_index
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from hlotool.errors import InputError
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
 from hlotool.parser.mlir_values import fold
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)

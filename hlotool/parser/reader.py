@@ -11,6 +11,7 @@ import itertools
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlotool.errors import HloSyntaxError
@@ -19,7 +20,6 @@ from hlotool.ir.types import Shape, strip_layouts
 from hlotool.parser.text.hlo_parser import parse_syntax
 from hlotool.parser.text.modules import build_module
 from hlotool.parser.text.syntax import Source, TextError
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import collector_off
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from hlotool.ir.attributes import Ints, Mesh, MeshAxis, NamedSharding, ShardedDimension, Sharding
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import ENTERS_REGION, manual_inside, stated_shardings
 from hlotool.parser.tokens import TokenReader
-from hlotool.system.dataclass import dataclass
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|@"[^"]*"|@[\w.$-]+|#?[A-Za-z_][\w.]*|\d+|[\[\]{}<>(),=:?])')
 

@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from hlotool.backends.aot.backend import AotBackend
@@ -30,7 +31,6 @@ from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage, read_stage
 from hlotool.sources.mlir import unwrapped
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder
 
 #: The ends of a compilation are written always.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from hlotool.ir.types import ElementType
 from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
-from hlotool.system.dataclass import dataclass
 
 _ULPS = 3
 _TOLERANCE = 1e-4

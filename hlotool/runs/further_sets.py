@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -43,7 +43,6 @@ from hlotool.runs.rows import failed_comparison
 from hlotool.runs.runners import OneDevice, Outcome
 from hlotool.runs.task import Task
 from hlotool.runs.trials import Trial
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import TooMuchWork, TooSlow, work_done
 from hlotool.system.worker import tell
 

@@ -9,6 +9,7 @@ two agree, and the point says nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -27,7 +28,6 @@ from hlotool.ir.types import ArrayShape, array_shapes, leaves, strip_layouts
 from hlotool.judge.failures import error_record
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord
 
 #: Widths of the differences, relative to the values: rounding of f64 rules below, curvature above.

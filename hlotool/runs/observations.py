@@ -10,6 +10,7 @@ is not among the decisions of the reference, all of which may be covered, and is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +27,6 @@ from hlotool.runs.program import Program
 from hlotool.runs.records import ModuleRecord, SpecialValuesRecord
 from hlotool.runs.runners import OneDevice
 from hlotool.runs.trials import Trial
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, in_words, work_limit
 from hlotool.system.worker import tell
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +31,6 @@ from hlotool.runs.records import GENERATED
 from hlotool.runs.runners import Runner, parameter_difference
 from hlotool.runs.task import Task
 from hlotool.runs.trials import Trial, generated
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import (
     UNITS_PER_SECOND,
     TooMuchWork,

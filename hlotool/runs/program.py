@@ -11,7 +11,7 @@ that it was made from tells, by the shardings of its parameters and of what it m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hlotool.backends.base import Backend, CompilingBackend, DevicesBackend, SlowToStart, target_of
@@ -32,7 +32,6 @@ from hlotool.parser.shardy import border_of, meshes_of, module_meshes, parse_sha
 from hlotool.runs.runners import EachDevice, OneDevice, Partitioned, Runner
 from hlotool.sources.loading import captured_program, load_stage
 from hlotool.sources.records import Capture, DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Custom calls whose operand is the result, with the sharding that the user asked for.

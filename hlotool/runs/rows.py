@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -33,7 +34,6 @@ from hlotool.runs.records import REALITY, LeafRecord, ModuleRecord, OutputRecord
 from hlotool.runs.runners import OneDevice, Outcome, Runner
 from hlotool.runs.task import Task, failed_row
 from hlotool.runs.trials import Trial
-from hlotool.system.dataclass import dataclass
 
 #: Verdicts that say that the programs are not the same.
 _DOUBTED = DIFFERING | {Verdict.DIFFERS}

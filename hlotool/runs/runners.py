@@ -9,7 +9,7 @@ per device.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar
 
@@ -25,7 +25,6 @@ from hlotool.ir.module import Module
 from hlotool.ir.printed_annotations import sharding_text
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves, strip_layouts
 from hlotool.judge.records import output_name
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend, work_done
 
 #: Units of work of a run in another process, or on another device, beside what the program does.

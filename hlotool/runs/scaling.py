@@ -6,7 +6,7 @@ What would become of the sizes of programs, without running them: `--show-scale`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,7 +20,6 @@ from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import left_within, memory_left, share_of_free
 
 #: Seconds for a comparison by default: those of `hlotool run`.

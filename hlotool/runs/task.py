@@ -12,7 +12,7 @@ one holds for both.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -34,7 +34,6 @@ from hlotool.sources.compilation import SUFFIX
 from hlotool.sources.directory import open_dumps, open_usable
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import DumpModule, Stage, modules_matching
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 from hlotool.system.worker import hand_over
 

@@ -6,6 +6,7 @@ A run takes one of the three ways; what the others need is not imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +25,6 @@ from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import CAPTURED, GENERATED, InputsRecord
 from hlotool.sources.loading import read_execution
 from hlotool.sources.records import Capture, DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import is_folder
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -25,7 +25,6 @@ from hlotool.runs.task import Task, task_of
 from hlotool.sources.file_names import Kind
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 
 

@@ -18,6 +18,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, Any
 
 from hlotool.errors import DumpError
@@ -33,7 +34,6 @@ from hlotool.sources.open_files import (
     read_some,
     stamp,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.urls import name_of
 from hlotool.system.user_input import size_text
 

@@ -30,6 +30,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,7 +49,6 @@ from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Kind
 from hlotool.sources.locations import Source
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import passing_folder
 
 #: Parses a stage of the dump; its constants may be elided.

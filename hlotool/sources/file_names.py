@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import replace
-
-from hlotool.system.dataclass import dataclass
+from dataclasses import dataclass, replace
 
 
 class Kind(enum.Enum):

@@ -20,13 +20,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hlotool.errors import InputError
 from hlotool.sources.file_names import DumpName, Format, Kind, parse_folder
 from hlotool.sources.records import Capture, DumpFile, DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 
 _SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
 _SEVERAL = re.compile(r"\bnum_partitions=(?!1\b)")

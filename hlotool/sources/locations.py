@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ from hlotool.sources.open_files import (
     stamp,
     unreadable,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import passing_folder
 from hlotool.system.urls import below, is_url, name_of
 from hlotool.system.user_input import size_text

@@ -11,10 +11,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeAlias
 
 from hlotool.errors import DumpError
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import stamp_of
 from hlotool.system.urls import is_url
 from hlotool.system.user_input import size_text

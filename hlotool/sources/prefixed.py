@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hlotool.sources.quoted import Lines, Quotation, is_page
 from hlotool.sources.sections import ENTRY, OPENING, end_of_hlo
-from hlotool.system.dataclass import dataclass
 
 #: A line that a program has in whatever it is wrapped.
 _ANCHOR = re.compile(r"(?:\bHloModule|\bENTRY|\bfunc\.func)\b")

@@ -12,9 +12,8 @@ import html
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from hlotool.errors import UsageError
@@ -12,7 +12,6 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.sources.file_names import DumpName, Format, Kind
 from hlotool.sources.locations import Source
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 

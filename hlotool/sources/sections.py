@@ -19,8 +19,7 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator
-
-from hlotool.system.dataclass import dataclass
+from dataclasses import dataclass
 
 #: Byte order marks, the longer first: that of UTF-32 begins with that of UTF-16.
 _MARKS = (

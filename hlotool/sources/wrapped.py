@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hlotool.sources.mlir import is_mlir, mlir_amid_lines, mlir_programs
 from hlotool.sources.prefixed import blocks_unprefixed, has_messages, modules_amid_lines, without_margin
@@ -42,7 +43,6 @@ from hlotool.sources.sections import (
     split_log,
     split_modules,
 )
-from hlotool.system.dataclass import dataclass
 
 # HLO in the output of `diff`: what was there before, and what is there now.
 

@@ -25,11 +25,11 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from hlotool._version import __version__
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import write_whole
 
 

@@ -7,11 +7,11 @@ nothing of processes or machines, and who makes one nothing of HLO.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
 from hlotool.errors import BackendFailed
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import IO
 
 import msgspec
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import extended, seconds_starved
 from hlotool.system.user_input import size_text
 from hlotool.system.worker import (

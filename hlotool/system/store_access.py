@@ -21,13 +21,13 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hlotool.errors import DumpError, HlotoolError, StoreError, UsageError
 from hlotool.system.cache import FORM, Journal, journal_of, name_of_journal, sealed, unsealed
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 from hlotool.system.urls import hidden, is_url, is_web, joined, scheme_of, taken_in, unmasked
 

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
@@ -19,7 +20,6 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 from hlotool.errors import DumpError, StoreError
-from hlotool.system.dataclass import dataclass
 from hlotool.system.store_access import ask
 from hlotool.system.urls import below, is_url, is_web, name_of, path_part, scheme_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from hlotool.backends.cuda.codegen.elements import (
@@ -20,7 +21,6 @@ from hlotool.backends.cuda.codegen.movement import takes
 from hlotool.backends.numpy.bit_patterns import have_same_tiles
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape
-from hlotool.system.dataclass import dataclass
 
 #: Reads the element at a position of the operand's buffer.
 Read = Callable[[Expr], str]

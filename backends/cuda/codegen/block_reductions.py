@@ -7,7 +7,7 @@ A reduction that chooses between elements keeps their order and the bracketing o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlotool.backends.cuda.codegen.elements import array_shape, computed, element_type
@@ -30,7 +30,6 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.ir.module import Instruction
 from hlotool.rewrite.passes.fusion_facts import Geometry
-from hlotool.system.dataclass import dataclass
 
 
 def geometry(reduction: Instruction) -> Geometry:

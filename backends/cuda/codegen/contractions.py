@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -29,7 +30,6 @@ from hlotool.ir.arrays import dtype_of
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Writes the factor at an index of the result and one of the summed dimensions, in the type of the sum.
 Factor = Callable[[Emitter, Index, Sequence[Expr]], str]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.backends.cuda.codegen.elements import (
@@ -27,7 +28,6 @@ from hlotool.backends.cuda.codegen.indices import Digit, Expr, Index, Variable, 
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import by_name
 from hlotool.ir.types import ElementType, TupleShape
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.facts.scalar_form import ScalarForm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +23,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_shapes
 from hlotool.ir.walk import post_order
-from hlotool.system.dataclass import dataclass
 
 #: What an instruction is worth: an array, or as many as a tuple has.
 Value: TypeAlias = "Instruction | tuple[Value, ...]"

@@ -7,11 +7,10 @@ cannot be simplified becomes text in `Emitter.index`. Arrays lie in row-major or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 from typing import TypeAlias
-
-from hlotool.system.dataclass import dataclass
 
 #: Bounds of what is not known.
 UNKNOWN = 1 << 62

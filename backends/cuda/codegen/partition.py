@@ -8,7 +8,7 @@ and what is computed along the same rows from their results are one kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from hlotool.backends.cuda.codegen.block_reductions import Choices, State, geometry, reads_rows, states_of
@@ -33,7 +33,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.rewrite.passes.fusion_facts import Geometry
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ are computed from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hlotool.backends.cuda.codegen.contractions import (
     Contraction,
@@ -45,7 +46,6 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: As in `prelude/tiles.h`: rows and columns of a tile, its threads in each direction, sums of a thread.
 SIDE, _ACROSS, _SUMS = 64, 16, 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -26,7 +27,6 @@ from hlotool.ir.arrays import integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Elements of windows that a single thread walks, whatever there are of them; cumulative sums of long arrays,
 #: whose windows are as long as the array, are left to better algorithms.

@@ -7,7 +7,7 @@ Columns are reduced in blocks of 32 runs, 8 rows at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlotool.backends.cuda.codegen.block_reductions import State
@@ -30,7 +30,6 @@ from hlotool.backends.cuda.codegen.schedules import (
 )
 from hlotool.ir.module import Instruction
 from hlotool.rewrite.passes.fusion_facts import Geometry
-from hlotool.system.dataclass import dataclass
 
 #: Rows of up to so many runs are reduced by a warp, longer ones by a block.
 _LONGEST_OF_WARP = 1024

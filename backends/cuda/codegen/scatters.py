@@ -11,6 +11,7 @@ XLA: operation_semantics.md#scatter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from hlotool.backends.cuda.codegen.elements import (
@@ -28,7 +29,6 @@ from hlotool.backends.cuda.codegen.reductions import combiner
 from hlotool.backends.cuda.codegen.schedules import Buffer, Kernel, Part, assemble, loop, pointers_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Fewer updates are looked at by every element of the result.
 _FEW = 8

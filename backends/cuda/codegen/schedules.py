@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import gcd, prod
@@ -19,7 +20,6 @@ from hlotool.backends.cuda.codegen.indices import Expr, Variable, constant, line
 from hlotool.backends.cuda.codegen.movement import starts
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Threads of a block, and those that go in step: as in `prelude/phases.h`.
 THREADS, WARP = 256, 32

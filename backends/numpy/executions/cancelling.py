@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final, TypeAlias
 
@@ -33,7 +34,6 @@ from hlotool.facts.scalar_form import monoid_opcodes, scalar_form
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Elements of all sums together that are kept.
 _MOST: Final = 1 << 22

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,6 @@ from hlotool.backends.numpy.executions.noise import Noise
 from hlotool.backends.numpy.executions.rounding_errors import Error
 from hlotool.backends.numpy.precision import narrow, widen
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Zero bits that both products of a part have besides, where they are exact.
 _MORE_ZEROS = 8

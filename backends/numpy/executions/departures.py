@@ -8,7 +8,7 @@ example of each, measured on XLA.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 _Function: TypeAlias = Callable[..., Any]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import random
 import threading
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,6 @@ import numpy.typing as npt
 
 from hlotool.backends.numpy.plan import each
 from hlotool.ir.arrays import Array
-from hlotool.system.dataclass import dataclass
 
 #: Elements perturbed together: they stay in the processor's cache.
 _BLOCK = 1 << 15

@@ -8,6 +8,7 @@ arithmetic", 2017.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: Infinite at zero or at one, in every type.
 _POLES = opcodes_with(Trait.SINGULAR)

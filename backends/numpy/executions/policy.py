@@ -15,7 +15,7 @@ by a program in other types (`facts.retyping`) and by kernels that are wrapped a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from math import prod, sqrt
 from typing import Any, TypeAlias
@@ -64,7 +64,6 @@ from hlotool.ir.opcodes import Class
 from hlotool.ir.shapes.base import implied_source
 from hlotool.ir.types import ArrayShape, ElementType, TupleShape, TypeClass, array_shapes, leaves
 from hlotool.ir.walk import Context, contexts
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ whole domain of each function, and fails where a row does not cover both.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log2, sqrt
 
 import numpy as np
@@ -17,7 +18,6 @@ from hlotool.facts.result_facts import rounding_epsilon, sum_length
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

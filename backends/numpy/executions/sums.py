@@ -5,6 +5,7 @@ zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -25,7 +26,6 @@ from hlotool.facts.scalar_form import monoid_opcodes, scalar_form
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType, array_shapes
-from hlotool.system.dataclass import dataclass
 
 #: Terms that are summed before they are added to the running sum, by execution: each alone, as many as XLA's
 #: code for a vector takes at a time, and a block of a product of matrices.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log2
 from typing import TypeAlias
@@ -24,7 +24,6 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import through_tuple
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Rearranges equal elements of one sort. Takes the sort, its operands with the sorted dimension last and the

@@ -7,7 +7,7 @@ A smooth program has constants that can be moved and functions that saturate now
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +34,6 @@ from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.partitioning import is_one_program_with_regions
 from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
-from hlotool.system.dataclass import dataclass
 
 
 class VariedBackend:

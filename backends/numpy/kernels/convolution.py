@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -27,7 +28,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import ConvolutionDimensions, WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType, TupleShape
-from hlotool.system.dataclass import dataclass
 
 #: Some of the batch, and rows of the result: indices of its first spatial dimension.
 _Tile = tuple[slice, slice]

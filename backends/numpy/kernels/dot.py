@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from hlotool.backends.numpy.windows import as_int64
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

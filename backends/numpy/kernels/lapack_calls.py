@@ -6,6 +6,7 @@ Factorisations, solutions of linear systems, eigenvalues and singular values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +20,6 @@ from hlotool.errors import Unsupported
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
-from hlotool.system.dataclass import dataclass
 
 #: Of one matrix: results in the order of the custom call's, None for scratch.
 Results: TypeAlias = Sequence[Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,6 @@ from hlotool.ir.attributes import Ints
 from hlotool.ir.devices import device_pairs, place_pairs, source_target_ids
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
-from hlotool.system.dataclass import dataclass
 
 #: From this device's operands to what it receives.
 _Permute: TypeAlias = Callable[[tuple[Any, ...], Run], Any]

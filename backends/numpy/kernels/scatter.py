@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -21,7 +22,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import WindowDim
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import TupleShape
-from hlotool.system.dataclass import dataclass
 
 _Index: TypeAlias = tuple[slice, ...]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,7 +35,6 @@ from hlotool.runs.task import Task, failed_row
 from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 from hlotool.system.pool import Pool
 from hlotool.system.records import Record

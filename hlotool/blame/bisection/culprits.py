@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,7 +22,6 @@ from hlotool.blame.bisection.stages import FLAKY_FUNCTION, RESULT, Question, Sta
 from hlotool.judge.verdicts import AGREEING, DIFFERING, Answer
 from hlotool.runs.fleet.contents import context_key, stage_key
 from hlotool.runs.records import REALITY, ModuleRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 from hlotool.system.records import SourceRecord
 

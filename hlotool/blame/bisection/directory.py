@@ -7,7 +7,7 @@ at hand: dumps made here, passes switched off.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,6 @@ from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Answer, Verdict
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, unfinished_row
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,6 @@ from hlotool.runs.rows import inherited_row
 from hlotool.runs.task import Task
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 
 

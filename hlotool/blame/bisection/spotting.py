@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -49,7 +50,6 @@ from hlotool.runs.observed_programs import leaves_of, subjects
 from hlotool.runs.program import Program, compile_program, stated_sharding
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
-from hlotool.system.dataclass import dataclass
 
 #: No code of their own runs for these.
 _NO_KERNEL = opcodes_with(Trait.STRUCTURE, Trait.SAME_ORDER) - {"reshape"} | {"opt-barrier", "after-all"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +32,6 @@ from hlotool.runs.scaling import Fitted, fitting
 from hlotool.runs.task import Task, failed_row
 from hlotool.runs.trials import Trial, trials
 from hlotool.sources.records import Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Executor
 from hlotool.system.files import digest
 from hlotool.system.resources import UNITS_PER_SECOND

@@ -7,6 +7,7 @@ hand: then few programs are compiled, and it is said that none of them triggers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -31,7 +32,6 @@ from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import PRELOAD, ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
 

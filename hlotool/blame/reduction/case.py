@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from hlotool.backends.base import Probe, Value
@@ -25,7 +25,6 @@ from hlotool.ir.partitioning import for_grid, is_one_program_with_regions, own_a
 from hlotool.ir.walk import reachable
 from hlotool.judge.locate.recording import Recorder
 from hlotool.runs.program import Program
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 from hlotool.system.paths import write_file
 from hlotool.system.urls import name_of

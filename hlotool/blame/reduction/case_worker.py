@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,7 +25,6 @@ from hlotool.runs.trials import Trial
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder
 from hlotool.system.records import Record
 

@@ -6,7 +6,7 @@ What removes most comes first, and again after whatever opened new ways.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import msgspec
@@ -36,7 +36,6 @@ from hlotool.runs.trials import trials
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 _Step = Callable[[Case, CaseOracle], Case]

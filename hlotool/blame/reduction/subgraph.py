@@ -6,6 +6,7 @@ What is cut off becomes parameters, with the values that occurred.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from hlotool.backends.base import Value
@@ -16,7 +17,6 @@ from hlotool.errors import Unsupported, UsageError
 from hlotool.inputs.frames import frames_of, value_in
 from hlotool.ir.edit_calls import cone, extract
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 

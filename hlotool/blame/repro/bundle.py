@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +32,6 @@ from hlotool.inputs.given import npz_arrays
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.types import ShapeIndex
 from hlotool.parser.reader import parse_module
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import write_over
 from hlotool.system.paths import read_toml, read_whole, writing
 from hlotool.system.records import legible

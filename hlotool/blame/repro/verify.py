@@ -7,7 +7,7 @@ the user's trust.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.program import compile_program
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.trials import load_arguments, load_result
-from hlotool.system.dataclass import dataclass
 
 #: Whether a bundle still fails; None where nothing can be said.
 _FAILS = {Answer.BAD: True, Answer.GOOD: False, Answer.UNUSABLE: None}

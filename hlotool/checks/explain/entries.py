@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import msgspec
-
-from hlotool.system.dataclass import dataclass
 
 #: What a field of that name matches. `instruction` is the name of an HLO instruction, with or without `%`.
 FIELDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -15,7 +15,6 @@ from hlotool.errors import HlotoolError
 from hlotool.facts.dataflow import source_of
 from hlotool.parser.reader import parse_module
 from hlotool.sources.records import Dump, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 
 

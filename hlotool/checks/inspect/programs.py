@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
 
@@ -43,7 +44,6 @@ from hlotool.sources.records import (
     Capture,
     DumpModule,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import encoded
 from hlotool.system.resources import collector_off
 

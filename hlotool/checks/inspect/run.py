@@ -6,7 +6,7 @@ Stages are counted in worker processes, which print nothing and return plain rec
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -25,7 +25,6 @@ from hlotool.sources.records import (
     modules_matching,
     stages_matching,
 )
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor
 from hlotool.system.user_input import did_you_mean
 

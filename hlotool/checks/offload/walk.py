@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from hlotool.checks.offload import positions
@@ -26,7 +26,6 @@ from hlotool.checks.rules import Problem, Subject
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.shapes.base import compatible
 from hlotool.ir.types import ArrayShape, leaves
-from hlotool.system.dataclass import dataclass
 
 #: What may stand between a slice of a host tensor and its move to the device, beside views of the data.
 _AFTER_SLICE = frozenset({"tuple", "opt-barrier", "get-tuple-element", "parameter", "while"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from hlotool.facts.alignment.matching import Grower, Matching, Pair
@@ -17,7 +18,6 @@ from hlotool.ir.attributes import AttributeValue, EmbeddedLiteral
 from hlotool.ir.module import Computation, Instruction, Module, computations_in
 from hlotool.ir.printed_attributes import value_text
 from hlotool.ir.types import strip_layouts
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import enum
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hlotool.facts.alignment.align import Alignment, Change, changes
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.printer import header_parts
-from hlotool.system.dataclass import dataclass
 
 #: Of the header: what says nothing of the program.
 _UNSEEN_HEADER = frozenset({"is_scheduled", "frontend_attributes"})

@@ -21,7 +21,7 @@ nothing, or nothing for the better (equal values, equal users, equal last parts 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hlotool.facts.flow import CallGraph, Part, handed_on
@@ -30,7 +30,6 @@ from hlotool.ir.module import Instruction, Module, computations_in
 from hlotool.ir.printed_annotations import SourcePosition, source_position
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
 from hlotool.ir.walk import post_order
-from hlotool.system.dataclass import dataclass
 
 #: Points that a pair needs to be matched. Without, every fifth pair is wrong instead of every seventh; with
 #: twice as many hundreds of right pairs are lost.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,7 +23,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Instructions visited for one element at most: products of many choices must not blow up.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -37,7 +38,6 @@ from hlotool.inputs.demand_rules import DOMAINS
 from hlotool.inputs.generate import InputGenerator
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
-from hlotool.system.dataclass import dataclass
 
 #: Places that the largest number of a row has in turn.
 _PLACES = 12

@@ -8,7 +8,7 @@ what comes of them are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -25,7 +25,6 @@ from hlotool.ir.arrays import Array, flatten, unflatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: The name of the set that a replay always takes.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -33,7 +33,6 @@ from hlotool.inputs.coverage.outcomes import outcome_tests
 from hlotool.ir.arrays import Array, integer_limits
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ShapeIndex
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import spend
 
 #: Elements of an array that is kept; larger ones are not solved for.

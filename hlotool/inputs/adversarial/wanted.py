@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
@@ -13,7 +14,6 @@ from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 #: How far beside a tie `just less` is, in parts of the number: closer than what a thousandth of it would
 #: hide.

@@ -8,6 +8,7 @@ user's source lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -33,7 +34,6 @@ from hlotool.inputs.coverage.watches import (
 )
 from hlotool.ir.edit_programs import flatten_calls
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import spend
 

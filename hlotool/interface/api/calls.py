@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlotool.errors import BackendUnavailable, ExitCode, HlotoolError, UsageError
 from hlotool.runs.options.declared import Arguments, option
 from hlotool.runs.options.replaying import Replays, SeveralBackends
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.blame import steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -11,7 +12,6 @@ from hlotool.errors import UsageError
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.blame.bisection.records import Verification

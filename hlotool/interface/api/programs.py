@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ from hlotool.runs.options.parsers import values_path
 from hlotool.runs.records import REALITY
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import brief_folder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlotool.interface.api.calls import QUIET, Accompanied, Course, Ending, check_backends, ending, options_of
@@ -17,7 +17,6 @@ from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options.declared import Folder, option, takes
 from hlotool.runs.options.replaying import ClusterExecution, Compared, Found, TolerancesByOutput
 from hlotool.runs.options.shared import Baseline, InputsAndOutputs, Paths, Resume
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:

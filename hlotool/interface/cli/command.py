@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from hlotool.runs.options.declared import Arguments
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from hlotool.errors import UsageError
 from hlotool.interface.cli.parser import Parser, is_opposable, option_of, visible_names
 from hlotool.runs.options.declared import Option
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean, size_text
 
 OWN_FILE, SHARED_FILE = "hlotool.toml", "pyproject.toml"

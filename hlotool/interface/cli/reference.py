@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hlotool._version import __version__
 from hlotool.interface.cli.parser import Parser, visible_names
 from hlotool.interface.cli.process import EXIT_CODES
-from hlotool.system.dataclass import dataclass
 
 #: What a shell offers where a value has one of these names.
 _FOLDERS = ("DIR",)

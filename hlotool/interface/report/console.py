@@ -11,6 +11,7 @@ import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote
 
@@ -19,7 +20,6 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SURROGATES, SourceRecord
 
 if TYPE_CHECKING:

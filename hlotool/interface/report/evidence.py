@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -22,7 +22,6 @@ from hlotool.interface.report.finding import source_lines
 from hlotool.interface.report.words import plural
 from hlotool.rewrite.scale.records import UNSEEN, PlanRecord, ScaleRecord
 from hlotool.runs.records import ModuleRecord, RepeatRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import UNITS_PER_SECOND
 from hlotool.system.user_input import size_text

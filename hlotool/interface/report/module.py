@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import structs
@@ -36,7 +37,6 @@ from hlotool.interface.report.words import (
 from hlotool.judge.records import FreedomsRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Answer, Verdict
 from hlotool.runs.records import REALITY, LeafRecord, ModuleRecord, SetRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import ErrorRecord
 
 #: Outputs shown in full unless everything is asked for.

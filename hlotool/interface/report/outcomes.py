@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.blame.diff_records import ProgramDiffRecord
@@ -37,7 +37,6 @@ from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
 from hlotool.runs.exact.records import ProvedRecord
 from hlotool.runs.records import ModuleRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 
 

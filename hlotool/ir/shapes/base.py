@@ -11,6 +11,7 @@ types and rounds the result. XLA: hlo_verifier.h (allow_mixed_precision); measur
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import ml_dtypes
@@ -29,7 +30,6 @@ from hlotool.ir.types import (
     TokenShape,
     TupleShape,
 )
-from hlotool.system.dataclass import dataclass
 
 
 def same_type(a: ElementType, b: ElementType, mixed_precision: bool = False) -> bool:

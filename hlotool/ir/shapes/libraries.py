@@ -6,7 +6,7 @@ InferCholeskyShape, InferTriangularSolveShape, InferBatchNorm…Shape), hlo_veri
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlotool.ir.attributes import ConvolutionDimensions, Ints
 from hlotool.ir.shapes.base import (
@@ -26,7 +26,6 @@ from hlotool.ir.shapes.base import (
 )
 from hlotool.ir.shapes.reduction import window_of, windowed_size
 from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType, Shape
-from hlotool.system.dataclass import dataclass
 
 
 def _result_type(op: Op, lhs: ArrayShape, rhs: ArrayShape) -> ElementType:

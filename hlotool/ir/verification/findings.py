@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlotool.errors import Location, VerificationError
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.system.dataclass import dataclass
 
 #: Rules on the form in which XLA keeps programs. What a program computes does not depend on them.
 FORMAL_RULES = frozenset(

@@ -8,6 +8,7 @@ tuple, a loop that ends at another iteration, a conditional that takes another b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -34,7 +35,6 @@ from hlotool.judge.locate.recording import Execution
 from hlotool.judge.metrics import Element, Metrics, Scalar, measure
 from hlotool.judge.records import DeviationRecord, ElementRecord, NeighbourRecord
 from hlotool.judge.tolerance import Tolerance, derive, leaf_scale
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord, finite_or_none
 
 

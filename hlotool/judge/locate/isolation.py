@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,6 @@ from hlotool.judge.metrics import Metrics, measure
 from hlotool.judge.records import DivergenceRecord, OperandRecord
 from hlotool.judge.tolerance import derive, leaf_scale
 from hlotool.judge.verdicts import Verdict
-from hlotool.system.dataclass import dataclass
 
 _REFERENCE = "numpy"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from hlotool.errors import HlotoolError
@@ -20,7 +20,6 @@ from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution, Subject, execute
 from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, best_repair
 from hlotool.judge.locate.walk import find_blame
-from hlotool.system.dataclass import dataclass
 
 #: Outputs that are followed back, until one explains the others.
 _MOST_OUTPUTS = 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.inputs.frames import (
@@ -18,7 +19,6 @@ from hlotool.inputs.frames import (
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ShapeIndex
 from hlotool.ir.walk import branches
-from hlotool.system.dataclass import dataclass
 
 
 def is_parameter(node: Node) -> bool:

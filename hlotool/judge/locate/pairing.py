@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from math import isinf, prod
 from typing import Any, TypeAlias
@@ -31,7 +31,6 @@ from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
 from hlotool.judge.locate.likeness import distance, is_uniform, rounding, significant_bits
 from hlotool.judge.locate.origins import backwards, is_parameter
-from hlotool.system.dataclass import dataclass
 
 #: Values that what devices hold is arranged like, for one value.
 _MOST_ARRANGED = 100

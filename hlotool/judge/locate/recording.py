@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +26,6 @@ from hlotool.ir.edit_programs import flatten_calls
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import Context, call_sites, contexts
-from hlotool.system.dataclass import dataclass
 
 _CALLING = opcodes_with(Trait.INLINED) | {"async-start"}
 

@@ -12,6 +12,7 @@ patterns.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hlotool.errors import Unsupported
@@ -28,7 +29,6 @@ from hlotool.ir.walk import reachable
 from hlotool.judge.locate.locator import Found
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 
@@ -62,7 +62,6 @@ from hlotool.judge.locate.origins import (
 )
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.repair import Narrowing
-from hlotool.system.dataclass import dataclass
 
 
 def find_blame(pairing: Pairing, output: ShapeIndex, seconds: float = inf) -> Blame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,6 @@ from hlotool.judge.rules.instability import Cancellation
 from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.rules.semantics import Rule
 from hlotool.judge.verdicts import Verdict
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import finite_or_none
 
 

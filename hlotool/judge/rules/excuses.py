@@ -7,6 +7,7 @@ avoid that; larger errors than were drawn; a less stable way to compute the same
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from hlotool.judge.rules.executions import Executions
 from hlotool.judge.rules.f64_check import WideFinding, WideRelation, is_moderate, stay_finite
 from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import Flips, flips
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -26,7 +27,6 @@ from hlotool.judge.comparison import LeafComparison
 from hlotool.judge.rules.case import Case
 from hlotool.judge.rules.executions import Executions
 from hlotool.judge.rules.f64_check import WideRelation
-from hlotool.system.dataclass import dataclass
 
 #: Leaves whose errors are looked at: as many as reports show in full.
 EXPLAINED = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,6 @@ from hlotool.judge.rules.ensemble import Ensemble
 from hlotool.judge.rules.freedoms import makes_pairs
 from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import flips
-from hlotool.system.dataclass import dataclass
 
 _FLOATS = frozenset(t for t in ElementType if t.is_inexact)
 

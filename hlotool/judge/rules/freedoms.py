@@ -24,6 +24,7 @@ measured on what libtpu 0.0.42 compiles: at operand_precision highest the same p
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from hlotool.backends.numpy.executions.rounding_errors import has_default_precision
 from hlotool.facts.buffers import is_tiled
@@ -32,7 +33,6 @@ from hlotool.ir.types import ElementType, array_shapes
 from hlotool.judge.records import FreedomsRecord
 from hlotool.sources.compilation import fast_math, inexact, keeps_every_rounding, switches
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

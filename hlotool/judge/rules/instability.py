@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -46,7 +46,6 @@ from hlotool.judge.reasons import Finding
 from hlotool.judge.rules.ensemble import Ensemble
 from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import flips
-from hlotool.system.dataclass import dataclass
 
 #: Executions watched, elements kept of a value, and values kept of an instruction.
 _EXECUTIONS, _ELEMENTS, _ROUNDS = 3, 256, 32

@@ -12,7 +12,7 @@ whatever their signs and powers of two are, since those change nothing about wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,6 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ElementType, array_shapes
 from hlotool.ir.walk import Context, contexts, users
-from hlotool.system.dataclass import dataclass
 
 #: What chooses or moves numbers: a rounding before it is one behind it. XLA lets a narrow type pass through
 #: them (hlo/transforms/bfloat16_propagation.cc, service/float_support.cc).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,7 +20,6 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison, compare_values, part_at
 from hlotool.judge.rules.freedoms import UNKNOWN_TARGET, Freedoms, makes_pairs
 from hlotool.judge.tolerance import ChosenTolerance, Tolerance, few_ulps
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.runs.exact.result import ExactResult

@@ -22,7 +22,7 @@ is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import TypeAlias
@@ -51,7 +51,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.partitioning import is_one_program_with_regions
 from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.ir.walk import Context, contexts
-from hlotool.system.dataclass import dataclass
 
 #: In place of which product is contracted: complex ones are made of three real products of sums, not of four.
 #: The TPU's compiler does that (libtpu 0.0.11 to 0.0.52), and a sum of two large parts overflows.

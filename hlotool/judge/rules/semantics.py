@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -43,7 +44,6 @@ from hlotool.judge.rules.ensemble import array_leaves
 from hlotool.judge.rules.judgement import Judgement, Leaf, Side
 from hlotool.judge.tolerance import few_ulps, leaf_scale
 from hlotool.judge.verdicts import Verdict
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import work_done
 
 

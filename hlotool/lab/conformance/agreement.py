@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import numpy as np
 from hlotool.facts.float_order import epsilon, ulp_distance
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: What a unit in the last place is measured at: the element itself, or the largest element of the array.
 MEASURES = ("value", "leaf", "terms")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
@@ -41,7 +41,6 @@ from hlotool.lab.conformance.agreement import (
 )
 from hlotool.lab.conformance.generators.cases import Case
 from hlotool.lab.conformance.trials import Difference, Trial, explained
-from hlotool.system.dataclass import dataclass
 
 #: Within the ulps of a table: of the case, or of tolerances.toml.
 ROUNDING: Final = "rounding"

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, Shape, leaves
 from hlotool.lab.conformance.agreement import EXACT, Tolerance
 from hlotool.parser.reader import parse_literal, parse_module, parse_shape
-from hlotool.system.dataclass import dataclass
 
 FOLDER = Path(__file__).with_name("spec")
 SEPARATOR = "// -----"

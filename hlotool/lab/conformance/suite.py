@@ -7,7 +7,7 @@ import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -26,7 +26,6 @@ from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.lab.conformance.running import died, ends_the_process, tried
 from hlotool.lab.conformance.trials import Trial, trial_named, trials
 from hlotool.system.cache import Journal
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Executor
 from hlotool.system.paths import write_file, writing
 

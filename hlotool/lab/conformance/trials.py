@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
@@ -24,7 +24,6 @@ from hlotool.ir.walk import has_side_effect
 from hlotool.lab.conformance.agreement import EXACT, Departure, Tolerance, flushed
 from hlotool.lab.conformance.generators.cases import Case, case, generators
 from hlotool.lab.conformance.spec_files import FOLDER, SpecCase, flat_arrays, read_spec
-from hlotool.system.dataclass import dataclass
 
 #: How many random cases are drawn for each that is wanted: where types are asked for, few may fit.
 _DRAWS = 50

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ArrayShape, ElementType, Layout, Shape
 from hlotool.ir.walk import call_sites, reachable
-from hlotool.system.dataclass import dataclass
 
 
 class Edit:

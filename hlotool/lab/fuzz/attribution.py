@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -29,7 +29,6 @@ from hlotool.judge.verdicts import Answer
 from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.runs.task import find_tasks
 from hlotool.sources.directory import open_dump
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
 

@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from hlotool.lab.fuzz.programs import Drawn, Source
 from hlotool.lab.fuzz.triage import Triage
 from hlotool.runs.options.kept import RunOptions
 from hlotool.system.cache import Journal
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Executor
 from hlotool.system.paths import write_file, writing
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hlotool.ir.module import Module
@@ -18,7 +19,6 @@ from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.lab.fuzz.programs.drawn import Drawn
 from hlotool.parser.reader import parse_module
-from hlotool.system.dataclass import dataclass
 
 #: Programs that are kept; of more, the one whose words are the most common goes.
 MOST_KEPT = 400

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,6 @@ from hlotool.runs.program import Program, compile_program
 from hlotool.runs.trials import trials
 from hlotool.sources.directory import open_dump
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.resources import TooSlow, time_limit
 

@@ -11,7 +11,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -47,7 +47,6 @@ from hlotool.lab.fuzz.known import (
 from hlotool.lab.fuzz.oracle import AGAIN, FLAKY, MEANT
 from hlotool.runs.exact.result import Relation
 from hlotool.runs.options.kept import PRELOAD, RunOptions
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -30,7 +31,6 @@ from hlotool.runs.exact.points import Options
 from hlotool.runs.exact.result import Relation
 from hlotool.runs.fleet.normal_form import normal_form
 from hlotool.runs.program import Program
-from hlotool.system.dataclass import dataclass
 
 #: Every way to be wrong that needs one device.
 KINDS = (*CATALOGUE, *DECISIONS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -30,7 +31,6 @@ from hlotool.runs.scaling import fitting
 from hlotool.runs.task import Task
 from hlotool.runs.trials import Trial, trials
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import TooSlow, time_limit, work_done
 
 #: Sets that a mutant runs on before a proof that none can show it is tried.

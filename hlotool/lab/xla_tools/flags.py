@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from hlotool.inputs.recorded_values import Budget
 from hlotool.judge.locate.isolation import Alone, Isolation
 from hlotool.judge.locate.recording import execute, on_one_device
 from hlotool.lab.xla_tools.iteration import Run, program_of
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import nearest
 

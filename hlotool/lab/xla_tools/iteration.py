@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from hlotool.runs.rows import Actual, compare_row, uncompared_row
 from hlotool.runs.task import Task, failed_row
 from hlotool.runs.trials import Trial, trials
 from hlotool.sources.records import DumpModule
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.worker import tell
 

@@ -8,13 +8,13 @@ for `sinh` and `cosh`, which XLA takes from exponentials that cancel, and for th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape
 from hlotool.parser.mlir.elementwise import filled, plain
 from hlotool.parser.mlir.frames import Context, Results, operation
-from hlotool.system.dataclass import dataclass
 
 
 class _Parts(NamedTuple):

@@ -7,7 +7,7 @@ the loops and branches of `control.py` hand on the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.errors import HloSyntaxError, InputError, Unsupported
@@ -22,7 +22,6 @@ from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir_constants import dense_values
 from hlotool.parser.text.pieces import Doubt, known_pieces
 from hlotool.parser.text.syntax import TextError
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.parser.mlir.functions import Program

@@ -6,7 +6,7 @@ StableHLO: docs/spec.md#programs. XLA: mlir_hlo_to_hlo.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlotool.errors import UsageError
 from hlotool.ir.attributes import AttributeValue, BufferDonor, FrontendAttributes, ParameterAlias
@@ -19,7 +19,6 @@ from hlotool.parser.mlir.frames import Context, Frame, common_attributes, plain_
 from hlotool.parser.mlir.syntax import RETURNS, Argument, Foreign, Operation, Region, Symbol
 from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir.types import as_shape
-from hlotool.system.dataclass import dataclass
 
 _FUNCTIONS = frozenset({"func.func", "func"})
 _MODULES = frozenset({"builtin.module", "module"})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from hlotool.ir.types import Shape
-from hlotool.system.dataclass import dataclass
 
 #: Integers, floats, booleans, strings and words, tuples, dictionaries, and the classes below.
 Attribute: TypeAlias = Any

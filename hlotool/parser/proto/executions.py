@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from hlotool.ir.types import ArrayShape, Shape, TupleShape
 from hlotool.parser.proto.module import read_module
 from hlotool.parser.proto.schema import Message, decode, decode_text, message_class, varint
 from hlotool.parser.proto.values import deserialize_literal, read_literal, write_literal
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -28,7 +28,6 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.printed_annotations import lexes_as_dictionary, quote
 from hlotool.parser.proto.schema import Message, enum_names, enum_numbers
 from hlotool.parser.tokens import TokenReader, unquote
-from hlotool.system.dataclass import dataclass
 
 #: Fields of OpMetadata that Metadata has under the same name.
 _SAME_NAME = tuple(

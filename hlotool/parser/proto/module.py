@@ -10,7 +10,7 @@ XLA: hlo.proto, hlo_module.cc (CreateFromProto, ToProto).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
@@ -53,7 +53,6 @@ from hlotool.parser.proto.values import (
     write_program_shape,
     write_shape,
 )
-from hlotool.system.dataclass import dataclass
 
 
 def parse_module_proto(content: bytes, path: str | None = None) -> Module:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 
 from hlotool import grammar
@@ -32,7 +32,6 @@ from hlotool.parser.text.syntax import (
     Source,
     TextError,
 )
-from hlotool.system.dataclass import dataclass
 
 _HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)

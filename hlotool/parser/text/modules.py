@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlotool.ir.attributes import (
@@ -29,7 +29,6 @@ from hlotool.parser.text.syntax import (
     TablesSyntax,
     TextError,
 )
-from hlotool.system.dataclass import dataclass
 
 #: Attributes of the HloModule line. XLA: ParseHloModule.
 MODULE_ATTRIBUTES = frozenset(

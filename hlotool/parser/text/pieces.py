@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,6 @@ from hlotool.parser.text.syntax import (
     TypedLiteralTuple,
 )
 from hlotool.parser.tokens import SAFE_STRING, normalized, unquote
-from hlotool.system.dataclass import dataclass
 
 if TYPE_CHECKING:
     from hlotool.ir.arrays import Literal

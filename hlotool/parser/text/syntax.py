@@ -6,14 +6,13 @@ objects already.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
 from hlotool.errors import HloSyntaxError, Location
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, Shape
-from hlotool.system.dataclass import dataclass
 
 
 class TextError(Exception):

@@ -6,7 +6,7 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from hlotool.errors import UsageError
@@ -15,7 +15,6 @@ from hlotool.ir.edit_programs import remove_dead_computations
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.walk import call_order
 from hlotool.rewrite.passes.records import OptionRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 #: The value of a module without parameters: an array per array shape, a tuple per tuple shape.

@@ -4,6 +4,7 @@ defuser.cc, flatten_call_graph.cc, conditional_simplifier.cc.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from hlotool.ir.walk import CallSite, branches, call_sites, context_of_callees, 
 from hlotool.ir.walk import Context as CallContext
 from hlotool.rewrite.passes.algebra.rules import Make
 from hlotool.rewrite.passes.base import Context, each_caller
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ constant_folding.cc, tuple_simplifier.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +21,6 @@ from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, BufferShape, TupleShape, leaves
 from hlotool.ir.walk import call_order, call_sites, has_side_effect, users
 from hlotool.rewrite.passes.base import Context, Evaluator
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ layouts; or only some of its instructions. XLA: despecializer.cc, hlo_extractor.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlotool.errors import UsageError
@@ -17,7 +17,6 @@ from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, strip_layouts
 from hlotool.ir.walk import async_start
 from hlotool.rewrite.passes.base import Context, each_caller
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 # The pipeline `despecialize` runs these passes and `defuse`. XLA: despecializer.cc.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from hlotool.ir.edit import Names, computation_names, editing
@@ -31,7 +32,6 @@ from hlotool.rewrite.passes.fusion_legality import (
 )
 from hlotool.rewrite.passes.loop_fusion import LoopFusion, is_multiplied
 from hlotool.rewrite.passes.multi_output_fusion import Merging, MultiOutputFusion
-from hlotool.system.dataclass import dataclass
 
 #: Number of rows and their length.
 Rows: TypeAlias = tuple[int, int]

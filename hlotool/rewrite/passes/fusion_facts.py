@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from hlotool.facts.recognition import uniform
@@ -9,7 +10,6 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, TupleShape
 from hlotool.ir.walk import has_side_effect
-from hlotool.system.dataclass import dataclass
 
 _NEVER = opcodes_with(Trait.ASYNC, Trait.CONTROL_FLOW) | {"domain", "parameter"}
 _ALWAYS = frozenset({"fusion", "map", "reduce", "reduce-window"})

@@ -11,7 +11,7 @@ XLA: instruction_fusion.cc, gpu_fusible.cc, multi_output_fusion.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
@@ -25,7 +25,6 @@ from hlotool.rewrite.passes.fusion_facts import (
     loop_shape,
     reuses_operands,
 )
-from hlotool.system.dataclass import dataclass
 
 #: XLA: MaxOperandsAndOutputsPerFusion, gpu_fusible.h.
 MOST_BUFFERS = 96

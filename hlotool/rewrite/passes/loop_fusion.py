@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
@@ -25,7 +25,6 @@ from hlotool.rewrite.passes.fusion_facts import (
     loop_shape,
 )
 from hlotool.rewrite.passes.fusion_legality import Part, Setting, may_fuse
-from hlotool.system.dataclass import dataclass
 
 #: More often no instruction is written. XLA: kAllowedCodeDuplication.
 MOST_EMISSIONS: Final = 15

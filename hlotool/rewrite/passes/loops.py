@@ -6,6 +6,7 @@ XLA: while_loop_trip_count_annotator.cc, hlo_control_flow_flattening.cc, while_l
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlotool.facts.trip_counts import static_trip_count
@@ -17,7 +18,6 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import TupleShape
 from hlotool.ir.walk import reachable
 from hlotool.rewrite.passes.base import Context, each_caller
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

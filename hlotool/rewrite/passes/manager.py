@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol
@@ -15,7 +15,6 @@ from hlotool.ir.verifier import verify_or_raise
 from hlotool.rewrite.passes.base import Context, Pass
 from hlotool.rewrite.passes.pipeline import MOST_ROUNDS, Item, Pipeline
 from hlotool.rewrite.passes.records import PassRecord
-from hlotool.system.dataclass import dataclass
 from hlotool.system.paths import writing
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from hlotool.rewrite.passes.fusion_legality import (
     may_fuse,
     producer_is_loop_fusible,
 )
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlotool.errors import UsageError
 from hlotool.rewrite.passes.base import Pass, make_pass, options_of, summary
 from hlotool.rewrite.passes.records import PassDescription
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:

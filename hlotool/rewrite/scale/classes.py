@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -30,7 +30,6 @@ from hlotool.rewrite.scale.mean_divisors import CountConstant, relate_means
 from hlotool.rewrite.scale.places import PlaceConstant, TableConstant
 from hlotool.rewrite.scale.sizes import RULES, Relations, place
 from hlotool.rewrite.scale.terms import Form, Size
-from hlotool.system.dataclass import dataclass
 
 #: Programs with more instructions than this are tied by their signatures alone: finding partners takes time
 #: that grows with both, and what it ties beyond the signature is little.

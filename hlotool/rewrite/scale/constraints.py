@@ -24,6 +24,7 @@ Constraints between sizes, and the relations of constants that hold places along
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hlotool.facts.recognition import integer_constant
 from hlotool.facts.trip_counts import trip_count
@@ -35,7 +36,6 @@ from hlotool.rewrite.scale.places import Found, PlaceConstant, Places, TableCons
 from hlotool.rewrite.scale.shard_starts import relate_lasts, relate_shards
 from hlotool.rewrite.scale.sizes import Number, Relations, place
 from hlotool.rewrite.scale.terms import Size
-from hlotool.system.dataclass import dataclass
 
 #: Shorter loops stay as they are: their lengths are numbers like any others, and cost little.
 SHORTEST = 9

@@ -22,7 +22,7 @@ that is not understood, for a compiler may have computed it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -32,7 +32,6 @@ from hlotool.rewrite.scale.places import Found, PlaceConstant, Places, TableCons
 from hlotool.rewrite.scale.position_constants import Doubt, Stated, Statement
 from hlotool.rewrite.scale.sizes import Sizes, Unseen, place
 from hlotool.rewrite.scale.terms import Size
-from hlotool.system.dataclass import dataclass
 
 #: A compiler hides a position in a number that is a little larger or smaller: what it adds to an index
 #: besides, such as the one of the last element, is no more than that. At 0 a limit in another form, one

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any, Final, TypeAlias
 
@@ -31,7 +32,6 @@ from hlotool.ir.types import ArrayShape
 from hlotool.rewrite.scale.quotients import Quotients, Term
 from hlotool.rewrite.scale.sizes import Number, Relations, place
 from hlotool.rewrite.scale.terms import Size
-from hlotool.system.dataclass import dataclass
 
 #: Fewer elements are numbers like any others: a half, an eighth. No value from 0 to 128 changes one of
 #: three models (benchmarks/results/scaled.md, "Thresholds of smaller sizes").

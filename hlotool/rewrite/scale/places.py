@@ -11,7 +11,7 @@ is, in HLO, `select(i < 0, i + size, i)`, of which a compiler makes one constant
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from hlotool.ir.types import ArrayShape
 from hlotool.rewrite.scale.per_device import HANDS_ON, SAME, Numbers, Spread
 from hlotool.rewrite.scale.sizes import Number, Relations, Sizes, place
 from hlotool.rewrite.scale.terms import Size
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

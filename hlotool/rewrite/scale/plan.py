@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +34,6 @@ from hlotool.rewrite.scale.records import (
 )
 from hlotool.rewrite.scale.resize import SMALLEST, Rewrite, choices, cut, given, last_resorts
 from hlotool.rewrite.scale.terms import Dims, Size
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import size_text
 
 #: A comparison holds the values of both sides, and those of legal executions in f64 beside them.

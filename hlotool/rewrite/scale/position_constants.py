@@ -8,6 +8,7 @@ a product) it is not worked out here which position that is.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hlotool.facts.machine_range import of_integers
@@ -19,7 +20,6 @@ from hlotool.rewrite.scale.per_device import HANDS_ON, SAME
 from hlotool.rewrite.scale.places import Places
 from hlotool.rewrite.scale.position_sources import Ruler, Rulers, elements, joined
 from hlotool.rewrite.scale.terms import Size
-from hlotool.system.dataclass import dataclass
 
 #: What compares a position with another one, or limits it.
 _COMPARES: Final = opcodes_with(Trait.COMPARES) - {"select"}

@@ -9,6 +9,7 @@ which the result is so many times as large where an operand is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -19,7 +20,6 @@ from hlotool.ir.walk import users
 from hlotool.rewrite.scale.per_device import SAME
 from hlotool.rewrite.scale.sizes import Relations
 from hlotool.rewrite.scale.terms import Form, Size
-from hlotool.system.dataclass import dataclass
 
 #: Sizes whose product is a number of elements; products among them are taken apart, and ones left out.
 Term: TypeAlias = "frozenset[tuple[Size, int]]"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from hlotool.errors import UsageError
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import Record
 from hlotool.system.user_input import size_of, size_text
 

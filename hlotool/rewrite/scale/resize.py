@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Final
 
@@ -34,7 +34,6 @@ from hlotool.ir.verifier import verify_to_execute
 from hlotool.rewrite.scale.classes import Classes
 from hlotool.rewrite.scale.sizes import Sizes
 from hlotool.rewrite.scale.terms import Dims, Form, Size
-from hlotool.system.dataclass import dataclass
 
 #: Sizes up to this stay: heads of a group, experts that are chosen, channels of an image are what they are.
 SMALLEST: Final = 8

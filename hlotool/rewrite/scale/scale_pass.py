@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlotool.errors import UsageError
@@ -9,7 +10,6 @@ from hlotool.ir.module import Module
 from hlotool.rewrite.passes.base import Context
 from hlotool.rewrite.scale.plan import Limits, scaled
 from hlotool.rewrite.scale.records import NEVER
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ rule does not understand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import by_opcode
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
 from hlotool.rewrite.scale.terms import Dims, Form, Size, Unification, Unlike, as_many, runs
-from hlotool.system.dataclass import dataclass
 
 
 class Sizes(Unification):

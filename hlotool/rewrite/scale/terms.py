@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from math import gcd, prod
 from typing import Final
-
-from hlotool.system.dataclass import dataclass
 
 
 class Form(Enum):

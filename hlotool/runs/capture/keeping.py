@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -20,7 +21,6 @@ from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex
 from hlotool.judge.records import output_name
 from hlotool.runs.capture.records import EventRecord
-from hlotool.system.dataclass import dataclass
 
 #: A module: the folder of its process, and its number there.
 Key: TypeAlias = tuple[Path, int]

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -29,7 +30,6 @@ from hlotool.runs.capture.records import ProcessRecord
 from hlotool.runs.capture.stderr import Stderr
 from hlotool.runs.records import CAPTURED, GENERATED, NO_RESULT, REALITY, ModuleRecord
 from hlotool.system.cache import cache_folder
-from hlotool.system.dataclass import dataclass
 
 _HOOK = Path(__file__).with_name("hook")
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +21,6 @@ from hlotool.runs.capture.keeping import Keeper
 from hlotool.runs.capture.program_text import ends_a_module, is_for_several_devices
 from hlotool.runs.capture.results import float_outputs, is_whole
 from hlotool.sources.file_names import Format, Kind, parse_name
-from hlotool.system.dataclass import dataclass
 
 #: Seconds in which nothing happens to a file that is complete.
 _QUIET = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from typing import Any, Final
@@ -36,7 +36,6 @@ from hlotool.runs.exact.result import ExactResult, LeafResult, Relation, compare
 from hlotool.runs.exact.rounded import excused
 from hlotool.runs.exact.sides import Watched
 from hlotool.runs.runners import Runner, parameter_difference
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import TooMuchWork, spend, work_done, work_limit
 
 #: The part of the time that is left to see whether an unequal output is no more than rounded constants.

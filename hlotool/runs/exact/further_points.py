@@ -17,7 +17,7 @@ show twice, but where it was solved for: of numbers that are 0 or alike many hid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 from typing import Any, Final
@@ -34,7 +34,6 @@ from hlotool.ir.types import ArrayShape
 from hlotool.runs.exact.points import Meeting, Options
 from hlotool.runs.exact.result import LeafResult, Relation
 from hlotool.runs.exact.sides import Asked, OneSided, Watched
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, spend, work_done, work_limit
 
 #: By how much the sizes at a point lie above or below what was compared: all of them do, and no factor of a

@@ -9,7 +9,7 @@ at some other point, nothing is known. A term that f64 loses differs at all of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,7 +27,6 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex
 from hlotool.runs.exact.points import Meeting, Options, Side, point_arguments
 from hlotool.runs.exact.result import ExactResult, Relation
 from hlotool.runs.runners import Runner
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, spend, work_limit
 
 Floats: TypeAlias = npt.NDArray[np.float64]

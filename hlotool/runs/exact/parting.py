@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,6 @@ from hlotool.runs.exact.result import Relation
 from hlotool.runs.observed_programs import Probing, leaves_of, meshes_of, subjects
 from hlotool.runs.program import Program
 from hlotool.runs.runners import OneDevice
-from hlotool.system.dataclass import dataclass
 
 
 class Points:

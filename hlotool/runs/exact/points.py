@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final, Protocol
 
@@ -23,7 +23,6 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape, array_s
 from hlotool.ir.walk import Context, context_of_callees, reachable
 from hlotool.runs.device_arguments import arguments_by_part, device_arguments
 from hlotool.runs.runners import Runner
-from hlotool.system.dataclass import dataclass
 
 
 class Side(Protocol):

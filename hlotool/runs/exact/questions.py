@@ -8,7 +8,7 @@ a number that is rounded lies halfway.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,6 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ElementType
 from hlotool.ir.walk import Context, contexts
-from hlotool.system.dataclass import dataclass
 
 #: By the name of each side the outcomes that show it.
 Sides: TypeAlias = Mapping[str, frozenset[str]]

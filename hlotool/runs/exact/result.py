@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex
 from hlotool.runs.exact.points import Meeting
 from hlotool.runs.exact.sides import OneSided
 from hlotool.runs.runners import Outcome
-from hlotool.system.dataclass import dataclass
 
 
 class Relation(enum.Enum):

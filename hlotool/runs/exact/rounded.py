@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -31,7 +31,6 @@ from hlotool.runs.exact.numbers import parts_of
 from hlotool.runs.exact.points import Options, Side, sample_arguments
 from hlotool.runs.exact.result import ExactResult, LeafResult, Relation
 from hlotool.runs.runners import Runner
-from hlotool.system.dataclass import dataclass
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 #: By how many units each constant is off.

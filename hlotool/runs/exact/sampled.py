@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -39,7 +39,6 @@ from hlotool.runs.exact.sides import both
 from hlotool.runs.other_inputs import Allowed, Limits
 from hlotool.runs.program import Program
 from hlotool.runs.runners import Runner
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import UNITS_PER_SECOND, TooMuchWork, TooSlow, spend, work_limit
 
 #: How many times as far off as any is known to be each constant may be: this accuses.

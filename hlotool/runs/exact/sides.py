@@ -12,7 +12,7 @@ where programs are compared on further sets (`ExactResult.counts_integers`), not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log2
 from typing import Any, Final
@@ -36,7 +36,6 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 from hlotool.runs.exact.questions import Question, questions
-from hlotool.system.dataclass import dataclass
 from hlotool.system.records import SourceRecord
 
 #: What stands between a value and a comparison of it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -31,7 +31,6 @@ from hlotool.runs.rows import doubt
 from hlotool.runs.scaling import fitting_pair
 from hlotool.runs.trials import load_arguments
 from hlotool.sources.records import DumpModule, Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.resources import work_done
 
 #: A search has so many parts that may each take the time of its budget: the point, the recordings of both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -13,7 +14,6 @@ from hlotool.runs.fleet.identity import Identity, identity_of
 from hlotool.runs.fleet.known import Known
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, rows_so_far
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Executor, Started
 from hlotool.system.resources import collector_off
 

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +33,6 @@ from hlotool.runs.fleet.on_worker import (
 )
 from hlotool.runs.options.parsers import STARTED, ClusterSpec, cluster_spec
 from hlotool.system import urls
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Done, Event, Executor, Limits, Started
 from hlotool.system.files import passing_folder
 

@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +25,6 @@ from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.task import Task, select_stages
 from hlotool.sources.locations import Source, decode
 from hlotool.sources.records import Stage
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest, processor_features
 from hlotool.system.records import encoded
 

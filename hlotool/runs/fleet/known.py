@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from hlotool.runs.fleet.template import Template, filled, template_of, told_by
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task, inputs_file
 from hlotool.system.cache import Journal, Store
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Executor, Limits
 from hlotool.system.files import digest, write_over
 from hlotool.system.pool import Pool

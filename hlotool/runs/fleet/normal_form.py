@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import compress
 
 from hlotool.ir.attributes import FileLocation, Metadata, StackFrame, StackFrameTables
 from hlotool.ir.printed_annotations import source_position, user_position
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import digest
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'

@@ -18,7 +18,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,7 +31,6 @@ from hlotool.sources import archives
 from hlotool.sources.locations import Source
 from hlotool.sources.open_files import DEFAULT_LIMITS
 from hlotool.system import urls
-from hlotool.system.dataclass import dataclass
 from hlotool.system.executor import Limits
 from hlotool.system.files import digest, write_whole
 from hlotool.system.pool import Pool

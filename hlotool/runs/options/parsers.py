@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hlotool.errors import HlotoolError, UsageError
 from hlotool.parser.jax_stages import is_stage, stage_proto
 from hlotool.runs.options.declared import as_text, parser, path_text, several, words
-from hlotool.system.dataclass import dataclass
 from hlotool.system.files import passing_folder
 from hlotool.system.urls import is_url, taken_in
 from hlotool.system.user_input import complaint_about, size_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -20,7 +21,6 @@ from hlotool.backends.numpy.registry import Kernel
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType
-from hlotool.system.dataclass import dataclass
 
 #: `CubScanOptions.Kind` by number.
 _SCAN_KINDS = ("KIND_INVALID", "SUM")

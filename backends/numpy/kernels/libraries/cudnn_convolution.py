@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from hlotool.facts.retyping import declared_types, is_retyped
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ELEMENT_TYPES, ElementType
-from hlotool.system.dataclass import dataclass
 
 #: `stream_executor.dnn.ActivationMode` by number.
 _MODES = (

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -19,7 +20,6 @@ from hlotool.interface.report.records import RunRecord
 from hlotool.interface.report.terminal import basis_lines
 from hlotool.interface.report.words import plural, seconds
 from hlotool.ir.types import ElementType
-from hlotool.system.dataclass import dataclass
 
 #: In the order in which the browser reads them: helpers first, what starts everything last.
 _SCRIPTS = ("elements.js", "pictures.js", "details.js", "rows.js", "list.js", "main.js")

@@ -6,6 +6,7 @@ A case is reproduced by its number and seed: `case(1234, seed=0)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TypeAlias
@@ -18,7 +19,6 @@ from hlotool.ir.builder import Builder, array
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Layout, Shape
 from hlotool.parser.reader import parse_module
-from hlotool.system.dataclass import dataclass
 
 Rng: TypeAlias = np.random.Generator
 

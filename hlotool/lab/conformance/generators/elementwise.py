@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hlotool.ir.arrays import Array
@@ -23,7 +25,6 @@ from hlotool.lab.conformance.generators.cases import (
     scalar_computation,
     values,
 )
-from hlotool.system.dataclass import dataclass
 
 REAL = (*NARROW, *FLOATS)
 

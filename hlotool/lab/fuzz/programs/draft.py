@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite, prod
 from typing import Any, TypeVar
@@ -20,7 +20,6 @@ from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.shape_inference import infer_shape
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, Shape, TypeClass, array_shapes
 from hlotool.lab.fuzz.programs.limits import Preferences, objection
-from hlotool.system.dataclass import dataclass
 
 _T = TypeVar("_T")
 Dims = tuple[int, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlotool.ir.attributes import (
     AttributeValue,
@@ -30,7 +30,6 @@ from hlotool.lab.fuzz.programs.draft import GIVEN, Shared
 from hlotool.lab.fuzz.programs.graph import STEPS, Graph, draw_opcode
 from hlotool.lab.fuzz.programs.idioms import emit_one
 from hlotool.lab.fuzz.programs.limits import Preferences, long_dims
-from hlotool.system.dataclass import dataclass
 
 #: Attributes whose value is a word, or a number of a handful.
 _WORDS = ("direction", "type", "fft_type", "algorithm", "distribution", "transpose_a", "kind", "mode")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from hlotool.ir.attributes import PaddingDim, SliceDim, Window, WindowDim
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType, TypeClass, array_shapes
-from hlotool.system.dataclass import dataclass
 
 _FLOATS = "f16 bf16 f32 f64"
 _NARROW = "f8e4m3fn f8e5m2 f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 f8e4m3 f4e2m1fn"

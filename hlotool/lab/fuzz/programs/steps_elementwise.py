@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import exp, log
 
 from hlotool.ir.module import Instruction
@@ -11,7 +12,6 @@ from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 from hlotool.lab.fuzz.programs.draft import Declined, limit_of, typed
 from hlotool.lab.fuzz.programs.graph import Graph, castable, step
 from hlotool.lab.fuzz.programs.limits import compiles
-from hlotool.system.dataclass import dataclass
 
 _INTEGERS = frozenset({TypeClass.SIGNED, TypeClass.UNSIGNED})
 _FLOATS = frozenset({TypeClass.FLOATING})

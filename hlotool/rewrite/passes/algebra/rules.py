@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +26,6 @@ from hlotool.ir.builder import array
 from hlotool.ir.edit import Editor
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, Shape
-from hlotool.system.dataclass import dataclass
 
 
 class Exactness(enum.Enum):

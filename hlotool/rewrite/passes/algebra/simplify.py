@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hlotool.errors import UsageError
@@ -19,7 +20,6 @@ from hlotool.rewrite.passes.algebra import (  # noqa: F401 - importing a file en
 )
 from hlotool.rewrite.passes.algebra.rules import RULES, Exactness, Make, Op, Rewrite, Rule
 from hlotool.rewrite.passes.base import Context
-from hlotool.system.dataclass import dataclass
 from hlotool.system.user_input import did_you_mean
 
 

@@ -7,13 +7,13 @@ attributes around what the rewrite wants, so that it sometimes applies and somet
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, ElementType, TypeClass
 from hlotool.lab.fuzz.programs.draft import Declined
 from hlotool.lab.fuzz.programs.graph import Graph
-from hlotool.system.dataclass import dataclass
 
 #: Emits the pattern on an array; the values that it adds are what others may go on with.
 Emit: TypeAlias = Callable[[Graph, Instruction], object]
