@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from hlotool.checks.explain.messages import recognize
+from hlotool.checks.explain.recognition import recognize
 from hlotool.errors import (
     BackendFailed,
     BackendTimeout,

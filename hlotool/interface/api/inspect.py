@@ -260,7 +260,9 @@ def explain(asked: ExplainArguments) -> ExplainResult:
         opened = open_dump(asked.dump)
     said = _text(asked.text)
     entry = find_entry(said)
-    return _result([entry_record(entry)] if entry else explain_text(said, opened) or only_reports(said))
+    if entry is not None:
+        return _result([entry_record(entry)])
+    return _result(explain_text(said, opened, installed=True) or only_reports(said))
 
 
 def list_messages() -> ExplainResult:
