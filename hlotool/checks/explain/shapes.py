@@ -8,7 +8,7 @@ from dataclasses import dataclass
 _TYPE = r"(?P<type>pred|[su]\d{1,2}|bf16|f\d\w*|c64|c128|bool|u?int\d+|b?float\d+\w*|complex\d+)"
 #: HLO and JAX (`f32[2,3]{1,0}`, `float32[2,3]`), MLIR, NumPy's tuples and the lists of TensorFlow.
 _FORMS = (
-    re.compile(rf"\b{_TYPE}\[(?P<dims>[\d,<= ?]*)\](?P<layout>\{{[^}}]*\}})?"),
+    re.compile(rf"\b{_TYPE}\[(?P<dims>[\d,<= ?]*)\](?P<layout>\{{\d[^}}]*\}})?"),
     re.compile(r"\b(?:tensor|vector|memref)<(?P<dims>(?:(?:\d+|\?)x)*)(?P<type>[a-z]\w*)(?P<layout>)"),
     re.compile(r"(?<![\w.])\((?P<dims>\d+(?:, ?\d+)*),?\)(?P<type>)(?P<layout>)"),
     re.compile(r"(?<![\w.])\[(?P<dims>\d+(?:, ?\d+)+)\](?P<type>)(?P<layout>)"),
@@ -45,7 +45,7 @@ def _difference(a: _Shape, b: _Shape) -> str:
     if a.dimensions == b.dimensions:
         if a.type != b.type:
             return f"the element types are {a.type} and {b.type}, the dimensions are the same"
-        return f"only the layouts differ: {a.layout or 'none'} and {b.layout or 'none'}"
+        return f"only the layouts differ: {a.layout} and {b.layout}" if a.layout and b.layout else ""
     if a.type != b.type:
         return ""
     if len(a.dimensions) != len(b.dimensions):
