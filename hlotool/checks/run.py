@@ -21,8 +21,8 @@ from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import read_stage
 from hlotool.sources.records import Dump, DumpModule, Stage, first_and_last, stages_matching
+from hlotool.sources.stages import read_stage
 from hlotool.system.executor import Executor
 from hlotool.system.records import Record
 

@@ -10,7 +10,7 @@ from hlotool.checks.compile_lints import recompilation
 from hlotool.checks.facts import ProgramFacts, program_facts
 from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import read_stage
+from hlotool.sources.stages import read_stage
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 

@@ -42,7 +42,7 @@ from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import captured_program, load_stage, read_execution, read_stage
+from hlotool.sources.loading import captured_program, load_stage, read_execution
 from hlotool.sources.records import (
     Capture,
     Dump,
@@ -52,6 +52,7 @@ from hlotool.sources.records import (
     modules_matching,
     stages_matching,
 )
+from hlotool.sources.stages import read_stage
 from hlotool.system.executor import Executor
 from hlotool.system.records import encoded
 from hlotool.system.resources import collector_off
