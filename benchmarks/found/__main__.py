@@ -72,7 +72,7 @@ def answers(command: str, path: Path, is_cut: bool, scratch: Path) -> bool:
 
 def _last_instruction(path: Path) -> str:
     from hlotool.sources.directory import open_dump
-    from hlotool.sources.loading import read_stage
+    from hlotool.sources.stages import read_stage
 
     [owner] = open_dump(path).modules
     return read_stage(owner.stages[0]).entry.root.name

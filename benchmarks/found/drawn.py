@@ -75,7 +75,7 @@ def read(path: Path) -> tuple[tuple[str, ...], bool, str]:
     from hlotool.errors import HlotoolError
     from hlotool.ir.printer import print_module
     from hlotool.sources.directory import open_dump
-    from hlotool.sources.loading import read_stage
+    from hlotool.sources.stages import read_stage
 
     modules, errors = [], []
     try:

@@ -33,8 +33,8 @@ from hlotool.ir.printer import SHORT, print_instruction
 from hlotool.judge.failures import error_record
 from hlotool.sources.elided import elided_constants
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import read_stage
 from hlotool.sources.records import Dump, DumpModule, Stage
+from hlotool.sources.stages import read_stage
 from hlotool.system.records import SourceRecord
 from hlotool.system.user_input import did_you_mean
 

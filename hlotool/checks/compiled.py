@@ -11,7 +11,7 @@ import msgspec
 
 from hlotool.backends.base import CompilingBackend
 from hlotool.backends.registry import brief, get_backend
-from hlotool.checks.explain.messages import recognize
+from hlotool.checks.explain.recognition import recognize
 from hlotool.checks.records import Finding, Severity
 from hlotool.checks.rules import Applies, CompilerAnswer, Problem, Subject, module_rule
 from hlotool.errors import (

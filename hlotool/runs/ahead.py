@@ -28,9 +28,10 @@ from hlotool.judge.failures import error_record, verdict_of
 from hlotool.runs.ahead_records import COMPILES, REFUSED, CompiledRecord, LaunchesRecord, SpaceRecord
 from hlotool.runs.program import compile_program
 from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import load_stage, read_stage
+from hlotool.sources.loading import load_stage
 from hlotool.sources.mlir import unwrapped
 from hlotool.sources.records import DumpModule
+from hlotool.sources.stages import read_stage
 from hlotool.system.files import brief_folder
 
 #: The ends of a compilation are written always.

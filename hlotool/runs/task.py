@@ -220,7 +220,7 @@ def unfinished_row(task: Task) -> ModuleRecord:
     program = task.module.before
     path = str(program.source) if program is not None else ""
     why = task.module.unfinished
-    from hlotool.checks.explain.messages import recognize
+    from hlotool.checks.explain.recognition import recognize
 
     if found := recognize(why):
         why += f" ({found[-1].entry.title}: hlotool explain {found[-1].entry.id})"

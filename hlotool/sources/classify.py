@@ -40,7 +40,7 @@ _NESTING = {0: Kind.PLAIN, 1: Kind.PLAIN, 2: Kind.SNAPSHOT}
 
 def sniff(head: bytes) -> tuple[Kind, Format]:
     """Kind and format of a file that begins with `head`: PLAIN, SNAPSHOT, or UNKNOWN."""
-    if _is_text(head):
+    if is_text(head):
         if _TEXT_PROTO_MODULE.match(head):
             return Kind.UNOPTIMIZED_SNAPSHOT, Format.TEXT_PROTO
         if is_mlir(head):
@@ -54,7 +54,8 @@ def sniff(head: bytes) -> tuple[Kind, Format]:
     return kind, Format.PROTO if kind is not Kind.UNKNOWN else Format.OTHER
 
 
-def _is_text(head: bytes) -> bool:
+def is_text(head: bytes) -> bool:
+    """Whether a file that begins with `head` is a text."""
     return b"\0" not in head[:4096] and not any(c < 9 for c in head[:256])
 
 
@@ -124,9 +125,15 @@ def classify(listing: Listing, limits: Limits) -> list[DumpFile]:
     return found
 
 
-def _broken(path: str, source: Source) -> DumpFile | None:
-    """A file of a folder whose name promises HLO that was not found: reading it says what is wrong."""
-    if not promises_hlo(source.name):
+def _broken(path: str, source: Source, is_damaged: bool = False) -> DumpFile | None:
+    """A file of a folder whose name promises HLO that was not found: reading it says what is wrong.
+
+    Args:
+        path: in the folder.
+        source: the file.
+        is_damaged: it is not even what its name says.
+    """
+    if not (promises_hlo(source.name) or is_damaged):
         return None
     name = parse_name(source.name)
     return DumpFile(path, source, replace(name, kind=Kind.PLAIN, module_number=None))
@@ -155,7 +162,15 @@ def _is_document(name: DumpName, source: Source, limits: Limits, listing: Listin
     if not listing.takes_documents or name.module_number is not None:
         return False
     head = source.read_head(4096, limits)
-    return _is_text(head) or is_mended(head)
+    return is_text(head) or is_mended(head) or is_mlir(head)
+
+
+def _is_proto(content: bytes) -> bool:
+    """Whether the bytes are fields of a message, whatever it means."""
+    try:
+        return all(True for _ in fields(content, 0, len(content)))
+    except ValueError:
+        return False
 
 
 def _named_by_content(name: DumpName, source: Source, limits: Limits) -> DumpName:
@@ -171,7 +186,7 @@ def _by_content(
         yield from _of_profile(path, source, name, limits)
         return
     kind, form = sniff(head)
-    is_several = form is Format.MLIR and _is_text(head) and _has_several(source.read_bytes(limits))
+    is_several = form is Format.MLIR and is_text(head) and _has_several(source.read_bytes(limits))
     if form in (Format.PROTO, Format.TEXT_PROTO, Format.MLIR) and not is_several:
         found = replace(name, kind=kind, format=form)
         yield DumpFile(path, source, _placed(found, module_name(head), listing.is_single_file))
@@ -189,7 +204,8 @@ def _by_content(
         return
     parts = split_modules(content)
     if not parts:
-        broken = None if listing.is_single_file else _broken(path, source)
+        is_damaged = source.name.endswith(".pb") and not is_text(head) and not _is_proto(content)
+        broken = None if listing.is_single_file else _broken(path, source, is_damaged)
         yield broken or DumpFile(path, source, replace(name, kind=Kind.ARTEFACT, format=Format.OTHER))
     for i, part in enumerate(parts):
         whole = len(parts) == 1

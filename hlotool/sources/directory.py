@@ -54,15 +54,16 @@ def open_dump(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     while not modules and listing.take_more():
         files = classify(listing, limits)
         modules, artefacts = group(files, listing.notes)
+    if modules and not (is_dump or listing.takes_documents or listing.is_single_file or _is_bundle(listing)):
+        from hlotool.sources.documents import quoted
+
+        if more := quoted(listing, files, limits):
+            modules, artefacts = group([*files, *more], [])
     _logger.info("%s: %d files, %d modules", path, len(files), len(modules))
     if not modules:
         raise DumpError(_nothing_found(path, listing, files))
     if not listing.is_single_file:
         modules = with_unfinished(modules, artefacts)
-        if not (is_dump or listing.takes_documents) and (count := _documents(listing)):
-            listing.notes.append(
-                f"{path}: {count}, not searched beside HLO; name them to have what they quote read"
-            )
     elif path != PATH:
         modules = [_asked_for(path, module, limits) for module in modules]
     return Dump(path, tuple(modules), tuple(artefacts), tuple(listing.notes))
@@ -180,18 +181,9 @@ def _open_files(folder: str, paths: Sequence[str], limits: Limits) -> Dump:
     return Dump(folder or ".", tuple(whole), tuple(artefacts), tuple(listing.notes))
 
 
-#: Texts in which people quote programs.
-_DOCUMENTS = (
-    ".md", ".rst", ".ipynb", ".html", ".eml", ".csv", ".jsonl", ".xml",
-    ".py", ".cc", ".cpp", ".go", ".java", ".jl", ".js", ".rs", ".ts",
-)  # fmt: skip
-
-
-def _documents(listing: Listing) -> str:
-    """How many documents lie beside the HLO of a folder; empty for none. A bundle's own speak of it."""
-    names = [source.name for _, source in listing.files]
-    found = [name for name in names if name.endswith(_DOCUMENTS)] if "repro.toml" not in names else []
-    return f"{len(found)} document{'s' * (len(found) > 1)}" if found else ""
+def _is_bundle(listing: Listing) -> bool:
+    """Whether it is a repro bundle, whose own documents speak of its programs."""
+    return any(source.name == "repro.toml" for _, source in listing.files)
 
 
 def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hlotool.errors import DumpError, ElidedConstant, HloSyntaxError
+from hlotool.errors import DumpError, ElidedConstant
 from hlotool.ir.edit_programs import clone_module
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, inferred_grid
 from hlotool.sources.elided import elided_constants, refill
 from hlotool.sources.file_names import Format, Kind
 from hlotool.sources.records import Capture, DumpModule, Stage
+from hlotool.sources.stages import read_stage
 
 if TYPE_CHECKING:
     from hlotool.parser.proto.executions import Execution
@@ -64,39 +65,6 @@ def _give_devices(module: Module, owner: DumpModule) -> None:
     grid = owner.devices or inferred_grid(module)
     if len(grid) > 1 and (module.replica_count, module.num_partitions) != (grid.replicas, grid.partitions):
         module.attributes = for_grid(module, grid).attributes
-
-
-def read_stage(stage: Stage, *, reads_literals: bool = True, entry: str = "") -> Module:
-    """Parse a stage as it is: constants may be elided, and a text may be cut. Raises as `load_stage` does.
-
-    Args:
-        stage: of a dump.
-        reads_literals: see `parse_module`.
-        entry: the function of a StableHLO program that is run; see `parse_mlir`.
-    """
-    if stage.text is not None:
-        from hlotool.parser.reader import parse_module
-
-        text, path = stage.text.read_text(), stage.text.file_text
-        try:
-            module = parse_module(text, path, reads_literals=reads_literals)
-        except HloSyntaxError as error:
-            from hlotool.parser.reader import parse_cut
-
-            return parse_cut(text, path, error)
-        if "ENTRY" not in text:
-            from hlotool.parser.reader import mark_missing_entry
-
-            mark_missing_entry(module)
-        return module
-    from hlotool.parser.proto.module import parse_module_proto
-
-    path = str(stage.source)
-    if stage.format is Format.MLIR:
-        from hlotool.sources.mlir import read_program
-
-        return read_program(stage.source.read_bytes(), path, entry)
-    return parse_module_proto(stage.source.read_bytes(), path)
 
 
 def _recompile(owner: DumpModule, stage: Stage) -> Module | None:

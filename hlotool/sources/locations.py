@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hlotool.errors import DumpError
 from hlotool.sources import archives
 from hlotool.sources.archives import is_archive, is_archive_inside, list_archive
+from hlotool.sources.file_names import promises_hlo
 from hlotool.sources.open_files import (
     DEFAULT_LIMITS,
     File,
@@ -55,6 +56,7 @@ class Source:
         item: number of a program that is wrapped in the content, counted from 0.
         shown: what messages call the file, where that is not its path.
         version: of a remote object, as the listing told it; see `hlotool.system.store_objects`.
+        problem: why it cannot be read, where the listing saw that.
     """
 
     path: str
@@ -64,6 +66,7 @@ class Source:
     item: int | None = None
     shown: str = ""
     version: str = ""
+    problem: str = ""
 
     def __str__(self) -> str:
         return f"{self.file_text}#{self.item + 1}" if self.item else self.file_text
@@ -112,7 +115,13 @@ class Source:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors call a file that hlotool made by the name under which the user knows its content."""
+        """Errors call a file that hlotool made by the name under which the user knows its content.
+
+        Raises:
+            DumpError: of what the listing saw.
+        """
+        if self.problem:
+            raise DumpError(f"{self.path}: {self.problem}")
         try:
             yield
         except DumpError as error:
@@ -297,7 +306,7 @@ def _list_folder(root: str, limits: Limits) -> Listing:
     except OSError as error:
         raise unreadable(root, error) from error
     listing = Listing()
-    inner = ((relative, Source(path)) for relative, path in _walk(root, listing.notes))
+    inner = _walk(root, listing.notes)
     return _listed(inner, listing, limits)
 
 
@@ -335,10 +344,11 @@ def _add_archive(
     listing.notes += inner.notes
 
 
-def _walk(root: str, notes: list[str]) -> Iterator[tuple[str, str]]:
-    """Regular files below `root`, each by its path from there, with `/`, and by that from here.
+def _walk(root: str, notes: list[str]) -> Iterator[tuple[str, Source]]:
+    """Regular files below `root`, each by its path from there, with `/`.
 
-    Links to folders are not followed, hidden folders are left alone.
+    Links to folders are not followed, hidden folders are left alone. What is no regular file cannot be read
+    where its name promises HLO, and is a note else.
     """
 
     def note(error: OSError) -> None:
@@ -348,9 +358,13 @@ def _walk(root: str, notes: list[str]) -> Iterator[tuple[str, str]]:
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         below_root = os.path.relpath(folder, root).replace(os.sep, "/")
         prefix = "" if below_root == "." else f"{below_root}/"
+        if not (folders or files) and prefix and promises_hlo(below_root):
+            yield below_root, Source(folder, problem="an empty folder")
         for name in files:
             path = os.path.join(folder, name)
             if os.path.isfile(path):
-                yield prefix + name, path
+                yield prefix + name, Source(path)
+            elif promises_hlo(name):
+                yield prefix + name, Source(path, problem="not a regular file")
             else:
                 notes.append(f"{path}: passed over: not a regular file")

@@ -10,7 +10,8 @@ import pytest
 from support.budget import processor_budget
 
 from hlotool.checks.explain.entries import FIELDS, Entry, catalogue, find_entry
-from hlotool.checks.explain.messages import explain_text, only_reports, recognize
+from hlotool.checks.explain.messages import explain_text, only_reports
+from hlotool.checks.explain.recognition import recognize
 from hlotool.interface.cli.main import build_parser
 
 FOLDER = Path(__file__).parent
@@ -58,6 +59,7 @@ SAMPLES = {
     "before": "RuntimeError: ",
     "error": "E1121 12:00:00.000000 1 ",
     "condition": "shape->IsTuple() == true",
+    "start": "",
     "text": "some words (and more)",
 }
 

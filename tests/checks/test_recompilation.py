@@ -11,7 +11,7 @@ from hlotool.checks.facts import program_facts
 from hlotool.checks.program_records import ProgramFacts
 from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import read_stage
+from hlotool.sources.stages import read_stage
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 

@@ -17,7 +17,8 @@ from hlotool.ir.module import Module
 from hlotool.ir.printer import print_module
 from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import load_stage, read_stage
+from hlotool.sources.loading import load_stage
+from hlotool.sources.stages import read_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "corpus" / "found"

@@ -29,6 +29,9 @@ def refusal(*lines: str) -> str:
         "/*index=0*/x,/*index=1*/ x",
         "x // }\n, x",
         "f32[2]{0:S(5)}x,x",
+        "x,, x",
+        "x, x, ,",
+        ",/*index=1*/ ,x, f32[2] x,",
     ],
 )
 def test_operands(operands: str) -> None:
@@ -89,10 +92,9 @@ def test_shapes_that_cannot_be_inferred(line: str, message: str) -> None:
         ("y = f32[2] negate(y)", "y: no instruction before this one is called y"),
         ("y = f32[2] negate(f32[3] x)", "y: operand x is f32[2], not f32[3]"),
         ("y = f32[2] negate(f32[2])", "y: an operand has no name"),
-        ("y = f32[2] negate(1)", "expected '(', ')', a name, a shape or an opcode, found 1"),
+        ("y = f32[2] negate(1)", "expected '(', ')', ',', a name, a shape or an opcode, found 1"),
         ("y = f32[2] add(x x)", "expected '(', ')' or ',', found x"),
-        ("y = f32[2] add(x,, x)", "expected '(', a name, a shape or an opcode, found ','"),
-        ("y = f32[2] add(x, x,)", "expected '(', a name, a shape or an opcode, found ')'"),
+        ("y = f32[2] add(x,,)", "y: add takes 2 operands, not 1"),
         ("y = f32[2] negate(x", "expected '(', ')' or ',', found '}'"),
         ("y = f32[2] negate", "expected '(', found '}'"),
         ("y = f32[2]", "found '}'"),

@@ -52,6 +52,11 @@ def test_tuples_and_others() -> None:
         ("{ 0 , 1 }", Layout((0, 1))),
         ("{1,0:T(8,128)(2,1)}", Layout((1, 0), tiles=((8, 128), (2, 1)))),
         ("{1,0:T(*,8)}", Layout((1, 0), tiles=((COMBINE, 8),))),
+        ("{1,0:T(8,128}", Layout((1, 0), tiles=((8, 128),))),
+        (
+            "{1,0:T(8,128)(2,1E(16S(5}",
+            Layout((1, 0), tiles=((8,), (2,)), element_bits=16, memory_space=5),
+        ),
         ("{1,0:T()}", Layout((1, 0), tiles=((),))),
         ("{1,0:L(4)}", Layout((1, 0), tail_padding_alignment=4)),
         ("{1,0:#(u32)*(s64)}", Layout((1, 0), index_type="u32", pointer_type="s64")),

@@ -33,6 +33,11 @@ ACCEPTED = (
     program(X, "z = f32[2] add(f32[2] negate(x), f32[2] abs(x:))"),
     program(X, "z = f32[2] call(x), to_apply={ a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }"),
     program(X, "z = negate(x)"),
+    program(X, "z = f32[2] add(,x,, x, ,)"),
+    program(X, 'z = f32[2] custom-call(, x), custom_call_target="t"'),
+    program(X, 'z = f32[2] custom-call(,), custom_call_target="t"'),
+    program("p = f32[16,256]{1,0:T(8,128} parameter(0)"),
+    program("p = f32[16,256]{1,0:T(8,128)(2,1L(2E(32S(5} parameter(0)"),
     program(X, 'ROOT z = f32[2] negate(x), metadata={op_name="a\\"" source_line=3, op_type=\'b\'}'),
     program(X, 'z = f32[2] negate(x), frontend_attributes={a="b",c={d {e}}}, backend_config={"a": {}}'),
     program(X, "z = f32[2] negate(x), sharding={devices=[2,2]<=[4] last_tile_dim_replicate}"),
@@ -94,7 +99,6 @@ def test_a_layout_without_an_order_is_rejected_by_both() -> None:
 # Departures that grammar/README.md names: XLA accepts (or dies), hlotool rejects
 
 STRICTER = (
-    program(P, "z = f32[] negate(p,)"),
     program("c = s32[2] constant({1-2})"),
     program(X, "z = f32[] convolution(x, x), dim_labels=0f_0io->0f"),
 )

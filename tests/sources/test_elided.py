@@ -17,8 +17,9 @@ from hlotool.ir.module import Module
 from hlotool.parser.proto.module import parse_module_proto
 from hlotool.sources.directory import open_dump
 from hlotool.sources.elided import elided_constants
-from hlotool.sources.loading import load_stage, read_stage
+from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
+from hlotool.sources.stages import read_stage
 
 
 def big_constants(module: Module) -> dict[tuple[str, str], bytes]:

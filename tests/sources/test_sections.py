@@ -10,8 +10,8 @@ from support.dumps import Write, module_text
 
 from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import read_stage
 from hlotool.sources.sections import looks_like_hlo, split_modules
+from hlotool.sources.stages import read_stage
 
 
 def block(name: str, content: str) -> str:

@@ -9,11 +9,12 @@ import pytest
 from support.budget import processor_budget
 from support.dumps import Write, module_text
 
-from hlotool.errors import DumpError
+from hlotool.errors import DumpError, HlotoolError
 from hlotool.sources.classify import is_profile, programs_in, sniff
 from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Format, Kind
 from hlotool.sources.sections import is_mended, is_plain, mended
+from hlotool.sources.stages import read_stage
 from hlotool.sources.wrapped import both_sides, wrapped_texts
 
 ONE, TWO = module_text("jit_f"), module_text("jit_g", "abs")
@@ -184,13 +185,50 @@ def test_a_folder_without_hlo_is_searched_for_documents(write: Write) -> None:
     assert module.title == "notes/report.md"
 
 
-def test_documents_do_not_count_beside_hlo(write: Write) -> None:
-    root = write(("report.md", f"```\n{ONE}```\n"), ("a.hlo", TWO))
+def test_documents_count_beside_hlo_that_is_no_dump(write: Write) -> None:
+    """As they do where they are named, but for what is not whole, and for a program that they speak of."""
+    begun = TWO[: len(TWO) // 2]
+    root = write(
+        ("a.hlo", TWO),
+        ("report.md", f"```\n{ONE}```\nand, as in a.hlo:\n```\n{TWO}```\n"),
+        ("a.md", f"```\n{TWO}```\n"),
+        ("sub/copy.md", f"```\n{TWO}```\n"),
+        ("cut.md", f"```\n{begun}```\n"),
+        ("plain.md", "what a HloModule is, and an ENTRY\n"),
+        ("ours.json", json.dumps({"schema": "hlotool.run/1", "text": ONE}, separators=(",", ":"))),
+        ("large.md", f"```\n{ONE}```\n" + "x" * (1 << 20)),
+        ("photo.png", "\0\1\2HloModule"),
+    )
     dump = open_dump(root)
-    assert [module.title for module in dump.modules] == ["a.hlo"]
-    assert [note.partition(": ")[2] for note in dump.notes] == [
-        "1 document, not searched beside HLO; name them to have what they quote read"
+    assert [module.title for module in dump.modules] == ["a.hlo", "report.md#1", "sub/copy.md"]
+    assert [note.rpartition("/")[2] for note in dump.notes] == [
+        "cut.md: quotes HLO that is not whole; name it to see why"
     ]
+
+
+@pytest.mark.parametrize("beside", ["module_0001.f.before_optimizations.txt", "repro.toml"])
+def test_documents_do_not_count_in_a_dump_or_bundle(write: Write, beside: str) -> None:
+    root = write(("report.md", f"```\n{ONE}```\n"), ("a.hlo", TWO), (beside, TWO))
+    assert "report.md" not in [module.title for module in open_dump(root).modules]
+
+
+def test_what_promises_hlo_and_cannot_be_read_is_a_program_of_a_folder(write: Write) -> None:
+    root = write(("a.hlo", TWO), ("saved.pb", "\x78\x01\x72\x03abc"), ("note.pb", "no proto at all"))
+    (root / "empty.hlo").mkdir()
+    (root / "other").mkdir()
+    (root / "gone.hlo").symlink_to("nowhere")
+    (root / "gone.md").symlink_to("nowhere")
+    (root / "noise.pb").write_bytes(b"\xff\x00\xfe" * 30)
+    dump = open_dump(root)
+    assert [module.title for module in dump.modules] == ["a.hlo", "empty.hlo", "gone.hlo", "noise.pb"]
+    wrong = {}
+    for module in dump.modules[1:]:
+        with pytest.raises(HlotoolError) as caught:
+            read_stage(module.stages[0])
+        wrong[module.title] = str(caught.value).rpartition("/")[2]
+    assert wrong["empty.hlo"] == "empty.hlo: an empty folder"
+    assert wrong["gone.hlo"] == "gone.hlo: not a regular file"
+    assert [note.rpartition("/")[2] for note in dump.notes] == ["gone.md: passed over: not a regular file"]
 
 
 def test_stablehlo_counts_beside_hlo_that_is_no_dump(write: Write) -> None:

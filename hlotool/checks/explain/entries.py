@@ -13,6 +13,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import msgspec
 
@@ -37,6 +38,13 @@ FIELDS = {
     "before": r"(?:\b(?:\w*Error|[Ss]tatus)|\(\d+\)|\.cc:\d+ |== OK\(\))[:)]? \(?",
     #: The beginning of a log line of level E or F, up to the name of the file that wrote it.
     "error": r"(?:^|: )[EF](?:\d{4} [\d:.]+ +\d+)? [\w/.\-]*?",
+    #: Of a word.
+    "start": r"(?<!\w)",
+    #: A condition of C++ with what it compares.
+    "comparison": r"\w+(?:\.|->)\w+\(\) (?:[=!<>]=|[<>]) [^\n]*",
+    #: A warning as loggers of Python print it.
+    "warning": r"\bW(?:ARN(?:ING)?|arning)\b",
+    "quoted": r"[^'\n]+",
     "text": r"[^\n]*?",
     #: The rest of a line that has no type without an XLA form.
     "numeric": r"(?:(?!DT_(?:STRING|VARIANT|RESOURCE))[^\n])*$",
@@ -44,7 +52,8 @@ FIELDS = {
 
 _AT_END = {"text": r"[^\n]*", "shape": r"\S*[^\s.]"}
 
-_FIELD = re.compile(r"\{([a-z]+)(\d*)\}")
+#: Of a message, and of the titles of forms.
+FIELD = re.compile(r"\{([a-z]+)(\d*)\}")
 #: A field that is one kind of character, repeated.
 _REPEATED = re.compile(r"(\[[^\]]+\]|\\\w)\+")
 #: A number of XLA's list.
@@ -62,6 +71,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         remedy: what to do, the most likely first.
         name: of the error code.
         generic: it only names a class of errors: anything more specific on its line or the next two wins.
+        vague: a class that says so little that the form of the message says more.
         consequence: it only says that something else failed: not told beside that.
         note: the program goes on: told behind what it does not survive.
         reference: page of the official documentation.
@@ -74,6 +84,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     remedy: list[str]
     name: str = ""
     generic: bool = False
+    vague: bool = False
     consequence: bool = False
     note: bool = False
     reference: str = ""
@@ -82,6 +93,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def is_code(self) -> bool:
         """It has a number of XLA's list."""
         return bool(CODE.fullmatch(self.id))
+
+    @property
+    def is_form(self) -> bool:
+        """It is no message, but a general form that messages have."""
+        return self.id.startswith("form-")
 
     def templates(self) -> tuple[Template, ...]:
         """One for each message, and those of the code."""
@@ -107,7 +123,7 @@ class Template:
 def _templates(code: str, name: str, messages: tuple[str, ...]) -> tuple[Template, ...]:
     found = []
     for message in messages:
-        words = " ".join(_FIELD.sub(" ", message).split()).split(" ")
+        words = " ".join(FIELD.sub(" ", message).split()).split(" ")
         pattern = re.compile(template_pattern(message), re.MULTILINE)
         found.append(Template(pattern, max(words, key=len), sum(map(len, words))))
     if CODE.fullmatch(code):
@@ -123,7 +139,7 @@ def template_pattern(message: str) -> str:
     """The regular expression of a message template."""
     parts: list[str] = []
     position = 0
-    for match in _FIELD.finditer(message):
+    for match in FIELD.finditer(message):
         parts.append(_literal(message[position : match.start()]))
         parts.append(f"(?P<{match[1]}{match[2]}>{_kind(match[1], match.end() == len(message))})")
         position = match.end()
@@ -133,7 +149,7 @@ def template_pattern(message: str) -> str:
 
 def _lookbehind(message: str) -> str:
     """What keeps a field at the beginning from being tried at every place within one long word."""
-    first = _FIELD.match(message)
+    first = FIELD.match(message)
     characters = _REPEATED.fullmatch(FIELDS[first[1]]) if first else None
     return f"(?<!{characters[1]})" if characters else ""
 
@@ -147,25 +163,31 @@ def _literal(text: str) -> str:
     return re.sub(r"(?:\\ )+", r"\\s+", re.escape(text))
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    entry: list[Entry]
+
+
+def _read(path: Traversable) -> list[Entry]:
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File).entry
+
+
 @cache
 def catalogue() -> tuple[Entry, ...]:
     """All entries, in the order of their files."""
+    paths = sorted((files("hlotool.checks.explain") / "catalog").iterdir(), key=lambda path: path.name)
+    return tuple(entry for path in paths if path.name.endswith(".toml") for entry in _read(path))
 
-    class File(msgspec.Struct, forbid_unknown_fields=True):
-        entry: list[Entry]
 
-    folder = files("hlotool.checks.explain") / "catalog"
-    found: list[Entry] = []
-    for path in sorted(folder.iterdir(), key=lambda path: path.name):
-        if path.name.endswith(".toml"):
-            found += msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), File).entry
-    return tuple(found)
+@cache
+def forms() -> tuple[Entry, ...]:
+    """The general forms of messages, those that say more first."""
+    return tuple(_read(files("hlotool.checks.explain") / "forms.toml"))
 
 
 def find_entry(text: str) -> Entry | None:
     """The entry that `text` names: its id, its name, or a bare number such as `1200`."""
     wanted = text.strip().lower()
-    for entry in catalogue():
+    for entry in (*catalogue(), *forms()):
         names = {entry.id.lower(), entry.name.lower()} | ({entry.id[1:]} if entry.is_code else set())
         if wanted and wanted in names:
             return entry

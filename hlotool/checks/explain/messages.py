@@ -1,16 +1,17 @@
-"""Finds messages of the catalogue in a log, and the records of what was found."""
+"""What a log contains of the catalogue, as records; the text itself and installed libraries add to it."""
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
-from hlotool.checks.explain.entries import Entry, catalogue
+from hlotool.checks.explain.entries import FIELD, Entry
+from hlotool.checks.explain.raised import raised, user_line
+from hlotool.checks.explain.recognition import Recognition, form_of, plain, recognize, reports
 from hlotool.checks.explain.records import MatchRecord, PlaceRecord
+from hlotool.checks.explain.shapes import difference
 from hlotool.errors import HlotoolError
 from hlotool.facts.dataflow import source_of
 from hlotool.parser.reader import parse_module
@@ -49,10 +50,21 @@ def _find(stage: Stage, name: str, definition: re.Pattern[str]) -> SourceRecord 
     return next((source_of(module, [instruction]) for instruction in named), None)
 
 
-def explain_text(text: str, dump: Dump | None = None) -> list[MatchRecord]:
-    """What `text` contains of the catalogue, with the instructions of `dump` that it names."""
-    found = sorted(recognize(text), key=lambda recognition: recognition.entry.note)
-    return [*(_match(recognition, dump) for recognition in found), *_unfinished(dump)]
+def explain_text(text: str, dump: Dump | None = None, *, installed: bool = False) -> list[MatchRecord]:
+    """What `text` contains of the catalogue, else what its form says.
+
+    Args:
+        dump: the instructions of it that `text` names are looked for.
+        installed: the libraries that are installed here are searched for the message, too.
+    """
+    found = recognize(text)
+    said = {line for each in found if not each.entry.vague for line in each.lines}
+    if all(each.entry.vague or each.entry.note for each in found):
+        form = form_of(text, said)
+        if form and not (found and (form.entry.vague or form.entry.note)):
+            found = [form, *(each for each in found if not each.entry.vague)]
+    found.sort(key=lambda recognition: recognition.entry.note)
+    return [*(_match(each, text, dump, installed) for each in found), *_unfinished(dump)]
 
 
 def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
@@ -75,7 +87,7 @@ def _unfinished(dump: Dump | None) -> Iterator[MatchRecord]:
 def only_reports(text: str) -> list[MatchRecord]:
     """A record for lines of a log that all say how things are going, where none of them is known."""
     lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or not all(_REPORT.match(_COLOUR.sub("", line)) for line in lines):
+    if not lines or not all(map(reports, lines)):
         return []
     return [
         MatchRecord(
@@ -100,121 +112,24 @@ def entry_record(entry: Entry) -> MatchRecord:
     )
 
 
-def _match(found: Recognition, dump: Dump | None) -> MatchRecord:
+def _match(found: Recognition, text: str, dump: Dump | None, installed: bool) -> MatchRecord:
+    entry = found.entry
+    message = "\n".join(plain(text).split("\n")[found.line - 1 :][:_LINES])
+    is_python = not entry.note and re.search(r"\w(?:Error|Exception|Interrupt)\b", message)
     return msgspec.structs.replace(
-        entry_record(found.entry),
+        entry_record(entry),
+        title=FIELD.sub(lambda field: found.fields.get(field[1] + field[2], field[0]), entry.title),
         line=found.line,
         lines=found.lines,
         message=found.excerpt,
         fields=found.fields,
         places=locate(dump, found.instructions) if dump else [],
+        general=entry.generic or entry.is_form,
+        difference=difference(message),
+        called=user_line(text, found.line) if is_python else "",
+        raised=raised(message, text) if is_python and installed else [],
     )
 
 
-# Finds the catalogue's messages in a log.
-
-#: A line of level I or W as absl, TensorFlow and JAX write it.
-_REPORT = re.compile(
-    r"\W*(?:\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]+: [IW]|[IW]\d{4} [\d:.]+ +\d+) [\w/.\-]+\.(?:cc|py|cpp|h):\d+\] "
-)
-#: Colours of a terminal.
-_COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
-#: Quotation marks as some compilers and web pages print them.
-_QUOTES = str.maketrans("‘’“”", "''\"\"")
-
-
-@dataclass(slots=True)
-class Recognition:
-    """An entry of the catalogue that a log contains.
-
-    Attributes:
-        entry: what it is.
-        line: where it stands first, from 1.
-        excerpt: the message as printed there, on one line.
-        lines: every line on which it begins.
-        fields: what the message names: instruction, shapes, sizes.
-    """
-
-    entry: Entry
-    line: int
-    excerpt: str
-    lines: list[int] = field(default_factory=list)
-    fields: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def instructions(self) -> list[str]:
-        """Names of HLO instructions that the message names, without `%`, each once."""
-        names = (value.lstrip("%") for key, value in self.fields.items() if key.startswith("instruction"))
-        return list(dict.fromkeys(names))
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    entry: Entry
-    start: int
-    end: int
-    weight: int
-    fields: dict[str, str]
-
-
-def recognize(text: str) -> list[Recognition]:
-    """What `text` contains of the catalogue, in the order of appearance, each entry once.
-
-    Where messages overlap the one that says more counts, and a class of errors counts only where nothing more
-    specific stands on the same line or the two behind it.
-    """
-    text = _COLOUR.sub("", text).translate(_QUOTES)
-    starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
-    found: dict[str, Recognition] = {}
-    for hit in _without_overlaps(sorted(_hits(text), key=lambda hit: (hit.start, -hit.end)), text):
-        line = bisect.bisect_right(starts, hit.start)
-        known = found.get(hit.entry.id)
-        if known is None:
-            excerpt = " ".join(text[hit.start : hit.end].split())
-            found[hit.entry.id] = Recognition(hit.entry, line, excerpt, [line], hit.fields)
-        elif known.lines[-1] != line:
-            known.lines.append(line)
-    is_explained = any(not (known.entry.note or known.entry.consequence) for known in found.values())
-    return [known for known in found.values() if not (is_explained and known.entry.consequence)]
-
-
-def _hits(text: str) -> Iterator[_Hit]:
-    words = " ".join(set(text.split()))  # logs repeat themselves: this is much shorter
-    for entry in catalogue():
-        for template in entry.templates():
-            if template.anchor not in words:
-                continue
-            for match in template.pattern.finditer(text):
-                fields = {key: value for key, value in match.groupdict().items() if value}
-                yield _Hit(entry, match.start(), match.end(), template.weight, fields)
-
-
-def _without_overlaps(hits: Sequence[_Hit], text: str) -> list[_Hit]:
-    specific: list[_Hit] = []
-    for hit in hits:
-        if hit.entry.generic:
-            continue
-        if specific and hit.start < specific[-1].end:
-            if hit.weight > specific[-1].weight:
-                specific[-1] = hit
-            continue
-        specific.append(hit)
-    begins = [hit.start for hit in specific]
-    generic: list[_Hit] = []
-    for hit in hits:
-        if not hit.entry.generic or _is_explained(hit, specific, begins, text):
-            continue
-        if generic and hit.start < generic[-1].end:
-            generic.pop()  # a class within a class is the better name
-        generic.append(hit)
-    return sorted([*specific, *generic], key=lambda hit: hit.start)
-
-
-def _is_explained(hit: _Hit, specific: Sequence[_Hit], begins: Sequence[int], text: str) -> bool:
-    """Something specific stands on the line of `hit`, or on the two behind it, where long messages go on."""
-    line_start = text.rfind("\n", 0, hit.start) + 1
-    line_end = ends = text.find("\n", hit.end) % (len(text) + 1)
-    for _ in range(2):
-        ends = text.find("\n", ends + 1) % (len(text) + 1)
-    near = specific[bisect.bisect_left(begins, line_start) : bisect.bisect_left(begins, ends)]
-    return any(other.start < line_end or not other.entry.note for other in near)
+#: A message of Python goes on over so many lines at most.
+_LINES = 8

@@ -21,6 +21,24 @@ class PlaceRecord(Record, frozen=True, kw_only=True):
     source: SourceRecord
 
 
+class RaisedRecord(Record, frozen=True, kw_only=True):
+    """A place in an installed library that says a message.
+
+    Attributes:
+        package: with its version, as installed here; it need not be the one that the message is from.
+        path: of the file, from the package on.
+        line: where the text begins.
+        function: around it.
+        condition: what was tested last before it, as the source has it; empty where nothing was.
+    """
+
+    package: str
+    path: str
+    line: int
+    function: str = ""
+    condition: str = ""
+
+
 class MatchRecord(Record, frozen=True, kw_only=True):
     """A known message.
 
@@ -35,6 +53,10 @@ class MatchRecord(Record, frozen=True, kw_only=True):
         message: as printed there.
         fields: what the message names: instructions, shapes, sizes.
         places: where its instructions stand in the dump.
+        general: only the class or the form of the message is known, not this message.
+        difference: in what two shapes that it names differ, where that is one thing.
+        called: the last line of the user's own files in the traceback before it.
+        raised: where the libraries that are installed here say it.
     """
 
     id: str
@@ -47,3 +69,7 @@ class MatchRecord(Record, frozen=True, kw_only=True):
     message: str = ""
     fields: dict[str, str] = {}
     places: list[PlaceRecord] = []
+    general: bool = False
+    difference: str = ""
+    called: str = ""
+    raised: list[RaisedRecord] = []

@@ -270,7 +270,7 @@ def explain(asked: ExplainArguments) -> ExplainResult:
     entry, topics = find_entry(said), find_topics(said)
     if entry or topics:
         return _result([entry_record(entry)] if entry else [], topics)
-    matches = explain_text(said, opened) or only_reports(said)
+    matches = explain_text(said, opened, installed=True) or only_reports(said)
     if not matches and (complaint := no_topic(said)):
         raise UsageError(complaint)
     return _result(matches)

@@ -151,6 +151,16 @@ def _explain_facts(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
     for place in match.places:
         yield "file", place.path
         yield from source_facts(place.source)
+    if match.difference:
+        yield "shapes", match.difference
+    if match.called:
+        yield "called", match.called
+    for place in match.raised:
+        yield "said by", f"{place.path}:{place.line} in {place.function} ({place.package}, installed here)"
+        if place.condition:
+            yield "where", place.condition
+    if match.general:
+        yield "known", "only what kind of message it is, not this one"
     yield "cause", match.cause
     yield from (("" if number else "remedy", remedy) for number, remedy in enumerate(match.remedy))
     if match.reference:

@@ -276,7 +276,7 @@ def notes_on(
             " (Python with -I, -S or -E is not seen)"
         )
     elif not rows and status:
-        from hlotool.checks.explain.messages import recognize  # not before the program is on its way
+        from hlotool.checks.explain.recognition import recognize  # not before the program is on its way
 
         found = recognize(last_words)
         why = (
