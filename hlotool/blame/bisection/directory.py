@@ -294,12 +294,14 @@ class Compiler:
         root: folder for dumps.
         oracle: whose workers work.
         repeats: runs of each compiled program.
+        switches_off: ask what becomes of a culprit without some passes.
     """
 
     backend: str
     root: Path
     oracle: StageOracle
     repeats: int = REPEATS
+    switches_off: bool = True
     _lives: dict[str, Live] = field(default_factory=dict)
 
     def bisect(
@@ -344,14 +346,18 @@ class Compiler:
         """The culprit with what switching passes off does to it."""
         live = self._lives[culprit.module]
         assert live.task is not None
-        self.oracle.steps.listener.phase("switch passes off")
-        repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
-        evidence = [*culprit.evidence, *repairs.evidence(culprit.pass_name)]
-        return msgspec.structs.replace(
+        culprit = msgspec.structs.replace(
             culprit,
             module=live.origin.module.title,
             others=[self._origin(name) for name in culprit.others],
-            evidence=evidence,
+        )
+        if not self.switches_off:
+            return culprit
+        self.oracle.steps.listener.phase("switch passes off")
+        repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
+        return msgspec.structs.replace(
+            culprit,
+            evidence=[*culprit.evidence, *repairs.evidence(culprit.pass_name)],
             repaired_without=[list(names) for names in repairs.sets],
         )
 
