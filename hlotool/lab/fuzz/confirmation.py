@@ -7,6 +7,7 @@ import msgspec
 from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.blame.reduction.oracle import asked_afresh
+from hlotool.blame.reduction.case_worker import FUNCTION
 from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.facts.dataflow import is_exact, leaf_facts
 from hlotool.interface.report.lab_records import FailureRecord, Kind
@@ -55,7 +56,12 @@ def asked_again(case: Case, options: RunOptions, kind: Kind) -> CaseOutcome:
 
 
 def function_of(kind: Kind) -> str:
-    """What a worker calls to see whether a program fails in this way."""
+    """What a worker calls to see whether a program fails in this way.
+
+    Of a death it is no question what the right result is.
+    """
+    if kind in ("crashed", "hang"):
+        return FUNCTION
     return AGAIN if kind == "nondeterministic" else MEANT
 
 
