@@ -248,10 +248,10 @@ examples:
         "hlotool.lab.commands.triage:triage",
         reports=True,
         description="""\
-Judge hundreds of programs by others: archives with their READMEs, folders, StableHLO, HLO, dumps, bundles. With
---test, XLA or another compiler gets each program as its frontend gave it; without, the stages of dumps are
-compared. What fails is made small, attributed to a pass by replaying what the passes did, and recognised as a
-known fault or as a case of one that another program has shown. The same command goes on with its folder.
+Judge hundreds of programs by others: archives, folders, StableHLO, HLO, dumps, bundles. With --test, XLA or
+another compiler gets each program as its frontend gave it; without, the stages of dumps are compared. What
+fails is made small, attributed to a pass by replaying what the passes did, and recognised as a known fault
+or as a case of one that another program has shown. The same command goes on with its folder.
 """,
         examples="""\
 examples:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from hlotool.blame.reduction.case import Case
-from hlotool.blame.reduction.case_worker import CaseOutcome
+from hlotool.blame.reduction.case_worker import FUNCTION, CaseOutcome
 from hlotool.blame.reduction.oracle import asked_afresh
-from hlotool.blame.reduction.case_worker import FUNCTION
 from hlotool.errors import BackendCrashed, BackendTimeout
 from hlotool.facts.dataflow import is_exact, leaf_facts
 from hlotool.interface.report.lab_records import FailureRecord, Kind
