@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.backends.registry import portable
+from hlotool.backends.registry import portable, with_flags
 from hlotool.checks.records import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.interface.report.module import worst_last
@@ -120,6 +120,10 @@ def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
         return _same_bisection(record)
+    for found in record.flags:
+        if found.wrong_with:
+            backend = with_flags(found.backend, found.wrong_with[0])
+            return shlex.join(["hlotool", "bisect", found.path, "--backend", backend])
     exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
