@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import tarfile
+import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -61,11 +62,11 @@ class Made:
 
 
 def programs(seed: int, count: int, faulty: int) -> Iterator[Made]:
-    """Draw programs until there are `count`, of which `faulty` show one planted fault each, all alike often."""
+    """Draw `count` programs, of which `faulty` show one planted fault each, all alike often."""
     rng, source = random.Random(seed), Source(seed)
     kinds = (*WRONG, *DEADLY)
     left = Counter({kind: -(-faulty // len(kinds)) for kind in kinds})
-    left["legal"] = (count - left.total()) // 2
+    left["legal"] = count // 10
     left["same"] = count - left.total()
     for index in range(100_000):
         if not left.total():
@@ -81,8 +82,6 @@ def programs(seed: int, count: int, faulty: int) -> Iterator[Made]:
 def _module_of(text: str) -> Module:
     if "stablehlo" not in text:
         return parse_module(text)
-    import tempfile
-
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
         file.write(text)
         file.flush()
@@ -149,7 +148,7 @@ def _of_jax(rng: random.Random) -> str:
         lambda x, y: jnp.where(x > 0.5, x, y),
         lambda x, y: lax.population_count((x * y).astype(jnp.int32)).astype(jnp.float32) + y,
         lambda x, y: ((x * y * x).astype(jnp.int32) >> (y * y).astype(jnp.int32)).astype(jnp.float32),
-        lambda x, y: -(-x) + y,
+        lambda x, y: jnp.negative(jnp.negative(x)) + y,
         lambda x, y: x[:, ::-1] + y,
         lambda x, y: x[::-1, ::-1],
         lambda x, y: jnp.pad(x, ((1, 0), (0, 2)))[:n, :m] + y,

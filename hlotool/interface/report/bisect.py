@@ -103,7 +103,7 @@ def _of_flags(found: FlagsRecord) -> Iterator[Text]:
     for flags in found.wrong_with:
         if flags:
             yield Text(
-                f"  wrong with {' and '.join(flags)} alone; with less of it right: asked twice", "bold"
+                f"  wrong with {' and '.join(flags)} alone, and not with less: asked again", "bold"
             )
         elif found.given:
             yield Text("  wrong without any of these flags, too")

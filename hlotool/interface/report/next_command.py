@@ -122,8 +122,7 @@ def command_after_bisect(record: BisectRecord) -> str:
         return _same_bisection(record)
     for found in record.flags:
         if found.wrong_with:
-            backend = with_flags(found.backend, found.wrong_with[0])
-            return shlex.join(["hlotool", "bisect", found.path, "--backend", backend])
+            return _same_bisection(record, backend=with_flags(found.backend, found.wrong_with[0]))
     exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
