@@ -14,6 +14,7 @@ from heapq import nlargest
 
 import msgspec
 
+from hlotool.checks.compile_time_records import CompileTimeInfo
 from hlotool.checks.facts import digests, function_of, parameter_name
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
 from hlotool.checks.inspect.traffic import collectives, custom_calls, host_transfers
@@ -183,6 +184,7 @@ class InspectTask:
         stages: those to look at, in the order of compilation.
         architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
         memory: say what is alive when the last of them needs the most memory.
+        compile_time: say where the time of the compilation went.
         is_alone: no other module is inspected from which its program has to be distinguished.
     """
 
@@ -191,6 +193,7 @@ class InspectTask:
     stages: tuple[Stage, ...]
     architecture: str = ""
     memory: bool = False
+    compile_time: bool = False
     is_alone: bool = False
 
 
@@ -247,7 +250,18 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         stages=stages,
         failures=failures,
         kernels=_kernels(programs[-1], task.architecture) if task.architecture and stages else None,
+        compile_time=_compile_time(owner, failures) if task.compile_time else None,
     )
+
+
+def _compile_time(owner: DumpModule, failures: list[FailedFile]) -> CompileTimeInfo | None:
+    from hlotool.checks.inspect.compile_time import compile_time_of
+
+    try:
+        return compile_time_of(owner)
+    except HlotoolError as error:
+        failures.append(FailedFile(file=owner.title, module=owner.title, error=error_record(error)))
+        return None
 
 
 def _countable(info: StageInfo) -> StageInfo:
@@ -318,6 +332,7 @@ def find_tasks(
     stages: Sequence[str] = (),
     architecture: str = "",
     memory: bool = False,
+    compile_time: bool = False,
 ) -> list[InspectTask]:
     """The modules to look at.
 
@@ -327,6 +342,7 @@ def find_tasks(
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
         architecture: of the GPUs that kernels are compiled for; empty for no kernels.
         memory: say what is alive when the last stage needs the most memory.
+        compile_time: say where the time of each compilation went.
 
     Raises:
         UsageError: there are none.
@@ -334,7 +350,10 @@ def find_tasks(
     wanted = modules_matching(dumps, only)
     alone = len(wanted) == 1
     tasks = [
-        InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture, memory, alone)
+        InspectTask(
+            *(dump.path, m if compile_time else _slim(m), _chosen(m, stages), architecture),
+            *(memory, compile_time, alone),
+        )
         for dump, m in wanted
     ]
     if stages and not any(task.stages for task in tasks):

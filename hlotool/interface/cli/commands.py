@@ -275,6 +275,7 @@ examples:
   hlotool inspect DIR --only train_step           one module, in detail
   hlotool inspect FILE.hlo --json                 everything, for scripts
   hlotool inspect DIR --memory                    what is alive at the peak, and from which line
+  hlotool inspect DIR log.txt --compile-time      which pass is slow, which constant, which loop
   hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
   hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
 """,

@@ -8,6 +8,7 @@ from typing import Literal
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord, Verification
 from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
+from hlotool.checks.compile_time_records import AlarmInfo
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
@@ -78,6 +79,7 @@ class InspectRecord(CommandRecord, frozen=True, kw_only=True):
         functions: of the user's program, in the order of the dump.
         modules: in the order of the dump.
         failures: paths that hold no HLO, where there are others that do.
+        alarms: slow operations that logs tell of, where `--compile-time` asked for that.
         notes: what was passed over.
     """
 
@@ -87,6 +89,7 @@ class InspectRecord(CommandRecord, frozen=True, kw_only=True):
     functions: list[FunctionInfo] = []
     modules: list[ModuleInfo] = []
     failures: list[FailedFile] = []
+    alarms: list[AlarmInfo] = []
     notes: list[str] = []
     exit_code: int = 0
     seconds: float = 0.0
