@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import tarfile
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,12 +23,9 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
 from hlotool.inputs.generate import generate_inputs
 from hlotool.inputs.given import arrays_in
-from hlotool.ir.module import Module
 from hlotool.lab.fuzz.oracle import _open_question as open_question
 from hlotool.lab.fuzz.programs import Source
 from hlotool.parser.reader import parse_module
-from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import load_stage
 
 #: A wrong result is another one by this share of its largest element, or by an integer.
 _APART = 1e-3
@@ -71,28 +67,21 @@ def programs(seed: int, count: int, faulty: int) -> Iterator[Made]:
     for index in range(100_000):
         if not left.total():
             return
-        text = _of_jax(rng) if index % 2 else source.draw(index).module.to_text()
-        planted = _truth(text)
+        if index % 2:
+            text, hlo = _of_jax(rng)
+        else:
+            text = hlo = source.draw(index).module.to_text()
+        planted = _truth(hlo)
         if planted is None or not left[planted]:
             continue
         left[planted] -= 1
         yield Made(f"{rng.getrandbits(32):08x}", text, planted)
 
 
-def _module_of(text: str) -> Module:
-    if "stablehlo" not in text:
-        return parse_module(text)
-    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
-        file.write(text)
-        file.flush()
-        [owner] = open_dump(file.name).modules
-        return load_stage(owner, owner.stages[0])
-
-
 def _truth(text: str) -> str | None:
     """What is wrong with a program; None where that is not beyond doubt."""
     try:
-        module = _module_of(text)
+        module = parse_module(text)
         firing = [name for name in (*WRONG, *DEADLY) if fires(module, name)]
         if len(firing) > 1 or open_question(module):
             return None
@@ -128,8 +117,8 @@ def _apart(one: np.ndarray, other: np.ndarray) -> float:
     return float(off / size) if size > 0 else float(off > 0)
 
 
-def _of_jax(rng: random.Random) -> str:
-    """StableHLO of a small function of two arrays: a few steps, one after the other."""
+def _of_jax(rng: random.Random) -> tuple[str, str]:
+    """StableHLO and HLO of a small function of two arrays: a few steps, one after the other."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -168,7 +157,8 @@ def _of_jax(rng: random.Random) -> str:
         return x
 
     shape = jax.ShapeDtypeStruct((n, m), np.float32)
-    return str(jax.jit(function).lower(shape, shape).as_text())
+    lowered = jax.jit(function).lower(shape, shape)
+    return str(lowered.as_text()), str(lowered.as_text("hlo"))
 
 
 def write(made: list[Made], folder: Path, seed: int) -> list[Path]:
