@@ -3,8 +3,8 @@
     python -m benchmarks.others --seed 1 --count 320 --faulty 108 [--out FOLDER] [--json]
 
 Makes an archive (`archive.py`) of programs that a compiler with planted faults (`passes.py`) gets right,
-rounds otherwise, gets wrong or dies of, and calls `triage` on it. Counted: programs whose outcome is known
-and said; planted faults that are told apart; programs that are counted with another fault (merged), and faults
+rounds otherwise, gets wrong or dies of, and calls `triage` on it. Counted: programs whose known outcome is
+said; planted faults that are told apart; programs that are counted with another fault (merged), and faults
 beyond the first of each planted one (split). With `--out` the archive and what is found are kept, and the
 same command goes on.
 """

@@ -195,9 +195,9 @@ def write(made: list[Made], folder: Path, seed: int) -> list[Path]:
 
 def _proto(text: str) -> bytes:
     """The program as XLA's own proto; empty where XLA does not read it."""
-    from jaxlib import xla_client
+    from hlotool.backends.xla import jaxlib_api
 
     try:
-        return bytes(xla_client._xla.hlo_module_from_text(text).as_serialized_hlo_module_proto())
-    except RuntimeError:
+        return jaxlib_api.to_proto(text)
+    except Exception:
         return b""
