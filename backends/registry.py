@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
@@ -171,6 +171,26 @@ def get_backend(text: str) -> Backend:
     if spec.options:
         raise UsageError(f"backend {spec.name} takes no options, got {text!r}")
     return factory()
+
+
+def is_flag(option: str) -> bool:
+    """Whether an option of a backend is told to XLA's compiler."""
+    return option.startswith("xla_") or option in ("disable", "opt")
+
+
+def without_flags(backend: str) -> str:
+    """The backend without any flag."""
+    spec = parse_spec(backend)
+    return str(BackendSpec(spec.name, {k: v for k, v in spec.options.items() if not is_flag(k)}))
+
+
+def with_flags(backend: str, flags: Sequence[str]) -> str:
+    """A backend with these flags; passes that are to be left out are joined."""
+    spec = parse_spec(backend)
+    options = dict(spec.options)
+    for name, _, value in (flag.partition("=") for flag in flags):
+        options[name] = f"{options[name]}+{value}" if name == "disable" and name in options else value
+    return str(BackendSpec(spec.name, options))
 
 
 def split_specs(text: str) -> list[str]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hlotool.lab.commands.conformance import conformance
     from hlotool.lab.commands.fuzz import fuzz
     from hlotool.lab.commands.mutate import mutate
+    from hlotool.lab.commands.triage import triage
 
 __all__ = [
     "Module",
@@ -76,6 +77,7 @@ __all__ = [
     "replay",
     "run",
     "show_scale",
+    "triage",
     "update_baseline",
     "verify",
 ]
@@ -106,6 +108,7 @@ _ELSEWHERE = {
     "parse": "hlotool.interface.api.programs",
     "run": "hlotool.interface.api.programs",
     "show_scale": "hlotool.interface.api.inspect",
+    "triage": "hlotool.lab.commands.triage",
     "update_baseline": "hlotool.interface.api.kept",
     "verify": "hlotool.interface.api.kept",
 }

@@ -18,7 +18,7 @@ from hlotool.errors import BackendFailed, HlotoolError, Unsupported
 from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.judge.failures import error_record
-from hlotool.sources.loading import read_stage
+from hlotool.sources.stages import read_stage
 
 
 def check_module(task: CheckTask) -> CheckResult:

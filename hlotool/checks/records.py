@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from hlotool.checks.compile_time_records import CompileTimeInfo
 from hlotool.checks.peak_records import PeakInfo
 from hlotool.errors import DumpError
 from hlotool.judge.failures import error_record
@@ -356,6 +357,7 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
         stages: those that were looked at.
         failures: stages that could not be read.
         kernels: the last of these stages as generated kernels, if asked for.
+        compile_time: where the time of its compilation went, if asked for.
     """
 
     dump: str
@@ -370,6 +372,7 @@ class ModuleInfo(Record, frozen=True, kw_only=True):
     stages: list[StageInfo] = []
     failures: list[FailedFile] = []
     kernels: KernelsInfo | None = None
+    compile_time: CompileTimeInfo | None = None
 
 
 class FunctionInfo(Record, frozen=True, kw_only=True):

@@ -153,7 +153,8 @@ _SUFFIXES = (
 
 _FORMATS = {".txt": Format.TEXT, ".hlo": Format.TEXT, ".hlo.pb": Format.PROTO, ".pb": Format.PROTO}
 _PLAIN_FORMATS = {".hlo": Format.TEXT, ".hlo.txt": Format.TEXT, ".hlo.pb": Format.PROTO}
-_MAYBE_FORMATS = {".txt": Format.TEXT, ".log": Format.TEXT, ".out": Format.TEXT, ".err": Format.TEXT}
+#: Reports of differential testing attach `.ir`.
+_MAYBE_FORMATS = dict.fromkeys((".txt", ".log", ".out", ".err", ".ir"), Format.TEXT)
 _MAYBE_PROTOS = {".pb": Format.PROTO, ".pbtxt": Format.TEXT_PROTO, ".textproto": Format.TEXT_PROTO}
 #: Graphs that TensorFlow writes beside the HLO, and the options that JAX writes.
 _NEVER_HLO = re.compile(

@@ -16,12 +16,13 @@ from hlotool.errors import Unsupported
 from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
-from hlotool.lab.fuzz import triage
+from hlotool.lab.fuzz import confirmation
 from hlotool.lab.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTime, fault_bundle
 from hlotool.lab.fuzz.campaign import counted
+from hlotool.lab.fuzz.confirmation import kind_of
 from hlotool.lab.fuzz.known import families_of, is_same, key_of
 from hlotool.lab.fuzz.oracle import FLAKY, Question, judge_meant, judge_program, patient
-from hlotool.lab.fuzz.triage import Settings, Triage, kind_of
+from hlotool.lab.fuzz.triage import Settings, Triage
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
 
@@ -174,7 +175,7 @@ def test_what_is_rounded_is_wrong_by_every_draw(
     def made_small(*given: object) -> object:
         raise Unsupported("made small")
 
-    monkeypatch.setattr(triage, "_asked_again", answered)
+    monkeypatch.setattr(confirmation, "asked_again", answered)
     monkeypatch.setattr(Triage, "_reduced", made_small)
     path = tmp_path / "m.hlo"
     opcode = "tanh" if kind == "f32" else "negate"
@@ -212,7 +213,7 @@ def test_runs_that_differed_may_be_wrong_alike_afterwards(
         kinds.append(kind)
         raise Unsupported("made small")
 
-    monkeypatch.setattr(triage, "_asked_again", lambda *_: left.pop(0))
+    monkeypatch.setattr(confirmation, "asked_again", lambda *_: left.pop(0))
     monkeypatch.setattr(Triage, "_reduced", made_small)
     path = tmp_path / "m.hlo"
     path.write_text("HloModule m\nENTRY e {\n  c = s32[] constant(3)\n  ROOT r = s32[] negate(c)\n}\n")

@@ -15,7 +15,7 @@ import msgspec
 from hlotool.blame.bisection.compiler import Live, find_repairs, go_live
 from hlotool.blame.bisection.culprits import Locator
 from hlotool.blame.bisection.passes import Ends, ends_of
-from hlotool.blame.bisection.records import BisectedModule, CulpritRecord
+from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord
 from hlotool.blame.bisection.stages import Question, StageOracle
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Answer, Verdict
@@ -35,6 +35,7 @@ class Findings:
         unusable: number of steps that gave no answer: what crashed, and what cannot be judged.
         stages_only: some are healthy as far as their stages show; what they return is not known.
         notes: what was judged otherwise than the user asked for.
+        flags: what the flags of the compiler have to do with each module, where that was the question.
     """
 
     modules: list[BisectedModule] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Findings:
     unusable: int = 0
     stages_only: bool = False
     notes: list[str] = field(default_factory=list)
+    flags: list[FlagsRecord] = field(default_factory=list)
 
     def pass_over(self, row: ModuleRecord) -> None:
         """Note what holds no program that could be searched."""
@@ -300,12 +302,14 @@ class Compiler:
         root: folder for dumps.
         oracle: whose workers work.
         repeats: runs of each compiled program.
+        switches_off: ask what becomes of a culprit without some passes.
     """
 
     backend: str
     root: Path
     oracle: StageOracle
     repeats: int = REPEATS
+    switches_off: bool = True
     _lives: dict[str, Live] = field(default_factory=dict)
 
     def bisect(
@@ -350,14 +354,18 @@ class Compiler:
         """The culprit with what switching passes off does to it."""
         live = self._lives[culprit.module]
         assert live.task is not None
-        self.oracle.steps.listener.phase("switch passes off")
-        repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
-        evidence = [*culprit.evidence, *repairs.evidence(culprit.pass_name)]
-        return msgspec.structs.replace(
+        culprit = msgspec.structs.replace(
             culprit,
             module=live.origin.module.title,
             others=[self._origin(name) for name in culprit.others],
-            evidence=evidence,
+        )
+        if not self.switches_off:
+            return culprit
+        self.oracle.steps.listener.phase("switch passes off")
+        repairs = find_repairs(live.origin, live.task.module, self.backend, culprit.pass_name, self.oracle)
+        return msgspec.structs.replace(
+            culprit,
+            evidence=[*culprit.evidence, *repairs.evidence(culprit.pass_name)],
             repaired_without=[list(names) for names in repairs.sets],
         )
 

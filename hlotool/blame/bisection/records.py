@@ -8,6 +8,7 @@ import msgspec
 
 from hlotool.errors import ExitCode
 from hlotool.judge.records import DivergenceRecord
+from hlotool.judge.verdicts import Verdict
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import Record, SourceRecord
 
@@ -217,6 +218,36 @@ class BisectedModule(Record, frozen=True, kw_only=True):
     history: list[str] = []
     culprits: list[CulpritRecord] = []
     bundle: str = ""
+
+
+class FlagsRecord(Record, frozen=True, kw_only=True):
+    """What the flags of XLA have to do with a program.
+
+    Attributes:
+        module: its name.
+        path: of its file.
+        backend: without any flag.
+        given: flags of the dump and of the backend, `NAME=VALUE`.
+        refused: of these, those that this compiler does not know, or not with this value; they are left out.
+        verdict: of the program with all that are given.
+        reason: in one line.
+        wrong_with: the smallest sets of these with which it is wrong, each asked twice; one empty set: it is
+            wrong without any.
+        right_with: sets of flags of the compiler's own with one of which it is right; looked for where it is
+            wrong without any. `disable=PASS` leaves a pass out.
+        judged: compilations that were judged.
+    """
+
+    module: str
+    path: str
+    backend: str
+    given: list[str] = []
+    refused: list[str] = []
+    verdict: Verdict
+    reason: str = ""
+    wrong_with: list[list[str]] = []
+    right_with: list[list[str]] = []
+    judged: int = 0
 
 
 class Verification(Record, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from heapq import nlargest
 
 import msgspec
 
+from hlotool.checks.compile_time_records import CompileTimeInfo
 from hlotool.checks.facts import digests, function_of, parameter_name
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
 from hlotool.checks.inspect.run import USAGE_REPORT, InspectTask
@@ -39,11 +40,12 @@ from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, contexts
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import captured_program, load_stage, read_execution, read_stage
+from hlotool.sources.loading import captured_program, load_stage, read_execution
 from hlotool.sources.records import (
     Capture,
     DumpModule,
 )
+from hlotool.sources.stages import read_stage
 from hlotool.system.records import encoded
 from hlotool.system.resources import collector_off
 
@@ -214,7 +216,19 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
         stages=stages,
         failures=failures,
         kernels=_kernels(programs[-1], task.architecture) if task.architecture and stages else None,
+        compile_time=_compile_time(owner, failures) if task.compile_time else None,
     )
+
+
+def _compile_time(owner: DumpModule, failures: list[FailedFile]) -> CompileTimeInfo | None:
+    # Asked for seldom.
+    from hlotool.checks.inspect.compile_time import compile_time_of
+
+    try:
+        return compile_time_of(owner)
+    except HlotoolError as error:
+        failures.append(FailedFile(file=owner.title, module=owner.title, error=error_record(error)))
+        return None
 
 
 def _countable(info: StageInfo) -> StageInfo:

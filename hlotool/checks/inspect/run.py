@@ -42,6 +42,7 @@ class InspectTask:
         stages: those to look at, in the order of compilation.
         architecture: of the GPUs that the last of them is compiled for; empty for no kernels.
         memory: say what is alive when the last of them needs the most memory.
+        compile_time: say where the time of the compilation went.
         is_alone: no other module is inspected from which its program has to be distinguished.
     """
 
@@ -50,6 +51,7 @@ class InspectTask:
     stages: tuple[Stage, ...]
     architecture: str = ""
     memory: bool = False
+    compile_time: bool = False
     is_alone: bool = False
 
 
@@ -65,6 +67,7 @@ def find_tasks(
     stages: Sequence[str] = (),
     architecture: str = "",
     memory: bool = False,
+    compile_time: bool = False,
 ) -> list[InspectTask]:
     """The modules to look at.
 
@@ -74,6 +77,7 @@ def find_tasks(
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
         architecture: of the GPUs that kernels are compiled for; empty for no kernels.
         memory: say what is alive when the last stage needs the most memory.
+        compile_time: say where the time of each compilation went.
 
     Raises:
         UsageError: there are none.
@@ -81,7 +85,10 @@ def find_tasks(
     wanted = modules_matching(dumps, only)
     alone = len(wanted) == 1
     tasks = [
-        InspectTask(dump.path, _slim(m), _chosen(m, stages), architecture, memory, alone)
+        InspectTask(
+            *(dump.path, m if compile_time else _slim(m), _chosen(m, stages), architecture),
+            *(memory, compile_time, alone),
+        )
         for dump, m in wanted
     ]
     if stages and not any(task.stages for task in tasks):

@@ -31,6 +31,7 @@ from hlotool.runs.options.shared import (
 if TYPE_CHECKING:
     from hlotool.blame.bisection.directory import Findings
     from hlotool.blame.bisection.records import BisectedModule, CulpritRecord
+    from hlotool.blame.bisection.stages import StageOracle
     from hlotool.blame.steps import Steps
     from hlotool.interface.report.command_records import BisectRecord
     from hlotool.ir.arrays import Array
@@ -90,6 +91,12 @@ class BisectResult(FindingsResult["CulpritRecord"]):
 class _Every(Arguments):
     every_stage: bool = option("judge all stages: finds repaired faults", default=False)
     every_module: bool = option("search all modules, not one for each kind of failure", default=False)
+    flags: bool = option(
+        "search flags of XLA, not passes: those of --backend and of the dump, else its own",
+        "search the flags of XLA, not its passes: with which of those of the backend and of the dump is a"
+        " program wrong, or which of its own makes it right",
+        default=False,
+    )
     reference: str = option("backend that runs it [numpy]", default="numpy", metavar="NAME")
     backend: str | None = option(
         "compile here, such as with xla, and dump its passes", default=None, metavar="NAME"
@@ -158,7 +165,7 @@ class _Search:
     def __init__(self, asked: BisectArguments, options: RunOptions) -> None:
         self._asked = asked
         self._options = options
-        self._backend = asked.backend or ""
+        self._backend = asked.backend or ("xla" if asked.flags else "")
         self._try_on = asked.try_on or ""
 
     def run(self, journal: Journal, findings: Findings, notes: list[str]) -> None:
@@ -189,20 +196,37 @@ class _Search:
                 asked.paths, options, notes, lambda *path: findings.pass_over(unusable_row(*path))
             )
             try:
-                if self._backend:
+                if asked.flags:
+                    self._search_flags(tasks, oracle, journal, findings)
+                elif self._backend:
                     dumps = journal.path.with_suffix(".dumps")
                     compiler = Compiler(self._backend, dumps, oracle, asked.repeats)
                     compiler.bisect(tasks, findings, *every)
                 else:
                     bisect_directory(tasks, oracle, findings, *every)
                 notes += unsafe_updates([t.module for t in tasks if t.module.title in findings.healthy], pool)
-                if self._backend or asked.repro is not None:
+                if not asked.flags and (self._backend or asked.repro is not None):
                     self._try(tasks, findings, steps)
             finally:
                 findings.comparisons, findings.unusable = oracle.questions, len(oracle.unanswered)
                 notes += [*findings.notes, *pool.notes]
                 if steps.problem:
                     notes.append(steps.problem)
+
+    def _search_flags(
+        self, tasks: Sequence[Task], oracle: StageOracle, journal: Journal, findings: Findings
+    ) -> None:
+        from dataclasses import replace
+
+        from hlotool.blame.flags import FlagSearch
+        from hlotool.runs.task import Task
+
+        dumps = journal.path.with_suffix(".dumps")
+        for task in tasks:
+            oracle.steps.listener.phase(task.module.title)
+            module = replace(task.module, stages=task.module.stages[:1], others=(), companions=())
+            given = Task(module, task.options)
+            findings.flags.append(FlagSearch(given, self._backend, oracle, dumps).run())
 
     def _try(self, tasks: list[Task], findings: Findings, steps: Steps) -> None:
         """Whether what the bundles are about to hold triggers on a compiler that is at hand."""
@@ -243,13 +267,14 @@ def _record(
         causes=causes_of_bisection(culprits, command_after_culprit),
         modules=modules,
         healthy=findings.healthy,
+        flags=findings.flags,
         comparisons=findings.comparisons,
         unusable=findings.unusable,
         stages_only=findings.stages_only,
         notes=notes,
         error=end.error,
         interrupted=end.interrupted,
-        exit_code=end.exit_code(bisect_exit_code(culprits, modules, findings.healthy)),
+        exit_code=end.exit_code(bisect_exit_code(culprits, modules, findings.healthy, findings.flags)),
         seconds=time.perf_counter() - start,
     )
 

@@ -20,6 +20,7 @@ from hlotool.system.paths import here
 from hlotool.system.urls import is_url, taken_in
 
 if TYPE_CHECKING:
+    from hlotool.checks.compile_time_records import AlarmInfo
     from hlotool.checks.explain.records import MatchRecord
     from hlotool.checks.explain.topics import TopicRecord
     from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
@@ -62,6 +63,15 @@ class _Memory(Arguments, group="memory"):
     )
 
 
+class _CompileTime(Arguments, group="compile time"):
+    compile_time: bool = option(
+        "passes by time and by changes, constants they computed, loops that were unrolled; and what logs say",
+        "where the time of compilations went: passes by time and by changes, large constants that they"
+        " computed, loops that were unrolled; slow operations in logs, which may be among the paths",
+        default=False,
+    )
+
+
 class _Kernels(Arguments, group="kernels", about="generated for the last stage, as the cuda backend does"):
     kernels: bool = option(
         "source, launches, resources, host fallbacks",
@@ -71,7 +81,7 @@ class _Kernels(Arguments, group="kernels", about="generated for the last stage, 
     arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
 
 
-class InspectArguments(Paths, _Looked, _Memory, _Kernels, Workers):
+class InspectArguments(Paths, _Looked, _Memory, _CompileTime, _Kernels, Workers):
     """What `inspect` takes, and `hlotool inspect`."""
 
 
@@ -100,9 +110,21 @@ def inspect(asked: InspectArguments) -> InspectResult:
         from hlotool.sources.directory import open_usable
 
         dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
-        tasks = find_tasks(dumps, asked.only, asked.stages, asked.arch if asked.kernels else "", asked.memory)
+        arch = asked.arch if asked.kernels else ""
+        tasks = find_tasks(dumps, asked.only, asked.stages, arch, asked.memory, asked.compile_time)
         modules = inspect_all(tasks, pool)
-    return InspectResult(_record(asked.paths, dumps, modules, failures, time.perf_counter() - start))
+    alarms = _alarms(dumps, failures) if asked.compile_time else []
+    return InspectResult(_record(asked.paths, dumps, modules, failures, alarms, time.perf_counter() - start))
+
+
+def _alarms(dumps: Sequence[Dump], failures: list[FailedFile]) -> list[AlarmInfo]:
+    """What logs say of slow operations; a path that holds no HLO is a log if it says something of them."""
+    from hlotool.checks.inspect.compile_time import alarms_of
+
+    found = alarms_of(dumps, [failure.file for failure in failures])
+    logs = {alarm.file for alarm in found}
+    failures[:] = [failure for failure in failures if failure.file not in logs]
+    return found
 
 
 def _record(
@@ -110,6 +132,7 @@ def _record(
     dumps: Sequence[Dump],
     modules: Sequence[ModuleInfo],
     failures: list[FailedFile],
+    alarms: list[AlarmInfo],
     elapsed: float,
 ) -> InspectRecord:
     from hlotool.checks.inspect.run import functions_of
@@ -124,6 +147,7 @@ def _record(
         functions=functions_of(modules),
         modules=list(modules),
         failures=failures,
+        alarms=alarms,
         notes=[*(note for dump in dumps for note in dump.notes), *cuts],
         exit_code=ExitCode.AGREE if is_complete else ExitCode.USAGE,
         seconds=elapsed,

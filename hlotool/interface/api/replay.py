@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from hlotool.interface.api.calls import QUIET, Accompanied, Course, Ending, check_backends, ending, options_of
@@ -155,6 +156,7 @@ class Replayed:
 
     Attributes:
         rows: of comparisons.
+        by_task: the same for each task that is finished, without those that are of no module.
         notes: what was passed over, and warnings.
         journal: keeps the rows until they are shown; None where there is nothing to keep.
         interrupted: the user stopped it.
@@ -164,6 +166,7 @@ class Replayed:
     """
 
     rows: list[ModuleRecord] = field(default_factory=list)
+    by_task: list[tuple[Task, list[ModuleRecord]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     journal: Journal | None = None
     interrupted: bool = False
@@ -181,6 +184,7 @@ def replay_on(
     resume: bool = True,
     cache: bool = False,
     journal: str | os.PathLike[str] | None = None,
+    prepared: Callable[[Task], Task] = lambda task: task,
 ) -> None:
     """Replay the modules under `paths` on an executor.
 
@@ -194,6 +198,7 @@ def replay_on(
         cache: use the verdicts of earlier calls, and keep new ones, where the executor finds what this
             machine would find.
         journal: folder, or its URL, for what is finished; None for the cache folder.
+        prepared: what of a module is replayed.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
@@ -211,7 +216,7 @@ def replay_on(
     further: list[ModuleRecord] = []
     named = find_tasks(paths, options, found.notes, lambda *path: further.append(unusable_row(*path)))
     further += [unavailable_row(backend, why) for backend, why in missing.items()]
-    every = for_each_backend(named, missing)
+    every = for_each_backend(map(prepared, named), missing)
     contents = Contents(index_store() if cache else None, index_of(paths))
     choice = _chosen(every, options, contents)
     tasks = [every[position] for position in choice.positions]
@@ -222,6 +227,8 @@ def replay_on(
     batch = _replay(tasks, executor, course, known, resume, options)
     found.interrupted = batch.interrupted
     rows = batch.records
+    own = iter(rows)
+    found.by_task = [(t, list(islice(own, len(r)))) for t, r in zip(tasks, batch.rows) if r is not None]
     found.remembered = batch.remembered
     if not batch.interrupted:
         found.notes += _unsafe_updates(tasks, batch, executor, known.store)
@@ -233,8 +240,8 @@ def replay_on(
     found.rows = rows + further
     found.found = len(every) + len(further)
     if options.shard is not None:
-        own = [p for p, of_task in zip(choice.positions, batch.rows) for _ in of_task or ()]
-        found.positions = own + list(range(len(every), found.found))
+        positions = [p for p, of_task in zip(choice.positions, batch.rows) for _ in of_task or ()]
+        found.positions = positions + list(range(len(every), found.found))
     if batch.interrupted and not course.keeps_interrupts:
         raise KeyboardInterrupt
 

@@ -259,6 +259,24 @@ examples:
 """,
     ),
     Command(
+        "triage [options] --out DIR PATH ...",
+        "judge programs by others, and tell what fails apart by faults",
+        "hlotool.lab.commands.triage:triage",
+        reports=True,
+        description="""\
+Judge hundreds of programs by others: archives, folders, StableHLO, HLO, dumps, bundles. With --test, XLA or
+another compiler gets each program as its frontend gave it; without, the stages of dumps are compared. What
+fails is made small, attributed to a pass by replaying what the passes did, and recognised as a known fault
+or as a case of one that another program has shown. The same command goes on with its folder.
+""",
+        examples="""\
+examples:
+  hlotool triage ir.zip --test xla --out DIR           an archive of a bug report, on this jaxlib
+  hlotool triage REPORTS/ --test aot:h100 --out DIR    on the compiler of a GPU that is not here
+  hlotool triage DUMPS/ --out DIR --html triage.html   dumps: no compiler is asked; one page of all
+""",
+    ),
+    Command(
         "inspect [options] PATH ...",
         "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
         "hlotool.interface.api.inspect:inspect",
@@ -273,6 +291,7 @@ examples:
   hlotool inspect DIR --only train_step           one module, in detail
   hlotool inspect FILE.hlo --json                 everything, for scripts
   hlotool inspect DIR --memory                    what is alive at the peak, and from which line
+  hlotool inspect DIR log.txt --compile-time      which pass is slow, which constant, which loop
   hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
   hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
 """,

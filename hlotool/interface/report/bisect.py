@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verification
+from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord, Verification
 from hlotool.interface.report.command_records import (
     BisectRecord,
     ExecRecord,
@@ -35,7 +35,7 @@ from hlotool.interface.report.next_command import (
     command_after_reduce,
 )
 from hlotool.interface.report.terminal import RunReport
-from hlotool.interface.report.words import not_in_a_dump, plural, seconds, style_of
+from hlotool.interface.report.words import LOOKS, not_in_a_dump, plural, seconds, style_of
 from hlotool.judge.verdicts import DIFFERING, Verdict
 from hlotool.runs.options.kept import RunOptions
 
@@ -60,6 +60,14 @@ class BisectReport(Report[BisectRecord]):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
+        if record.flags:
+            for one in record.flags:
+                yield from _of_flags(one)
+            judged = plural(sum(one.judged for one in record.flags), "compilation")
+            yield Text(f"{plural(len(record.flags), 'module')} · {judged} · {seconds(record.seconds)}", "dim")
+            if command := command_after_bisect(record):
+                yield next_line(command)
+            return
         for number, culprit in enumerate(record.culprits, start=1):
             yield _headline(culprit, number, len(record.culprits))
             if not self.quiet:
@@ -86,6 +94,24 @@ class BisectReport(Report[BisectRecord]):
         if record.interrupted:
             text.append("\ninterrupted; run the same command again to resume", "yellow")
         return text
+
+
+def _of_flags(found: FlagsRecord) -> Iterator[Text]:
+    """With which flags a module is wrong, or which make it right."""
+    sign, style = LOOKS[found.verdict]
+    given = f" with {', '.join(found.given)}" if found.given else " without any flag"
+    yield Text.assemble((f"{sign} {found.verdict.value}", style), f"  {found.module}{given}: {found.reason}")
+    for flags in found.wrong_with:
+        if flags:
+            yield Text(f"  wrong with {' and '.join(flags)} alone, and not with less: asked again", "bold")
+        elif found.given:
+            yield Text("  wrong without any of these flags, too")
+    for flags in found.right_with:
+        yield Text(f"  right with {' and '.join(flags)}")
+    if found.wrong_with == [[]] and not found.right_with:
+        yield Text("  no single flag makes it right", "yellow")
+    if found.refused:
+        yield Text(f"  not known to {found.backend}: {', '.join(found.refused)}", "yellow")
 
 
 def _left_open(options: RunOptions) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hlotool import errors
-from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verification
+from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord, Verification
 from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
+from hlotool.checks.compile_time_records import AlarmInfo
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord
@@ -77,6 +78,7 @@ class InspectRecord(CommandRecord, frozen=True, kw_only=True):
         functions: of the user's program, in the order of the dump.
         modules: in the order of the dump.
         failures: paths that hold no HLO, where there are others that do.
+        alarms: slow operations that logs tell of, where `--compile-time` asked for that.
         notes: what was passed over.
     """
 
@@ -86,6 +88,7 @@ class InspectRecord(CommandRecord, frozen=True, kw_only=True):
     functions: list[FunctionInfo] = []
     modules: list[ModuleInfo] = []
     failures: list[FailedFile] = []
+    alarms: list[AlarmInfo] = []
     notes: list[str] = []
     exit_code: int = 0
     seconds: float = 0.0
@@ -215,6 +218,7 @@ class BisectRecord(CommandRecord, frozen=True, kw_only=True):
         baseline: how they compare with what was known before; null without a baseline.
         modules: those that were searched, and those that could not be judged.
         healthy: names of the modules that agree from end to end.
+        flags: what the flags of XLA have to do with each module, where `--flags` asked for that.
         comparisons: stages judged, those known from an interrupted run included.
         unusable: steps that gave no answer: what crashed, and what cannot be judged.
         stages_only: some are called healthy for their stages, and what they return is not known.
@@ -232,6 +236,7 @@ class BisectRecord(CommandRecord, frozen=True, kw_only=True):
     baseline: ComparedRecord | None = None
     modules: list[BisectedModule] = []
     healthy: list[str] = []
+    flags: list[FlagsRecord] = []
     comparisons: int = 0
     unusable: int = 0
     stages_only: bool = False
@@ -255,13 +260,18 @@ class VerifyRecord(CommandRecord, frozen=True, kw_only=True):
 
 
 def bisect_exit_code(
-    culprits: Sequence[CulpritRecord], modules: Sequence[BisectedModule], healthy: Sequence[str]
+    culprits: Sequence[CulpritRecord],
+    modules: Sequence[BisectedModule],
+    healthy: Sequence[str],
+    flags: Sequence[FlagsRecord] = (),
 ) -> ExitCode:
     """The exit status of a bisection.
 
     A confirmed culprit decides, then a compiler that died. Nothing wrong is only claimed when every module is
     healthy; where some are not, but something was compared, the bisection is inconclusive.
     """
+    if flags:
+        return exit_code_of(one.verdict for one in flags)
     if culprits:
         return ExitCode.MISMATCH if all(c.confirmed for c in culprits) else ExitCode.INCONCLUSIVE
     if not modules:

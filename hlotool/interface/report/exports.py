@@ -162,6 +162,7 @@ _LISTS = {
     "prove": ("pairs",),
     "diff": ("programs", "results"),
     "conformance": ("cells",),
+    "triage": ("programs",),
 }
 
 

@@ -28,6 +28,7 @@ from hlotool.checks.records import (
 )
 from hlotool.interface.report.command_records import InspectRecord
 from hlotool.interface.report.console import Report, facts, number_table, place_text, plain_table
+from hlotool.interface.report.inspect_compile_time import alarm_lines, compile_time_report
 from hlotool.interface.report.inspect_memory import memory_report
 from hlotool.interface.report.words import amount, plural, seconds
 from hlotool.judge.records import output_name
@@ -330,6 +331,10 @@ class InspectReport(Report[InspectRecord]):
         for stage in (stage for module in modules for stage in module.stages):
             if (peak := stage.memory.at_peak) is not None:
                 yield memory_report(stage, peak, self.quiet, self.verbose)
+        for module in modules:
+            if module.compile_time is not None:
+                yield compile_time_report(module.name, module.compile_time, self.verbose)
+        yield from alarm_lines(self.record.alarms)
         kernels = [module.kernels for module in modules if module.kernels is not None]
         yield from (kernels_report(found, quiet=self.quiet) for found in kernels)
 

@@ -39,6 +39,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
     RunRecord,
 )
+from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.runs.gradients import GradcheckRecord
 from hlotool.runs.two_dumps import CompareRecord
 from hlotool.system.records import Record
@@ -69,6 +70,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "mutate-1.json": MutateRecord,
     "conformance-1.json": ConformanceRecord,
     "fuzz-1.json": FuzzRecord,
+    "triage-1.json": TriageRecord,
     "baseline-1.json": BaselineRecord,
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,

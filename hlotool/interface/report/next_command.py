@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from hlotool.backends.registry import portable
+from hlotool.backends.registry import portable, with_flags
 from hlotool.checks.records import Finding
 from hlotool.errors import EndlessLoop
 from hlotool.interface.report.module import worst_last
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlotool.blame.bisection.records import CulpritRecord
     from hlotool.interface.report.command_records import BisectRecord, ReduceRecord
     from hlotool.interface.report.lab_records import FuzzRecord
+    from hlotool.interface.report.triage_records import TriageRecord
     from hlotool.runs.two_dumps import CompareRecord
 
 _FLAGS = 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"'
@@ -119,6 +120,9 @@ def command_after_bisect(record: BisectRecord) -> str:
     """A complete command line; empty when there is nothing to do."""
     if record.interrupted:
         return _same_bisection(record)
+    for found in record.flags:
+        if found.wrong_with:
+            return _same_bisection(record, backend=with_flags(found.backend, found.wrong_with[0]))
     exact = " --exact" if record.options.exact else ""
     if any(map(_lacks_dumps, record.culprits)):
         return f"{_FLAGS} for the same program, then hlotool bisect DIR{exact}"
@@ -140,7 +144,7 @@ def command_after_culprit(culprit: CulpritRecord) -> str:
     """A complete command line that shows one fault again; empty where it has no bundle."""
     trigger = culprit.trigger
     shown = trigger is not None and trigger.status == "triggers"
-    return _verification(culprit.repro, trigger.backend if trigger is not None and shown else "")
+    return verification(culprit.repro, trigger.backend if trigger is not None and shown else "")
 
 
 def command_after_finding(paths: Sequence[str], finding: Finding) -> str:
@@ -172,8 +176,8 @@ def command_after_reduce(record: ReduceRecord) -> str:
     """A complete command line that shows the failure again; empty where there is none."""
     if record.repro or not record.check:
         if record.check:
-            return _verification(record.repro, "", "--trust")
-        return _verification(record.repro, record.options.backend)
+            return verification(record.repro, "", "--trust")
+        return verification(record.repro, record.options.backend)
     return shlex.join([*shlex.split(record.check), record.output]) if record.output else ""
 
 
@@ -203,10 +207,16 @@ def command_after_comparison(record: CompareRecord) -> str:
 def command_after_fuzz(record: FuzzRecord) -> str:
     """A complete command line that shows the last fault again; empty where there is none."""
     bundles = [fault.bundle for fault in record.faults if fault.status == "new" and fault.bundle]
-    return _verification(bundles[-1], record.options.backend) if bundles else ""
+    return verification(bundles[-1], record.options.backend) if bundles else ""
 
 
-def _verification(folder: str, backend: str = "", *options: str) -> str:
+def command_after_triage(record: TriageRecord) -> str:
+    """A complete command line that shows the most frequent new fault again; empty where there is none."""
+    new = [fault for fault in record.numbered if fault.status == "new" and fault.bundle]
+    return verification(max(new, key=lambda fault: fault.count).bundle, record.backend) if new else ""
+
+
+def verification(folder: str, backend: str = "", *options: str) -> str:
     """The command that runs a bundle again; a bundle does not say where on this machine a compiler lies."""
     elsewhere = ["--backend", backend] if backend and portable(backend) != backend else []
     return shlex.join(["hlotool", "repro", "verify", folder, *elsewhere, *options]) if folder else ""

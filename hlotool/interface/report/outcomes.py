@@ -32,6 +32,7 @@ from hlotool.interface.report.outcome_rules import (
     row_identity,
 )
 from hlotool.interface.report.records import CauseRecord, CheckRecord, RunRecord
+from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.interface.report.words import compared_stages, distance
 from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
@@ -346,6 +347,7 @@ def _unpaired(command: str, side: str, names: Iterable[str]) -> Iterator[Outcome
 _KINDS: dict[type, Callable[[Any], Iterator[Outcome]]] = {
     RunRecord: _of_run,
     ExecRecord: _of_exec,
+    TriageRecord: lambda record: _of_run(record.run),
     BisectRecord: _of_bisection,
     CheckRecord: _of_check,
     ProveRecord: _of_proofs,

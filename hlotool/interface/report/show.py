@@ -26,6 +26,7 @@ _REPORTS = {
     "releases": "hlotool.interface.report.releases:ReleasesReport",
     "compile": "hlotool.interface.report.compiled:CompileReport",
     "prove": "hlotool.interface.report.prove:ProveReport",
+    "triage": "hlotool.interface.report.triage:TriageReport",
     "fuzz": "hlotool.interface.report.lab_reports:FuzzReport",
     "mutate": "hlotool.interface.report.lab_reports:MutateReport",
     "conformance": "hlotool.interface.report.lab_reports:ConformanceReport",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import msgspec
 
 from hlotool.backends.registry import BackendSpec, parse_spec
 from hlotool.blame.bisection.compiler import NEEDED, passes_that_changed, without
-from hlotool.blame.bisection.directory import Compiler, Findings
+from hlotool.blame.bisection.directory import Compiler, Findings, bisect_directory
 from hlotool.blame.bisection.records import CulpritRecord
 from hlotool.blame.bisection.stages import StageOracle
 from hlotool.blame.reduction.case import Case
@@ -27,7 +28,7 @@ from hlotool.interface.report.lab_records import FaultRecord
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.options.kept import PRELOAD, RunOptions
-from hlotool.runs.task import find_tasks
+from hlotool.runs.task import Task, find_tasks
 from hlotool.sources.directory import open_dump
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
@@ -129,7 +130,14 @@ class Blame:
     passes: list[str] = field(default_factory=list)
 
 
-def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds: float) -> Blame:
+def blame_wrong(
+    program: Path,
+    inputs: Path | None,
+    options: RunOptions,
+    seconds: float,
+    switches_off: bool = True,
+    compilations: int = _COMPILATIONS,
+) -> Blame:
     """Bisect the passes of a compiler that gives a wrong result.
 
     Args:
@@ -137,6 +145,8 @@ def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds
         inputs: file of its arguments; None where it has none.
         options: reference, backend and limits.
         seconds: after which what was found until then has to do.
+        switches_off: ask, too, what becomes of the result without some passes.
+        compilations: until one shows the fault; of a single one nothing is concluded where it shows none.
     """
     own = msgspec.structs.replace(options, inputs=None if inputs is None else str(inputs))
     findings, blame = Findings(), Blame()
@@ -147,28 +157,57 @@ def blame_wrong(program: Path, inputs: Path | None, options: RunOptions, seconds
         with Pool(limits, PRELOAD, own.reference) as pool:
             reading = msgspec.structs.replace(own, backend=own.reference)
             tasks = find_tasks([str(program)], reading, blame.problems)
-            for number in range(_COMPILATIONS):
+            for number in range(compilations):
                 findings = Findings()
                 oracle = StageOracle(pool, Steps(None, deadline))
-                Compiler(own.backend, dumps / str(number), oracle).bisect(tasks, findings)
+                compiler = Compiler(own.backend, dumps / str(number), oracle, switches_off=switches_off)
+                compiler.bisect(tasks, findings)
                 if findings.culprits or not findings.healthy:
                     break
     except OutOfTime:
         blame.problems.append(f"bisection: not done after {seconds:.0f} s")
     except HlotoolError as error:
         blame.problems.append(f"bisection: {error}")
-    if findings.culprits:
-        culprit = findings.culprits[0]
-        blame.culprit = culprit
-        blame.level, blame.pass_name = culprit.level, culprit.pass_name
-        blame.evidence += culprit.evidence
-    elif findings.healthy:
-        _blame_other_set_ups(blame, program, inputs, options)
+    if findings.healthy and not findings.culprits:
+        if compilations > 1:
+            _blame_other_set_ups(blame, program, inputs, options)
         if not blame.level:
             blame.problems.append("bisection: every stage and the result agree")
     else:
-        blame.problems += [f"bisection: {module.reason}" for module in findings.modules if module.reason]
+        _accuse(blame, findings)
     blame.passes = list(_passes_in(dumps))
+    shutil.rmtree(dumps, ignore_errors=True)
+    return blame
+
+
+def _accuse(blame: Blame, findings: Findings) -> None:
+    """Blame the first culprit of a bisection, or say why there is none."""
+    for culprit in findings.culprits[:1]:
+        blame.culprit = culprit
+        blame.level, blame.pass_name = culprit.level, culprit.pass_name
+        blame.evidence += culprit.evidence
+    if not findings.culprits:
+        blame.problems += [f"bisection: {module.reason}" for module in findings.modules if module.reason]
+
+
+def blame_dump(task: Task, seconds: float) -> Blame:
+    """Bisect the stages of a dump that is wrong; no compiler is asked.
+
+    Args:
+        task: the module, with its options.
+        seconds: after which what was found until then has to do.
+    """
+    options = task.options
+    assert isinstance(options, RunOptions)
+    findings, blame = Findings(), Blame()
+    try:
+        with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.reference) as pool:
+            bisect_directory([task], StageOracle(pool, Steps(None, Deadline(seconds))), findings)
+    except OutOfTime:
+        blame.problems.append(f"bisection: not done after {seconds:.0f} s")
+    except HlotoolError as error:
+        blame.problems.append(f"bisection: {error}")
+    _accuse(blame, findings)
     return blame
 
 

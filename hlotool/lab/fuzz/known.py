@@ -11,7 +11,7 @@ import msgspec
 
 from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.errors import UsageError
-from hlotool.interface.report.lab_records import FaultRecord, Kind
+from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind
 from hlotool.ir.module import Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
@@ -259,3 +259,24 @@ def title_of(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> s
         return f"two runs of the same program differ{of}"
     verb = "hangs" if kind == "hang" else "dies"
     return f"{who} {verb}{of}: {reason}"[:200]
+
+
+def described_fault(
+    failure: FailureRecord, outcome: CaseOutcome, blame: Blame, opcodes: Sequence[str]
+) -> FaultRecord:
+    """What a failure is, from who is blamed and from the opcodes of the smallest program."""
+    work = work_of(blame, opcodes)
+    return FaultRecord(
+        status="new",
+        kind=failure.kind,
+        key=key_of(failure.kind, outcome, blame, work),
+        title=title_of(failure.kind, blame, work or opcodes, failure.reason),
+        reason=failure.reason,
+        level=blame.level,
+        pass_name=blame.pass_name,
+        opcodes=list(opcodes),
+        work=work,
+        backend=failure.backend,
+        program=failure.program,
+        index=failure.index,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,43 +20,53 @@ from hlotool.blame.bisection.compiler import without
 from hlotool.blame.bisection.records import Verification
 from hlotool.blame.reduction.case import Case, write_case
 from hlotool.blame.reduction.case_worker import CaseOutcome
-from hlotool.blame.reduction.oracle import BackendJudge, CaseOracle, asked_afresh
+from hlotool.blame.reduction.oracle import BackendJudge, CaseOracle
 from hlotool.blame.reduction.reducer import Loaded, Reduction, load_case, reduce_loaded
 from hlotool.blame.repro.bundle import write_bundle
+from hlotool.blame.repro.making import bundle_of
 from hlotool.blame.repro.verify import verify
 from hlotool.blame.steps import Steps
-from hlotool.errors import BackendCrashed, BackendFailed, BackendTimeout, HlotoolError
-from hlotool.facts.dataflow import is_exact, leaf_facts
+from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind
 from hlotool.ir.module import Module
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
-from hlotool.lab.fuzz.attribution import Blame, LimitedJudge, blame_death, blame_wrong, fault_bundle
+from hlotool.lab.fuzz.attribution import (
+    Blame,
+    LimitedJudge,
+    blame_death,
+    blame_dump,
+    blame_wrong,
+    fault_bundle,
+)
+from hlotool.lab.fuzz.confirmation import (
+    EQUAL,
+    asked_again,
+    by_the_draw,
+    confirmed,
+    function_of,
+    kind_of,
+    relation_of,
+)
 from hlotool.lab.fuzz.known import (
     KnownFault,
     alike,
+    described_fault,
     families_of,
     first_known,
     is_same,
-    key_of,
     opcodes_of,
     say_the_same,
-    title_of,
-    work_of,
 )
-from hlotool.lab.fuzz.oracle import AGAIN, FLAKY, MEANT
-from hlotool.runs.exact.result import Relation
+from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import PRELOAD, RunOptions
+from hlotool.runs.task import Task
 from hlotool.system.executor import Limits
 from hlotool.system.pool import Pool
 
 #: What a worker calls to run a bundle again.
 VERIFY = "hlotool.lab.fuzz.triage:verify_bundle"
 
-#: Further seeds of perturbed executions by which a result that is rounded has to be wrong: what is near the
-#: threshold is on one side of it by some of them, and on the other by others.
-_FURTHER_SEEDS = 3
-_EQUAL = Relation.EQUAL.value
 _SAME_FUNCTION = "what the passes make is mathematically equivalent: a tie, or digits that are lost, decide"
 
 
@@ -71,6 +81,8 @@ class Settings:
         versions: of everything that takes part, for reports.
         width: processes.
         seconds: that making small, and blaming, may take each.
+        replays: passes are accused by replay alone, and a further case of a fault is recognised by what the
+            accused pass was given, not by what a backend does without the pass.
     """
 
     options: RunOptions
@@ -79,6 +91,7 @@ class Settings:
     versions: Mapping[str, str] = field(default_factory=dict)
     width: int = 1
     seconds: float = 90.0
+    replays: bool = False
 
 
 @dataclass(slots=True)
@@ -95,11 +108,16 @@ class Triage:
     faults: list[FaultRecord] = field(default_factory=list)
     reached: list[str] = field(default_factory=list)
 
-    def look_into(self, failure: FailureRecord) -> FaultRecord:
-        """What a failure is; never raises for what a program does."""
+    def look_into(self, failure: FailureRecord, dump: Task | None = None) -> FaultRecord:
+        """What a failure is; never raises for what a program does.
+
+        Args:
+            failure: a program that failed.
+            dump: of the compilation whose result is wrong, where no backend is in question.
+        """
         began = time.perf_counter()
         try:
-            found = self._fault(failure)
+            found = self._fault(failure) if dump is None else self._fault_of_dump(failure, dump)
         except HlotoolError as error:
             found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
         found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
@@ -125,11 +143,13 @@ class Triage:
         loaded = load_case(failure.program, options)
         if failure.cured and (found := self._by_likeness(failure, loaded.case, options)):
             return found  # The worker that judged it has asked all there is to ask.
-        failure, outcome = _confirmed(failure, loaded.case, options)
+        if found := self._by_replay(failure, loaded.case, options):
+            return found
+        failure, outcome = confirmed(failure, loaded.case, options)
         if kind_of(outcome) != failure.kind:
             said = outcome.reason or outcome.answer.value
             return _raw(failure, "unconfirmed", [f"not a second time, in a fresh process: {said}"])
-        if said := _by_the_draw(loaded.case, options, failure.kind):
+        if said := by_the_draw(loaded.case, options, failure.kind):
             return _raw(failure, "unconfirmed", [said])
         reason = outcome.reason
         if found := self._by_likeness(failure, loaded.case, options):
@@ -137,36 +157,61 @@ class Triage:
         problems: list[str] = []
         reduction, last = self._reduced(loaded, options, failure.kind, problems)
         case = reduction.case if reduction is not None else loaded.case
-        if reduction is not None and (said := _by_the_draw(case, options, failure.kind)):
+        if reduction is not None and (said := by_the_draw(case, options, failure.kind)):
             return _raw(failure, "unconfirmed", [f"what is left of it: {said}"])
         blame = self._blamed(case, failure, outcome.failure or Signature(kind=failure.kind), options)
         problems += blame.problems
-        opcodes = opcodes_of(case.module)
-        work = work_of(blame, opcodes)
-        described = FaultRecord(
-            status="new",
-            kind=failure.kind,
-            key=key_of(failure.kind, outcome, blame, work),
-            title=title_of(failure.kind, blame, work or opcodes, reason),
+        described = msgspec.structs.replace(
+            described_fault(failure, outcome, blame, opcodes_of(case.module)),
             signature=str(last.row.signature if last.row is not None else last.failure or failure.kind),
             reason=last.reason or reason,
-            level=blame.level,
-            pass_name=blame.pass_name,
-            opcodes=opcodes,
-            work=work,
-            families=families_of(case.module, work),
             instructions=case.size,
             before=loaded.case.size,
-            backend=failure.backend,
-            program=failure.program,
-            index=failure.index,
             problems=problems,
         )
-        if (relation := _relation(case, options, blame)) == _EQUAL:
+        families = families_of(case.module, described.work)
+        described = msgspec.structs.replace(described, families=families)
+        if (relation := relation_of(case, options, blame)) == EQUAL:
             return msgspec.structs.replace(described, status="excused", problems=[*problems, _SAME_FUNCTION])
         if relation:
             blame.evidence.append(f"in exact arithmetic the two stages are {relation}")
-        return self._identified(described, case, reduction, blame, last, options)
+
+        def bundled(fault: FaultRecord, folder: Path) -> None:
+            versions = self.settings.versions
+            write_bundle(fault_bundle(fault, case, reduction, blame, last, options, versions), folder)
+            write_case(case, str(folder / "smallest.hlo"))
+
+        return self._identified(described, case.module.to_text(), bundled, options)
+
+    def _fault_of_dump(self, failure: FailureRecord, dump: Task) -> FaultRecord:
+        """A wrong compilation whose dump is there: the passes are accused by their stages."""
+        blame = Blame()
+        if failure.kind == "wrong":
+            blame = blame_dump(dump, self.settings.seconds)
+            if blame.culprit is None:
+                return _raw(failure, "unconfirmed", blame.problems)
+        culprit = blame.culprit
+        spot = culprit.spot if culprit is not None else None
+        text = (spot.before or spot.after) if spot is not None else ""
+        module = parse_module(text) if text else None
+        opcodes = opcodes_of(module) if module is not None else list(culprit.opcodes if culprit else ())
+        outcome = CaseOutcome(answer=Answer.BAD, failure=failure.failure)
+        described = described_fault(failure, outcome, blame, opcodes)
+        described = msgspec.structs.replace(
+            described,
+            signature=culprit.signature if culprit is not None else str(failure.failure),
+            families=families_of(module, described.work) if module is not None else [],
+            instructions=len(spot.instructions) if spot is not None else 0,
+            problems=blame.problems,
+        )
+
+        def bundled(fault: FaultRecord, folder: Path) -> None:
+            made = bundle_of(culprit, self.settings.options, self.settings.versions) if culprit else None
+            if made is None:
+                raise UsageError("nothing small enough to be run again was cut out")
+            write_bundle(made, folder)
+
+        return self._identified(described, text, bundled, self.settings.options)
 
     def _options(self, failure: FailureRecord) -> RunOptions:
         inputs = Path(failure.program).with_suffix(".npz")
@@ -180,14 +225,12 @@ class Triage:
     def _identified(
         self,
         fault: FaultRecord,
-        case: Case,
-        reduction: Reduction | None,
-        blame: Blame,
-        last: CaseOutcome,
+        text: str,
+        bundled: Callable[[FaultRecord, Path], None],
         options: RunOptions,
     ) -> FaultRecord:
         """The fault as a known one, another case of an earlier one, or one of its own, with a bundle."""
-        known = first_known(self.settings.known, fault, case.module.to_text())
+        known = first_known(self.settings.known, fault, text)
         same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, fault)), None)
         if known is not None:
             number = same.number if same is not None and same.status == "known" else 0
@@ -204,15 +247,12 @@ class Triage:
                 fault, status="duplicate", duplicate_of=same.number, known=same.known, link=same.link
             )
         number = self._next()
-        name = re.sub(r"[^\w.+=-]+", "-", f"{number:02d}-{fault.kind}-{blame.pass_name or blame.level}")
+        name = re.sub(r"[^\w.+=-]+", "-", f"{number:02d}-{fault.kind}-{fault.pass_name or fault.level}")
         folder = self.settings.folder / "faults" / name.rstrip("-")
         problems = list(fault.problems)
         triggers = False
         try:
-            write_bundle(
-                fault_bundle(fault, case, reduction, blame, last, options, self.settings.versions), folder
-            )
-            write_case(case, str(folder / "smallest.hlo"))
+            bundled(fault, folder)
             triggers = _verified(folder, options, problems)
         except HlotoolError as error:
             problems.append(f"bundle: {error}")
@@ -235,13 +275,15 @@ class Triage:
         A death says the same besides; where no pass is accused of it, there is no cure to try.
         """
         died = _says(failure)
+        if self.settings.replays and not died:
+            return None
         for fault in alike(self.faults, failure.kind, failure.backend, case.module):
             if (died and not say_the_same(fault.signature, died)) or not (died or fault.pass_name):
                 continue
             cure = without(options.backend, [fault.pass_name])
             if fault.pass_name and failure.cured != cure:
                 cured = msgspec.structs.replace(options, backend=cure)
-                if _asked_again(case, cured, failure.kind).answer is not Answer.GOOD:
+                if asked_again(case, cured, failure.kind).answer is not Answer.GOOD:
                     continue
             found = _raw(failure, "duplicate", ["not made small: it looks like a fault that is frequent"])
             return msgspec.structs.replace(
@@ -249,13 +291,28 @@ class Triage:
             )
         return None
 
+    def _by_replay(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
+        """A failure whose passes, replayed, do what an earlier fault is: it need not be made small."""
+        if not self.settings.replays or failure.kind != "wrong" or not self.faults:
+            return None
+        blame = self._blamed(case, failure, Signature(kind=failure.kind), options, compilations=1)
+        found = described_fault(failure, CaseOutcome(answer=Answer.BAD), blame, ())
+        if blame.level != "pass" or not found.work:
+            return None
+        same = next((f for f in self.faults if f.status in ("new", "known") and is_same(f, found)), None)
+        if same is None:
+            return None
+        return msgspec.structs.replace(
+            found, status="duplicate", duplicate_of=same.number, known=same.known, link=same.link
+        )
+
     def _reduced(
         self, loaded: Loaded, options: RunOptions, kind: Kind, problems: list[str]
     ) -> tuple[Reduction | None, CaseOutcome]:
         """The smallest program that was found to fail in the same way, and how it fails."""
         limits = Limits(self.settings.width, options.timeout, options.memory_limit)
         with Pool(limits, PRELOAD, options.backend) as pool:
-            judge = BackendJudge(pool, options, self.settings.width, _function(kind))
+            judge = BackendJudge(pool, options, self.settings.width, function_of(kind))
             limited = LimitedJudge(judge, self.settings.seconds)
             oracle = CaseOracle(limited, Steps(), repeats=1)
             try:
@@ -267,47 +324,21 @@ class Triage:
                 problems.append(f"reduction: not done after {self.settings.seconds:.0f} s")
             return found, oracle.outcome(found.case, "what is left")
 
-    def _blamed(self, case: Case, failure: FailureRecord, how: Signature, options: RunOptions) -> Blame:
+    def _blamed(
+        self, case: Case, failure: FailureRecord, how: Signature, options: RunOptions, compilations: int = 0
+    ) -> Blame:
         seconds = self.settings.seconds
         if failure.kind == "wrong":
-            path = self.settings.folder / "work" / f"{failure.index:06d}.hlo"
+            name = f"{failure.index:06d}{'.whole' if compilations else ''}.hlo"
+            path = self.settings.folder / "work" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_case(case, str(path))
             inputs = path.with_suffix(".npz") if case.arguments else None
-            return blame_wrong(path, inputs, options, seconds)
+            rest = {"compilations": compilations} if compilations else {}
+            return blame_wrong(path, inputs, options, seconds, not self.settings.replays, **rest)
         if failure.kind in ("crashed", "hang"):
             return blame_death(case, how, options, self.reached, seconds)
         return Blame(problems=["runs that differ are blamed on no pass"])
-
-
-def _relation(case: Case, options: RunOptions, blame: Blame) -> str:
-    """How what the passes make of a program is related to it as a function of real numbers.
-
-    Empty where that is not the question: where no pass is accused, and where nothing is rounded, so that
-    every difference is a fault; and where the arbiter refuses.
-    """
-    if blame.level != "pass" or is_exact(leaf_facts(case.module)):
-        return ""
-    outcome = _asked_again(case, msgspec.structs.replace(options, exact=True), "wrong")
-    found = {leaf.exact.relation for leaf in outcome.row.leaves if leaf.exact} if outcome.row else set()
-    if Relation.UNEQUAL.value in found:
-        return Relation.UNEQUAL.value
-    # What no point covered accuses no pass, either.
-    return _EQUAL if found & {_EQUAL, Relation.EQUAL_WHERE.value} else ""
-
-
-def _by_the_draw(case: Case, options: RunOptions, kind: Kind) -> str:
-    """Why a wrong result is in doubt: by perturbed executions of another seed it is none; empty where it is.
-
-    Where nothing is rounded nothing is drawn.
-    """
-    if kind != "wrong" or is_exact(leaf_facts(case.module)):
-        return ""
-    for number in range(1, 1 + _FURTHER_SEEDS):
-        outcome = _asked_again(case, msgspec.structs.replace(options, seed=options.seed + number), kind)
-        if kind_of(outcome) != kind:
-            return f"not by other perturbed executions: {outcome.reason or outcome.answer.value}"
-    return ""
 
 
 def verify_bundle(asked: tuple[str, str]) -> Verification:
@@ -315,44 +346,9 @@ def verify_bundle(asked: tuple[str, str]) -> Verification:
     return verify(Path(asked[0]), asked[1], trust=True)
 
 
-def kind_of(outcome: CaseOutcome) -> Kind:
-    """What became of a program, from how it was judged."""
-    if outcome.answer is not Answer.BAD or outcome.failure is None:
-        return "agree" if outcome.answer is Answer.GOOD else "unjudged"
-    kinds: dict[str, Kind] = {
-        BackendCrashed.__name__: "crashed",
-        BackendTimeout.__name__: "hang",
-        FLAKY.kind: "nondeterministic",
-    }
-    return kinds.get(outcome.failure.kind, "wrong")
-
-
 def _says(failure: FailureRecord) -> str:
     """How a failure died, as the records of faults say it; empty where it did not."""
     return str(failure.failure) if failure.kind in ("crashed", "hang") and failure.failure else ""
-
-
-def _confirmed(failure: FailureRecord, case: Case, options: RunOptions) -> tuple[FailureRecord, CaseOutcome]:
-    """A failure, and how its program does in a fresh process.
-
-    Where a compiler reads uninitialised memory, two runs may differ first, and be wrong alike afterwards:
-    then it has to be wrong twice.
-    """
-    outcome = _asked_again(case, options, failure.kind)
-    if failure.kind == "nondeterministic" and kind_of(outcome) == "wrong":
-        failure = msgspec.structs.replace(failure, kind="wrong", failure=outcome.failure)
-        outcome = _asked_again(case, options, failure.kind)
-    return failure, outcome
-
-
-def _asked_again(case: Case, options: RunOptions, kind: Kind) -> CaseOutcome:
-    """How a program does in a fresh process."""
-    return asked_afresh(case, options, Limits(1, options.timeout, options.memory_limit), _function(kind))
-
-
-def _function(kind: Kind) -> str:
-    """What a worker calls to see whether a program fails in this way."""
-    return AGAIN if kind == "nondeterministic" else MEANT
 
 
 def _verified(folder: Path, options: RunOptions, problems: list[str]) -> bool:

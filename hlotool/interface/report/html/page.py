@@ -11,7 +11,6 @@ from importlib import resources
 from typing import Any
 
 from hlotool._version import __version__
-from hlotool.interface.report.command_records import ExecRecord
 from hlotool.interface.report.html.rows import page_data
 from hlotool.interface.report.lab_records import STATUSES, CellRecord, ConformanceRecord
 from hlotool.interface.report.lab_reports import LOOKS
@@ -32,17 +31,19 @@ def page(record: Any) -> str:
     """One self-contained page of HTML: nothing in it is fetched from anywhere.
 
     Args:
-        record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff` or `conformance`.
+        record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff`, `triage` or `conformance`.
     """
     environment = _environment()
     from markupsafe import Markup
 
     style, script = ("".join(map(_text, names)) for names in (_STYLES, _SCRIPTS))
-    replays = record.run if isinstance(record, ExecRecord) else record
+    replays = getattr(record, "run", record)
     outcomes = outcomes_of(record)
     causes = list(reversed(getattr(replays, "causes", [])))
     command = record.schema.partition("/")[0].removeprefix("hlotool.")
-    headline = _headline(command, outcomes, getattr(record, "seconds", 0.0))
+    headline = getattr(record, "headline", "") or _headline(
+        command, outcomes, getattr(record, "seconds", 0.0)
+    )
     error = getattr(record, "error", None)
     known: str = environment.from_string(_text("page.html.j2")).render(
         title=f"hlotool {command}: {headline}",

@@ -29,6 +29,7 @@ from hlotool.interface.report.module import module_facts, same_programs
 from hlotool.interface.report.next_command import command_after_row, command_line
 from hlotool.interface.report.outcomes import Outcome, outcomes_of
 from hlotool.interface.report.records import RunRecord
+from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.interface.report.words import number, position, ulps
 from hlotool.judge.records import DivergenceRecord, NeighbourRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Verdict
@@ -262,7 +263,7 @@ def _data(record: Any) -> dict[str, Any]:
 
 def _twins(record: Any) -> dict[int, list[int]]:
     """Of each row whose programs occur under other names, too: these rows and itself, in their order."""
-    replays = record.run if isinstance(record, ExecRecord) else record
+    replays = getattr(record, "run", record)
     groups = same_programs(replays.modules) if isinstance(replays, RunRecord) else []
     return {number: same for same in groups if len(same) > 1 for number in same}
 
@@ -292,6 +293,9 @@ def _details(record: Any, outcomes: list[Outcome]) -> Iterator[tuple[list[Sectio
         yield from _run_details(record.run)
         if record.bisect is not None:
             yield from _bisect_details(record.bisect, outcomes[len(record.run.modules) :])
+        return
+    if isinstance(record, TriageRecord):
+        yield from _run_details(record.run)
         return
     if isinstance(record, BisectRecord):
         yield from _bisect_details(record, outcomes)
