@@ -1,4 +1,4 @@
-"""What `hlotool diff` finds as plain data, and numeric differences of .npy and .npz files."""
+"""What `hlotool diff` finds as plain data, and numeric differences of files of arrays."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import ml_dtypes
 
 from hlotool.errors import InputDataError
+from hlotool.inputs import safetensors
 from hlotool.inputs.given import read_keys, read_one
 from hlotool.ir.arrays import Array, element_type_of
 from hlotool.ir.types import ArrayShape
@@ -164,7 +165,7 @@ class ResultDiffRecord(Record, frozen=True, kw_only=True):
     comparison: LeafRecord
 
 
-_SUFFIXES = (".npy", ".npz")
+_SUFFIXES = (".npy", ".npz", safetensors.SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class Results:
 
     Attributes:
         path: where they were read.
-        arrays: read as they are asked for; the value is the file, and the key in it for .npz.
+        arrays: read as they are asked for; the value is the file, and the name in it where it holds several.
     """
 
     path: str
@@ -182,6 +183,8 @@ class Results:
     def load(self, name: str) -> Array:
         """The array `name`; raises InputDataError."""
         path, key = self.arrays[name]
+        if path.suffix == safetensors.SUFFIX:
+            return safetensors.read_array(path, key)
         return _typed(read_one(path, key), name, path)
 
 
@@ -198,7 +201,7 @@ def results_here(path: str) -> str:
 
 
 def are_results(path: str) -> bool:
-    """Whether `path` is a .npy or .npz file, or a folder that holds such files and no HLO."""
+    """Whether `path` is a file of arrays, or a folder that holds such files and no HLO."""
     where = Path(path)
     if not where.is_dir():
         return where.suffix in _SUFFIXES
@@ -221,7 +224,7 @@ def read_results(path: str) -> Results:
         for name, key in _keys(file, stem if where.is_dir() or file.suffix == ".npy" else ""):
             found[name] = file, key
     if not found:
-        raise InputDataError(f"{path}: no arrays (.npy, .npz)")
+        raise InputDataError(f"{path}: no arrays ({', '.join(_SUFFIXES)})")
     return Results(path, found)
 
 
@@ -245,7 +248,7 @@ def diff_results(
             name=name,
             left=str(left.arrays[name][0]),
             right=str(right.arrays[other][0]),
-            comparison=comparison_record(_compare(expected, actual, rtol, atol)),
+            comparison=comparison_record(compare(expected, actual, rtol, atol)),
         )
 
 
@@ -253,10 +256,10 @@ def common_names(left: Results, right: Results) -> list[tuple[str, str]]:
     """Names of arrays to compare."""
     if len(left.arrays) == len(right.arrays) == 1:
         return [(next(iter(left.arrays)), next(iter(right.arrays)))]
-    return [(name, name) for name in sorted(left.arrays, key=_natural) if name in right.arrays]
+    return [(name, name) for name in sorted(left.arrays, key=natural) if name in right.arrays]
 
 
-def _compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
+def compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
     shapes = [_shape(array) for array in (expected, actual)]
     tolerance = chosen_by_user(rtol, atol) or derive
     return compare_values(shapes[0], expected, actual, actual_shape=shapes[1], tolerance=tolerance).leaves[0]
@@ -275,10 +278,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _keys(file: Path, stem: str) -> Iterator[tuple[str, str]]:
     """Names of the arrays of a file, and their keys in it."""
-    if file.suffix != ".npz":
+    if file.suffix == ".npy":
         yield stem, ""
         return
-    yield from ((f"{stem}/{key}" if stem else key, key) for key in read_keys(file))
+    keys = safetensors.read_names(file) if file.suffix == safetensors.SUFFIX else read_keys(file)
+    yield from ((f"{stem}/{key}" if stem else key, key) for key in keys)
 
 
 def _typed(array: Array, name: str, path: Path) -> Array:
@@ -290,6 +294,6 @@ def _typed(array: Array, name: str, path: Path) -> Array:
     raise InputDataError(f"{path}: {name} has dtype {array.dtype}: NumPy's file does not tell its type")
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """`out_2` before `out_10`."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]

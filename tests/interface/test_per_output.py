@@ -104,7 +104,7 @@ def test_values_of_instructions(dump: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_values_in_loops_have_a_file_for_each_call(tmp_path: Path) -> None:
-    from hlotool.runs.leaves import MOST_CALLS
+    from hlotool.runs.saved_values import MOST_CALLS
 
     program = tmp_path / "loop.hlo"
     program.write_text(

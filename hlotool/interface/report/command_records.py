@@ -7,6 +7,7 @@ from typing import Literal
 
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verification
+from hlotool.blame.layers.records import LayersRecord
 from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
@@ -174,10 +175,11 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
     Attributes:
         left: path as given.
         right: likewise.
-        kind: `programs` or `results`.
+        kind: `programs`, `results` or `layers`.
         programs: pairs of programs that were compared.
         results: pairs of arrays that were compared.
-        only_left: programs or arrays without a partner.
+        layers: two executions layer by layer; null where that was not asked.
+        only_left: programs, arrays or layers without a partner.
         only_right: likewise.
         notes: what was passed over.
     """
@@ -189,6 +191,7 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
     kind: str
     programs: list[ProgramDiffRecord] = []
     results: list[ResultDiffRecord] = []
+    layers: LayersRecord | None = None
     only_left: list[str] = []
     only_right: list[str] = []
     notes: list[str] = []
@@ -196,7 +199,9 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
 
 
 def differs(record: DiffRecord) -> bool:
-    """Whether anything differs, or is on one side only."""
+    """Whether anything differs, or is on one side only; of layers, whether one leaves legal spread."""
+    if record.layers is not None:
+        return record.layers.first is not None
     return bool(
         record.only_left
         or record.only_right
