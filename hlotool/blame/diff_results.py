@@ -248,7 +248,7 @@ def diff_results(
             name=name,
             left=str(left.arrays[name][0]),
             right=str(right.arrays[other][0]),
-            comparison=comparison_record(compare(expected, actual, rtol, atol)),
+            comparison=comparison_record(_compare(expected, actual, rtol, atol)),
         )
 
 
@@ -259,7 +259,7 @@ def common_names(left: Results, right: Results) -> list[tuple[str, str]]:
     return [(name, name) for name in sorted(left.arrays, key=natural) if name in right.arrays]
 
 
-def compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
+def _compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
     shapes = [_shape(array) for array in (expected, actual)]
     tolerance = chosen_by_user(rtol, atol) or derive
     return compare_values(shapes[0], expected, actual, actual_shape=shapes[1], tolerance=tolerance).leaves[0]

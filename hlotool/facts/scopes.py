@@ -90,7 +90,8 @@ class Scopes:
         scopes: of each instruction with a name.
         callers: the instruction that calls each computation but the entry.
         ends: the scopes that the value of an instruction leaves, the innermost first. Of several values that
-            leave a scope for others than its own derivative it is the last one, and what that is moved from.
+            leave a scope for others than its own derivative, in one computation, it is the last one, and what
+            that is moved from.
         unfinished: of what a layer without layers inside computes on the way: the layer, where something else
             than a constant is applied to it until it is the layer's result, such as a bias.
     """
@@ -122,7 +123,7 @@ class Scopes:
                     self._visit(callee, own or around)
 
     def _ends(self) -> Mapping[Instruction, Sequence[Scope]]:
-        last: dict[Scope, tuple[bool, Instruction]] = {}
+        last: dict[tuple[Scope, Computation], tuple[bool, Instruction]] = {}
         for computation in dict.fromkeys(self._home.values()):
             read = users(computation)
             for instruction in computation.instructions:
@@ -134,16 +135,17 @@ class Scopes:
                 for scope in own.around():
                     outside = [reader for reader in readers if not scope.holds(reader)]
                     is_result = any(reader.is_backward == scope.is_backward for reader in outside)
-                    if outside and (is_result or not last.get(scope, (False,))[0]):
-                        last[scope] = is_result, instruction
+                    if outside and (is_result or not last.get((scope, computation), (False,))[0]):
+                        last[scope, computation] = is_result, instruction
         found: dict[Instruction, list[Scope]] = {}
-        for scope, (_, instruction) in last.items():
+        for (scope, _), (_, instruction) in last.items():
             found.setdefault(instruction, []).append(scope)
-            while instruction.opcode in _MOVING and scope.holds(self.scopes.get(instruction.operands[0], Scope())):
+            while instruction.opcode in _MOVING and scope.holds(
+                self.scopes.get(instruction.operands[0], Scope())
+            ):
                 instruction = instruction.operands[0]
                 found.setdefault(instruction, []).append(scope)
         return {one: sorted(scopes, key=lambda s: -len(s.path)) for one, scopes in found.items()}
-
 
     def _unfinished(self) -> Iterator[tuple[Instruction, Scope]]:
         outer = {scope for own in self.scopes.values() for scope in list(own.around())[1:]}
@@ -174,7 +176,9 @@ def _is_applied_to(instruction: Instruction, inside: Sequence[Instruction]) -> b
 
     def is_constant(one: Instruction) -> bool:
         if one not in known:
-            known[one] = one.opcode in ("constant", "iota") or bool(one.operands) and all(map(is_constant, one.operands))
+            known[one] = one.opcode in ("constant", "iota") or (
+                bool(one.operands) and all(map(is_constant, one.operands))
+            )
         return known[one]
 
     later = {instruction}

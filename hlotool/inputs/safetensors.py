@@ -1,7 +1,8 @@
 """Arrays in a `.safetensors` file.
 
-Source: https://github.com/huggingface/safetensors, README, "Format": eight bytes of a little-endian length, so
-much JSON that says of each name its type, its dimensions and where its bytes are, then the bytes, row-major.
+Source: https://github.com/huggingface/safetensors, README, "Format": eight bytes of a little-endian length,
+so much JSON that says of each name its type, its dimensions and where its bytes are, then the bytes,
+row-major.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ def read_array(path: Path, name: str) -> Array:
         try:
             begin, end = row["data_offsets"]
             dims = tuple(row["shape"])
+            if not 0 <= begin <= end:
+                raise ValueError(f"its bytes are {begin} to {end}")
             file.seek(start + begin)
-            content = file.read(end - begin)
-            return np.frombuffer(content, dtype).reshape(dims)
+            return np.frombuffer(file.read(end - begin), dtype).reshape(dims)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputDataError(f"{path}: {name}: damaged: {error}") from error
 

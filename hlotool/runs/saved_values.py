@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Probe, Value
 from hlotool.backends.registry import get_backend
 from hlotool.errors import InputDataError, Unsupported
 from hlotool.facts.dataflow import source_of
@@ -111,9 +111,9 @@ def save_values(task: Task, trial: Trial, program: Program, is_reference: bool) 
     write_file(inside(folder, INDEX), [json_of(index)])
     write_file(inside(folder, PROGRAM), [program.module.to_text().encode("utf-8", "surrogateescape")])
     write_file(inside(folder, ARGUMENTS), [npz_bytes(trial.arguments)])
-    count = len({value.source.instruction for value in values})
-    notes = [f"values of {count} instructions of {program.label} are in {folder}"]
-    if dropped := len(observed.dropped):
+    saved = {value.source.instruction for value in values}
+    notes = [f"values of {len(saved)} instructions of {program.label} are in {folder}"]
+    if dropped := len(saved & observed.dropped):
         notes.append(f"of {dropped} instructions in loops, the first {MOST_CALLS} calls")
     return notes
 
@@ -128,7 +128,7 @@ def read_index(folder: str) -> ValuesRecord:
         raise InputDataError(f"{path}: {error}") from error
 
 
-def read_program(folder: str) -> tuple[Module, tuple[Value, ...]]:
+def read_program(folder: str) -> tuple[Module, Sequence[Any]]:
     """The program of such a folder and its arguments; raises HlotoolError."""
     path = inside(folder, PROGRAM)
     with open_bytes(path) as file:
@@ -176,7 +176,7 @@ class Observed:
         self._originals = flat.originals
         self._scopes = Scopes(flat.module)
 
-    def probe(self, see: Callable[[Seen], None]) -> Callable[[Instruction, Value], None]:
+    def probe(self, see: Callable[[Seen], None]) -> Probe:
         """A probe of one execution that shows every array to `see`."""
         calls: Counter[str] = Counter()
         executed: Counter[Instruction] = Counter()

@@ -324,7 +324,7 @@ def test_a_variable_that_is_wrong(
 
 #: What a file that was found may set: nothing of it runs code, writes or reads a file, or lifts a limit.
 HARMLESS = """
-    arch atol bisect budget call cases confidence context coverage debug devices elided emit
+    arch atol bisect budget by call cases confidence context coverage debug devices elided emit
     every-module every-stage exact explain fail-on fail-regex first-divergence format from
     further-sets github gpu height input-range integers jobs json keep-last keep-when kernels log max-failures
     every memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque

@@ -1,15 +1,15 @@
 """Which values of two executions belong together, whatever they are called.
 
 Two frameworks name modules differently, lay arrays out differently, and hook what one of them fuses. What
-both have in common is the order in which layers are computed, and, up to the first fault, the values. So what is
-equal but for rounding is paired first, in one order as far as possible; the others, between these, by what
-transpositions do not change, by shape, by name. Behind a fault values tell nothing, and only results of
-layers are paired there.
+both have in common is the order in which layers are computed, and, up to the first fault, the values. So
+what is equal but for rounding is paired first, in one order as far as possible; the others, between these, by
+what transpositions do not change, by shape, by name. What is unlike anything is paired where it is the result
+of a layer, or where nothing behind it is equal any more: there it may be what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -23,8 +23,9 @@ from hlotool.ir.arrays import Array
 
 _Floats = npt.NDArray[np.float64]
 
-#: Values no further apart than this, relative to the root mean square, are one value twice.
-_EQUAL = 1e-2
+#: Values no further apart than this, relative to the root mean square, are one value twice: those that wide
+#: types round come first, then those of narrow types, and of faults that are small.
+_EQUAL = (1e-5, 1e-2)
 #: Statistics as far apart as this, likewise, are no likeness any more.
 _UNLIKE = 0.2
 #: Values at least so alike are paired whatever they are called.
@@ -33,6 +34,8 @@ _ALIKE = 0.5
 _AGAIN = 0.9
 #: What counts in a pair: equality, likeness, the result of a layer, its name, its shape as it is.
 _BY_VALUE, _BY_LIKENESS, _BY_LAYER, _BY_NAME, _BY_SHAPE = 100.0, 3.0, 0.5, 1.0, 0.2
+#: What any pair counts.
+_LEAST = 0.05
 #: What a pair counts whose shapes agree only when one of them is reshaped.
 _RESHAPED = 0.5
 #: Dimensions of an array whose transpositions are all tried.
@@ -102,11 +105,13 @@ def aligned(left: LayerSide, right: LayerSide, chosen: Sequence[tuple[str, str]]
     found = [*given, *_matched(ones, others)]
     met |= {pair.right for pair in found}
     places = {value: place for place, value in enumerate(left.values)}
-    layers = {layer for pair in found for layer in pair.left.layers}
+    one_side = {layer for pair in found for layer in pair.left.layers}
+    other_side = {layer for pair in found for layer in pair.right.layers}
+    lonely = (value for value in others if value not in met and not other_side & set(value.layers))
     return Alignment(
         [*arguments, *sorted(found, key=lambda pair: places[pair.left])],
-        [layer for value in left.values for layer in value.layers if layer not in layers],
-        [value.name for value in others if value not in met],
+        list(dict.fromkeys(n for value in left.values for n in value.layers if n not in one_side)),
+        list(dict.fromkeys(value.layers[0] if value.layers else value.name for value in lonely)),
     )
 
 
@@ -118,9 +123,15 @@ def _named(side: LayerSide, name: str) -> LayerValue:
 
 
 def _candidates(side: LayerSide, other: LayerSide) -> list[LayerValue]:
-    """What may have a partner: against another run the results of layers, against arrays all values."""
+    """What may have a partner: against another run the results of layers, against arrays all values.
+
+    What fusions compute anew for each of their readers is one value.
+    """
     results = [value for value in side.values if value.layers]
-    return results if results and other.folder else list(side.values)
+    if not (results and other.folder):
+        return list(side.values)
+    found = {(*value.layers, value.shape, value.array.tobytes()): value for value in results}
+    return list(found.values())
 
 
 def _arguments(left: LayerSide, others: Sequence[LayerValue]) -> Iterator[Pair]:
@@ -128,45 +139,58 @@ def _arguments(left: LayerSide, others: Sequence[LayerValue]) -> Iterator[Pair]:
     waiting = list(others)
     for value in left.arguments:
         for other in waiting:
-            if _scale(value, other) and (pair := _pair(value, other, "value")) and _is_equal(pair):
+            if _scale(value, other) and _distance_in(pair := _pair(value, other, "value")) <= _EQUAL[0]:
                 waiting.remove(other)
                 yield pair
                 break
 
 
-def _is_equal(pair: Pair) -> bool:
-    return _distance(pair.left.array, pair.right_array) <= _EQUAL
+def _distance_in(pair: Pair) -> float:
+    return _distance(pair.left.array, pair.right_array)
 
 
 def _matched(ones: Sequence[LayerValue], others: Sequence[LayerValue]) -> list[Pair]:
     """Equal values, in one order as far as possible, then the others between them."""
     if not ones or not others:
         return []
-    worth, apart = _worth(ones, others)
-    equal = np.zeros(worth.shape, np.bool_)
-    for row, column in np.argwhere((worth > 0) & (apart <= _EQUAL)):
-        equal[row, column] = _is_equal(_pair(ones[row], others[column], "value"))
-    anchors = _in_order(np.where(equal, _BY_VALUE + worth, 0), equal)
-    columns = {column for _, column in anchors}
-    for column in range(len(others)):
-        if column not in columns and equal[:, column].any():
-            anchors.append((int(np.argmax(np.where(equal[:, column], worth[:, column], -1))), column))
-    found = [_finished(row, column, ones, equal) for row, column in anchors]
-    # The others stand between what is equal and in order, and take nothing from it.
-    for row, column in found:
-        kept = _BY_VALUE + worth[row, column] if column in columns else 0
-        worth[:, column] = 0
-        worth[row, column] = kept
-    met = {column for _, column in found}
-    found += [pair for pair in _in_order(worth, equal) if pair[1] not in met]
+    apart = _apart(ones, others)
+    distances = np.full(apart.shape, np.inf)
+    for row, column in np.argwhere(apart <= _EQUAL[-1]):
+        if _scale(ones[row], others[column]):
+            distances[row, column] = _distance_in(_pair(ones[row], others[column], "value"))
+    equal = distances <= _EQUAL[-1]
+    worth = _worth(ones, others, apart, int(max(np.flatnonzero(equal.any(axis=0)), default=-1)))
+    settled: dict[int, int] = {}
+    ordered: dict[int, int] = {}
+    for limit in _EQUAL:
+        near = distances <= limit
+        gain = _beside(np.where(near, _BY_VALUE + worth, 0), settled, ordered)
+        ordered |= {column: row for row, column in _in_order(gain, equal)}
+        settled |= ordered
+        for column in np.flatnonzero(near.any(axis=0)):
+            # The best of those that are out of order.
+            settled.setdefault(int(column), int(np.argmax(np.where(near[:, column], worth[:, column], -1))))
+    found = {column: _finished(row, column, ones, equal) for column, row in settled.items()}
+    kept = {column: row for column, row in found.items() if column in ordered}
+    last = _in_order(_beside(worth, found, kept), equal)
+    found = {column: row for row, column in last} | found
     return [
         _pair(ones[row], others[column], _reason(ones[row], others[column], bool(equal[row, column])))
-        for row, column in found
+        for column, row in found.items()
     ]
 
 
-def _finished(row: int, column: int, ones: Sequence[LayerValue], equal: Any) -> tuple[int, int]:
-    """The pair of what equals a value on the way to a layer's result: with the result, where that is missing.
+def _beside(worth: _Floats, settled: Mapping[int, int], ordered: Mapping[int, int]) -> _Floats:
+    """What pairs count beside those that are settled, which stay, where they are in order."""
+    found = worth.copy()
+    found[:, list(settled)] = 0
+    for column, row in ordered.items():
+        found[row, column] = _BY_VALUE**2
+    return found
+
+
+def _finished(row: int, column: int, ones: Sequence[LayerValue], equal: Any) -> int:
+    """The row of what equals a value on the way to a layer's result: that of the result, where it is missing.
 
     A module that leaves out its bias has the result of one without. Behind such a fault nothing is equal.
     """
@@ -175,8 +199,8 @@ def _finished(row: int, column: int, ones: Sequence[LayerValue], equal: Any) -> 
     fitting = [n for n in ends if ones[n].shape.dims == ones[row].shape.dims]
     later = equal[:, column + 1 :].any(axis=0)
     if not fitting or equal[ends].any() or (later.size and later.all()):
-        return row, column
-    return fitting[0], column
+        return row
+    return fitting[0]
 
 
 def _reason(one: LayerValue, other: LayerValue, is_equal: bool) -> str:
@@ -209,31 +233,45 @@ def _in_order(worth: _Floats, equal: Any) -> list[tuple[int, int]]:
     return found
 
 
-def _worth(ones: Sequence[LayerValue], others: Sequence[LayerValue]) -> tuple[_Floats, _Floats]:
-    """How much each pair counts, 0 where it cannot be one, and how far its statistics are apart."""
+def _apart(ones: Sequence[LayerValue], others: Sequence[LayerValue]) -> _Floats:
+    """How far the statistics of each pair are apart, relative to the larger root mean square."""
     left, right = _statistics(ones), _statistics(others)
-    scale = np.maximum(np.abs(left[:, None, 0]), np.abs(right[None, :, 0]))
+    scale = np.maximum(left[:, None, 0], right[None, :, 0])
     with np.errstate(all="ignore"):
-        apart = np.abs(left[:, None] - right[None]).max(axis=2) / scale
-    apart = np.nan_to_num(np.where(scale == 0, 0.0, apart), nan=np.inf)
+        found = np.abs(left[:, None] - right[None]).max(axis=2) / scale
+    return np.asarray(np.nan_to_num(np.where(scale == 0, 0.0, found), nan=np.inf))
+
+
+def _worth(
+    ones: Sequence[LayerValue], others: Sequence[LayerValue], apart: _Floats, last_equal: int
+) -> _Floats:
+    """How much each pair counts; 0 where it cannot be one.
+
+    Args:
+        ones: the rows.
+        others: the columns.
+        apart: how far each pair is apart.
+        last_equal: the last column that equals something.
+    """
     alike = 1 - np.sqrt(np.clip(apart / _UNLIKE, 0, 1))
     worth = _BY_LIKENESS * alike
-    has_layers = any(value.layers for value in ones)
     words = [[words_of(name) for name in value.layers or (value.name,)] for value in others]
     for row, one in enumerate(ones):
-        is_result = bool(one.layers) or not has_layers
+        # Of arrays that hooks wrote each is the result of something, of instructions few are.
+        is_result = bool(one.layers) or one.source is None
         own = [words_of(name) for name in one.layers or (one.name,)]
         for column, other in enumerate(others):
             fit = _scale(one, other)
-            if not fit or (alike[row, column] < _ALIKE and not (is_result and fit == 1)):
+            is_asked = alike[row, column] >= _ALIKE or (fit == 1 and (is_result or column > last_equal))
+            if not fit or not is_asked:
                 worth[row, column] = 0
                 continue
             name = max(len(a & b) / max(len(a | b), 1) for a in own for b in words[column])
             name += 2 * bool(set(one.layers) & set(other.layers))
             same = one.shape.dims == other.shape.dims
-            worth[row, column] += _BY_LAYER * is_result + _BY_NAME * name + _BY_SHAPE * same
+            worth[row, column] += _BY_LAYER * is_result + _BY_NAME * name + _BY_SHAPE * same + _LEAST
             worth[row, column] *= fit
-    return worth, apart
+    return worth
 
 
 def _statistics(values: Sequence[LayerValue]) -> _Floats:
@@ -296,7 +334,9 @@ def _distance(left: Array, right: Array) -> float:
         return 0.0
     with np.errstate(all="ignore"):
         size = np.sqrt(max(np.mean(np.abs(left) ** 2), np.mean(np.abs(right) ** 2)))
-        apart = np.sqrt(np.mean(np.abs(left - right) ** 2)) if left.dtype.kind in "fc" else _unequal(left, right)
+        apart = (
+            np.sqrt(np.mean(np.abs(left - right) ** 2)) if left.dtype.kind in "fc" else _unequal(left, right)
+        )
     if apart == 0:
         return 0.0
     return float(apart / size) if np.isfinite(apart / size) else float("inf")

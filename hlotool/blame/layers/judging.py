@@ -15,6 +15,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from hlotool.backends.base import Probe
 from hlotool.blame.layers.aligning import Pair
 from hlotool.blame.layers.records import LayerRecord, LayersRecord
 from hlotool.blame.layers.sides import LayerSide
@@ -57,14 +58,17 @@ def judged(left: LayerSide, right: LayerSide, pairs: Sequence[Pair]) -> LayersRe
         basis = "no program is known: the rounding of the types, and sums as long as the largest dimension"
     wrong = [number for number, row in enumerate(rows) if row.verdict in DIFFERING]
     return LayersRecord(
-        layers=[_detailed(row, pair) if number in wrong[:_DETAILED] else row for number, (row, pair) in enumerate(zip(rows, pairs))],
+        layers=[
+            _detailed(row, pair) if number in wrong[:_DETAILED] else row
+            for number, (row, pair) in enumerate(zip(rows, pairs))
+        ],
         first=wrong[0] if wrong else None,
         basis=basis,
     )
 
 
 class _Members:
-    """What legal executions of a side compute in the place of some of its values; arguments are not varied."""
+    """What legal executions of a side compute in the place of some of its values; arguments stay."""
 
     def __init__(self, side: LayerSide, wanted: Sequence[object]) -> None:
         module, arguments = read_program(side.folder)
@@ -89,7 +93,7 @@ class _Members:
     def __contains__(self, name: str) -> bool:
         return name in self._wanted
 
-    def _seen(self, run: Callable[[Callable[..., None]], object]) -> dict[str, Array]:
+    def _seen(self, run: Callable[[Probe], object]) -> dict[str, Array]:
         found: dict[str, Array] = {}
 
         def see(seen: Seen) -> None:

@@ -127,7 +127,9 @@ def _arguments(folder: Path) -> Iterator[LayerValue]:
 
 def _arrays(path: str) -> LayerSide:
     results = read_results(path)
-    names = [name for name in sorted(results.arrays, key=natural) if results.arrays[name][0].name != ARGUMENTS]
+    names = [
+        name for name in sorted(results.arrays, key=natural) if results.arrays[name][0].name != ARGUMENTS
+    ]
     return LayerSide(path, [_given(name, results.load(name)) for name in names])
 
 

@@ -168,7 +168,9 @@ def _layers(left_path: str, right_path: str, map_path: str | None) -> DiffRecord
     if not found.pairs:
         raise UsageError(f"{left.path} and {right.path} have nothing in common; --map FILE says what has")
     if left.folder and not any(pair.left in set(left.arguments) for pair in found.pairs):
-        notes.append("no argument of the program is among the other arrays: whether both had the same is unknown")
+        notes.append(
+            "no argument of the program is among the other arrays: whether both had the same is unknown"
+        )
     return DiffRecord(
         versions=versions(),
         left=left.path,
