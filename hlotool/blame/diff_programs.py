@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from hlotool.blame.diff_results import (
+from hlotool.blame.diff_records import (
     ChangeRecord,
     ComputationRecord,
     LineRecord,

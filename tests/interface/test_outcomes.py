@@ -18,7 +18,7 @@ import pytest
 from support import run_records as samples
 
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord
-from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
+from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.interface.report.causes import causes_of_bisection, causes_of_check, causes_of_run

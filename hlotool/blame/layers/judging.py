@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from hlotool.backends.base import Probe
+from hlotool.blame.diff_records import LayerRecord, LayersRecord
 from hlotool.blame.layers.aligning import Pair
-from hlotool.blame.layers.records import LayerRecord, LayersRecord
 from hlotool.blame.layers.sides import LayerSide
 from hlotool.errors import Unsupported
 from hlotool.facts import thresholds

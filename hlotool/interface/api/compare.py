@@ -24,7 +24,7 @@ from hlotool.runs.options.declared import option, takes
 from hlotool.runs.options.shared import Tolerance
 
 if TYPE_CHECKING:
-    from hlotool.blame.diff_results import ResultDiffRecord
+    from hlotool.blame.diff_records import ResultDiffRecord
     from hlotool.interface.report.command_records import DiffRecord
     from hlotool.judge.comparison import Comparison, LeafComparison
 
@@ -185,7 +185,7 @@ def _nested(shape: Shape, arrays: Sequence[Any]) -> Any:
 
 
 def _record(found: Comparison) -> DiffRecord:
-    from hlotool.blame.diff_results import ResultDiffRecord
+    from hlotool.blame.diff_records import ResultDiffRecord
     from hlotool.interface.report.command_records import DiffRecord
     from hlotool.interface.report.records import versions
     from hlotool.judge.records import output_name

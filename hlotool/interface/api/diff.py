@@ -15,8 +15,7 @@ from hlotool.runs.options.shared import Stages, Tolerance
 from hlotool.system.urls import is_url
 
 if TYPE_CHECKING:
-    from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
-    from hlotool.blame.layers.records import LayerRecord
+    from hlotool.blame.diff_records import LayerRecord, ProgramDiffRecord, ResultDiffRecord
     from hlotool.interface.report.command_records import DiffRecord
 
 

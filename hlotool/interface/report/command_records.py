@@ -7,8 +7,7 @@ from typing import Literal
 
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, Verification
-from hlotool.blame.diff_results import ProgramDiffRecord, ResultDiffRecord
-from hlotool.blame.layers.records import LayersRecord
+from hlotool.blame.diff_records import LayersRecord, ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord

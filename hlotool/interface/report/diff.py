@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.blame.diff_results import (
+from hlotool.blame.diff_records import (
     ChangeRecord,
     ComputationRecord,
     LineRecord,

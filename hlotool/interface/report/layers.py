@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.blame.layers.records import LayerRecord, LayersRecord
+from hlotool.blame.diff_records import LayerRecord, LayersRecord
 from hlotool.interface.report.console import facts, plain_table
 from hlotool.interface.report.leaf import leaf_diff, source_facts
 from hlotool.interface.report.words import number, plural, style_of, verdict_text

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from hlotool.blame.diff_results import ProgramDiffRecord
-from hlotool.blame.layers.records import LayerRecord
+from hlotool.blame.diff_records import LayerRecord, ProgramDiffRecord
 from hlotool.checks.records import Severity
 from hlotool.interface.report.causes import blamed, located_source
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ExecRecord, ProveRecord
