@@ -1,4 +1,4 @@
-"""Numeric differences of .npy and .npz files."""
+"""Numeric differences of files of arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import ml_dtypes
 
 from hlotool.blame.diff_records import ResultDiffRecord
 from hlotool.errors import InputDataError
+from hlotool.inputs import safetensors
 from hlotool.inputs.given import read_keys, read_one
 from hlotool.ir.arrays import Array, element_type_of
 from hlotool.ir.types import ArrayShape
@@ -20,7 +21,7 @@ from hlotool.runs.leaves import comparison_record
 from hlotool.system.paths import here
 from hlotool.system.urls import is_url, name_of
 
-_SUFFIXES = (".npy", ".npz")
+_SUFFIXES = (".npy", ".npz", safetensors.SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Results:
 
     Attributes:
         path: where they were read.
-        arrays: read as they are asked for; the value is the file, and the key in it for .npz.
+        arrays: read as they are asked for; the value is the file, and the name in it where it holds several.
     """
 
     path: str
@@ -38,6 +39,8 @@ class Results:
     def load(self, name: str) -> Array:
         """The array `name`; raises InputDataError."""
         path, key = self.arrays[name]
+        if path.suffix == safetensors.SUFFIX:
+            return safetensors.read_array(path, key)
         return _typed(read_one(path, key), name, path)
 
 
@@ -54,7 +57,7 @@ def results_here(path: str) -> str:
 
 
 def are_results(path: str) -> bool:
-    """Whether `path` is a .npy or .npz file, or a folder that holds such files and no HLO."""
+    """Whether `path` is a file of arrays, or a folder that holds such files and no HLO."""
     where = Path(path)
     if not where.is_dir():
         return where.suffix in _SUFFIXES
@@ -77,7 +80,7 @@ def read_results(path: str) -> Results:
         for name, key in _keys(file, stem if where.is_dir() or file.suffix == ".npy" else ""):
             found[name] = file, key
     if not found:
-        raise InputDataError(f"{path}: no arrays (.npy, .npz)")
+        raise InputDataError(f"{path}: no arrays ({', '.join(_SUFFIXES)})")
     return Results(path, found)
 
 
@@ -109,7 +112,7 @@ def common_names(left: Results, right: Results) -> list[tuple[str, str]]:
     """Names of arrays to compare."""
     if len(left.arrays) == len(right.arrays) == 1:
         return [(next(iter(left.arrays)), next(iter(right.arrays)))]
-    return [(name, name) for name in sorted(left.arrays, key=_natural) if name in right.arrays]
+    return [(name, name) for name in sorted(left.arrays, key=natural) if name in right.arrays]
 
 
 def _compare(expected: Array, actual: Array, rtol: float | None, atol: float | None) -> LeafComparison:
@@ -131,10 +134,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _keys(file: Path, stem: str) -> Iterator[tuple[str, str]]:
     """Names of the arrays of a file, and their keys in it."""
-    if file.suffix != ".npz":
+    if file.suffix == ".npy":
         yield stem, ""
         return
-    yield from ((f"{stem}/{key}" if stem else key, key) for key in read_keys(file))
+    keys = safetensors.read_names(file) if file.suffix == safetensors.SUFFIX else read_keys(file)
+    yield from ((f"{stem}/{key}" if stem else key, key) for key in keys)
 
 
 def _typed(array: Array, name: str, path: Path) -> Array:
@@ -146,6 +150,6 @@ def _typed(array: Array, name: str, path: Path) -> Array:
     raise InputDataError(f"{path}: {name} has dtype {array.dtype}: NumPy's file does not tell its type")
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """`out_2` before `out_10`."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -86,6 +86,11 @@ RATIO = Threshold(
     why="legal pairs end at 0.9, those of one program at 2.5; faults begin at 5.6",
     table=MARGINS,
 )
+OTHER_LAYERS = Threshold(
+    2.0,
+    decides="how many times as far out as legal executions a layer of another implementation is `wrong`",
+    why="legal layers, by other formulas, end at 0.6; an epsilon of 1e-6 for 1e-5 begins at 2.9",
+)
 UNSTABLE_ULPS = Threshold(
     8.0,
     decides="times the square root of an ulp: the relative spread from which nothing can be said",

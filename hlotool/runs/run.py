@@ -27,7 +27,6 @@ from hlotool.judge.verdicts import AGREEING, Answer
 from hlotool.rewrite.scale.records import NEVER
 from hlotool.runs.divergence_row import with_divergence
 from hlotool.runs.further_sets import Compared, Judge, on_further_sets
-from hlotool.runs.leaves import save_values
 from hlotool.runs.observations import CHEAP, Aside, Ran, with_coverage_of_tested
 from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.other_inputs import ends_like, more_telling
@@ -317,8 +316,16 @@ class _Replay:
 
     def _saving(self, rows: Iterator[ModuleRecord], trial: Trial) -> Iterator[ModuleRecord]:
         """The rows, of which the first says where the values of all programs are."""
-        different = {program.path: program for program in (self._reference, *self._programs)}
-        notes = [note for program in different.values() for note in save_values(self._task, trial, program)]
+        # Imported where it is needed: every worker would pay for it as it starts.
+        from hlotool.runs.saved_values import save_values
+
+        different = {program.path: program for program in (*self._programs, self._reference)}
+        programs = sorted(different.values(), key=lambda program: program is not self._reference)
+        notes = [
+            note
+            for program in programs
+            for note in save_values(self._task, trial, program, program is self._reference)
+        ]
         for row in rows:
             yield msgspec.structs.replace(row, notes=[*row.notes, *notes])
             notes = []

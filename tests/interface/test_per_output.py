@@ -98,13 +98,14 @@ def test_values_of_instructions(dump: Path, tmp_path: Path, capsys: pytest.Captu
     main(["run", str(dump), "--save-values", str(folder), "--values", "^[yt]$"])
     assert "values of 2 instructions" in capsys.readouterr().out
     before, after = sorted(folder.glob("*/*"))
-    assert sorted(path.name for path in before.iterdir()) == ["t.0.npy", "t.1.npy", "t.2.npy", "y.npy"]
+    assert sorted(path.name for path in before.glob("*.npy")) == ["t.0.npy", "t.1.npy", "t.2.npy", "y.npy"]
+    assert {path.name for path in before.iterdir()} >= {"values.json", "program.txt", "arguments.npz"}
     sides = [np.load(side / "y.npy") for side in (before, after)]
     np.testing.assert_allclose(sides[1] - sides[0], 0.001, rtol=1e-3)
 
 
 def test_values_in_loops_have_a_file_for_each_call(tmp_path: Path) -> None:
-    from hlotool.runs.leaves import MOST_CALLS
+    from hlotool.runs.saved_values import MOST_CALLS
 
     program = tmp_path / "loop.hlo"
     program.write_text(
@@ -116,7 +117,7 @@ ENTRY main { z = s32[] constant(0)  ROOT w = s32[] while(z), condition=test, bod
     )
     main(["run", str(program), "--save-values", str(tmp_path / "values"), "--values", "^n$"])
     (folder,) = (tmp_path / "values").glob("*/*")
-    assert len(list(folder.iterdir())) == MOST_CALLS
+    assert len(list(folder.glob("*.npy"))) == MOST_CALLS
     assert [int(np.load(folder / name)) for name in ("n.npy", "n@1.npy", "n@63.npy")] == [1, 2, 64]
 
 

@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING
 from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import parsers
-from hlotool.runs.options.declared import Arguments, As, option, takes
+from hlotool.runs.options.declared import Arguments, As, File, option, takes
 from hlotool.runs.options.parsers import Program, path_of
 from hlotool.runs.options.shared import Stages, Tolerance
 from hlotool.system.urls import is_url
 
 if TYPE_CHECKING:
-    from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
+    from hlotool.blame.diff_records import LayerRecord, ProgramDiffRecord, ResultDiffRecord
     from hlotool.interface.report.command_records import DiffRecord
 
 
-class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord"]):
+class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord | LayerRecord"]):
     """What differs: a row for each pair, of programs or of arrays, also for those that are the same."""
 
     record: DiffRecord
 
     @property
-    def rows(self) -> Sequence[ProgramDiffRecord | ResultDiffRecord]:
+    def rows(self) -> Sequence[ProgramDiffRecord | ResultDiffRecord | LayerRecord]:
         """One record per pair."""
+        if self.record.layers is not None:
+            return self.record.layers.layers
         return self.record.programs or self.record.results
 
     @property
@@ -55,7 +57,20 @@ class _Programs(Stages, group="programs"):
 class _Results(Tolerance, group="results", about="tolerance derived from the element type, unless"): ...
 
 
-class DiffArguments(_Pair, _Programs, _Results):
+class _Layers(Arguments, group="layer by layer"):
+    by: str | None = option(
+        "two executions, by the frontend's layers: folders of run --save-values, or arrays that hooks wrote",
+        "`scope`: two executions layer by layer; a side is a folder that `run --save-values` wrote, or arrays"
+        " that hooks of another framework wrote",
+        default=None,
+        choices=("scope",),
+    )
+    map: File = option(
+        "lines of two names, of A and of B, that belong together", default=None, metavar="FILE"
+    )
+
+
+class DiffArguments(_Pair, _Programs, _Results, _Layers):
     """What `diff` takes, and `hlotool diff`."""
 
 
@@ -70,6 +85,10 @@ def diff(asked: DiffArguments) -> DiffResult:
     """
     paths = asked.left, asked.right
     must_exist(paths)
+    if asked.by:
+        return DiffResult(_with_exit_code(_layers(*paths, asked.map)))
+    if asked.map is not None:
+        raise UsageError("--map goes with --by scope")
     from hlotool.blame.diff_results import are_results, results_here
 
     paths = results_here(paths[0]), results_here(paths[1])
@@ -126,6 +145,40 @@ def _results(left_path: str, right_path: str, rtol: float | None, atol: float | 
         results=list(diff_results(left, right, rtol, atol)),
         only_left=[name for name in left.arrays if name not in ones],
         only_right=[name for name in right.arrays if name not in others],
+    )
+
+
+def _layers(left_path: str, right_path: str, map_path: str | None) -> DiffRecord:
+    from hlotool.blame.diff_results import results_here
+    from hlotool.blame.layers.aligning import aligned
+    from hlotool.blame.layers.judging import judged
+    from hlotool.blame.layers.sides import read_map, read_side
+    from hlotool.interface.report.command_records import DiffRecord
+    from hlotool.interface.report.records import versions
+
+    notes: list[str] = []
+    left, right = (read_side(results_here(path)) for path in (left_path, right_path))
+    chosen = read_map(map_path) if map_path is not None else []
+    if right.folder and not left.folder:
+        left, right = right, left
+        chosen = [(other, one) for one, other in chosen]
+        notes.append(f"{left.path}, whose program is known, stands on the left")
+    found = aligned(left, right, chosen)
+    if not found.pairs:
+        raise UsageError(f"{left.path} and {right.path} have nothing in common; --map FILE says what has")
+    if left.folder and not any(pair.left in set(left.arguments) for pair in found.pairs):
+        notes.append(
+            "no argument of the program is among the other arrays: whether both had the same is unknown"
+        )
+    return DiffRecord(
+        versions=versions(),
+        left=left.path,
+        right=right.path,
+        kind="layers",
+        layers=judged(left, right, found.pairs),
+        only_left=found.only_left,
+        only_right=found.only_right,
+        notes=notes,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord, Verification
-from hlotool.blame.diff_records import ProgramDiffRecord, ResultDiffRecord
+from hlotool.blame.diff_records import LayersRecord, ProgramDiffRecord, ResultDiffRecord
 from hlotool.checks.compile_time_records import AlarmInfo
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
@@ -176,10 +176,11 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
     Attributes:
         left: path as given.
         right: likewise.
-        kind: `programs` or `results`.
+        kind: `programs`, `results` or `layers`.
         programs: pairs of programs that were compared.
         results: pairs of arrays that were compared.
-        only_left: programs or arrays without a partner.
+        layers: two executions layer by layer; null where that was not asked.
+        only_left: programs, arrays or layers without a partner.
         only_right: likewise.
         notes: what was passed over.
     """
@@ -191,6 +192,7 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
     kind: str
     programs: list[ProgramDiffRecord] = []
     results: list[ResultDiffRecord] = []
+    layers: LayersRecord | None = None
     only_left: list[str] = []
     only_right: list[str] = []
     notes: list[str] = []
@@ -198,7 +200,9 @@ class DiffRecord(CommandRecord, frozen=True, kw_only=True):
 
 
 def differs(record: DiffRecord) -> bool:
-    """Whether anything differs, or is on one side only."""
+    """Whether anything differs, or is on one side only; of layers, whether one leaves legal spread."""
+    if record.layers is not None:
+        return record.layers.first is not None
     return bool(
         record.only_left
         or record.only_right

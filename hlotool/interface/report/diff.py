@@ -21,6 +21,7 @@ from hlotool.blame.diff_records import (
 )
 from hlotool.interface.report.command_records import DiffRecord
 from hlotool.interface.report.console import Report, place_text, plain_table
+from hlotool.interface.report.layers import layers_report, layers_total
 from hlotool.interface.report.leaf import leaf_diff
 from hlotool.interface.report.words import number, plural, style_of, ulps, verdict_text
 from hlotool.judge.verdicts import AGREEING
@@ -48,6 +49,8 @@ class DiffReport(Report[DiffRecord]):
         for program in self.record.programs:
             if not self.quiet and (self.verbose or not program.is_same):
                 yield program_diff(program, self.verbose)
+        if self.record.layers is not None:
+            yield from layers_report(self.record.layers, self.quiet, self.verbose)
         if self.record.results:
             if self.verbose or len(self.record.results) > 1:
                 yield _result_table(self.record.results)
@@ -73,6 +76,8 @@ class DiffReport(Report[DiffRecord]):
 
     def _total(self) -> Text:
         diff = self.record
+        if diff.layers is not None:
+            return layers_total(diff.layers)
         if diff.kind == "results":
             agreeing = sum(result.comparison.verdict in AGREEING for result in diff.results)
             return Text(f"{plural(len(diff.results), 'array')} compared: {agreeing} agree", "bold")

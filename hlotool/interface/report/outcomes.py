@@ -10,9 +10,10 @@ import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from hlotool.blame.diff_records import ProgramDiffRecord
+from hlotool.blame.diff_records import LayerRecord, ProgramDiffRecord
 from hlotool.checks.records import Severity
 from hlotool.interface.report.causes import blamed, located_source
 from hlotool.interface.report.command_records import BisectRecord, DiffRecord, ExecRecord, ProveRecord
@@ -277,8 +278,31 @@ def _of_diff(record: DiffRecord) -> Iterator[Outcome]:
             severity=_SEVERITIES[state],
             identity=(result.name, *leaf_identity(leaf)),
         )
+    if record.layers is not None:
+        yield from map(partial(_of_layer, record), enumerate(record.layers.layers))
+        return
     yield from _unpaired("diff", record.left, record.only_left)
     yield from _unpaired("diff", record.right, record.only_right)
+
+
+def _of_layer(record: DiffRecord, numbered: tuple[int, LayerRecord]) -> Outcome:
+    """Of a layer; what is wrong behind the first wrong one follows from that, as far as is known."""
+    number, layer = numbered
+    assert record.layers is not None
+    state = _STATES[layer.verdict]
+    if record.layers.first is not None and number > record.layers.first and state is State.FAILED:
+        state = State.SKIPPED
+    return Outcome(
+        command="diff",
+        name=f"{layer.name}, {layer.right}" if layer.layers else layer.right,
+        rule=layer.verdict.value,
+        state=state,
+        message=layer.reason,
+        file=record.right,
+        severity=_SEVERITIES[state],
+        identity=(layer.name, layer.right, layer.verdict.value),
+        source=layer.source,
+    )
 
 
 def _of_conformance(record: ConformanceRecord) -> Iterator[Outcome]:

@@ -11,9 +11,11 @@ from importlib import resources
 from typing import Any
 
 from hlotool._version import __version__
+from hlotool.interface.report.command_records import DiffRecord
 from hlotool.interface.report.html.rows import page_data
 from hlotool.interface.report.lab_records import STATUSES, CellRecord, ConformanceRecord
 from hlotool.interface.report.lab_reports import LOOKS
+from hlotool.interface.report.layers import plot_of
 from hlotool.interface.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.interface.report.records import RunRecord
 from hlotool.interface.report.terminal import basis_lines
@@ -58,6 +60,7 @@ def page(record: Any) -> str:
         rows=plural(len(outcomes), "result"),
         basis=_basis(replays),
         matrix=matrix_of(record) if isinstance(record, ConformanceRecord) else None,
+        plot=plot_of(record.layers) if isinstance(record, DiffRecord) and record.layers is not None else None,
         error=error.message if error is not None else "",
         versions={"hlotool": __version__} | getattr(record, "versions", {}),
         # These are ours, or escaped as JSON: HTML knows no entities in them.

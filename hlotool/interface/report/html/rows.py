@@ -306,6 +306,8 @@ def _details(record: Any, outcomes: list[Outcome]) -> Iterator[tuple[list[Sectio
     elif isinstance(record, DiffRecord):
         special = [[] for _ in record.programs]
         special += [leaf_details(result.comparison, result.name) for result in record.results]
+        layers = record.layers.layers if record.layers is not None else []
+        special += [leaf_details(row.comparison, row.name) if row.comparison else [] for row in layers]
     commands = {row: cause.next for cause in getattr(record, "causes", []) for row in cause.rows}
     for row, outcome in enumerate(outcomes):
         own = special[row] if row < len(special) else []

@@ -1,0 +1,1 @@
+"""Two executions of a model layer by layer: what belongs together, and which layer goes wrong first."""
