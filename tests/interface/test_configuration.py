@@ -326,8 +326,8 @@ def test_a_variable_that_is_wrong(
 HARMLESS = """
     arch atol bisect budget call cases confidence context coverage debug devices elided emit
     every-module every-stage exact explain fail-on fail-regex first-divergence format from
-    further-sets github gpu height input-range integers jobs json keep-last keep-when kernels log max-failures
-    every memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
+    further-sets github gpu height input-range integers jobs json keep-last keep-when kernels last-failed log
+    max-failures every memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
     partitions passes precision programs quiet repeat repeats replicas rtol sample scale seed
     shard show show-scale skip snapshots stages thorough timeout trials types values verbose wrt
 """
