@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.compile import compile
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.gradcheck import gradcheck
-    from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
+    from hlotool.interface.api.inspect import draw, explain, inspect, list_messages, show_scale
     from hlotool.interface.api.kept import cache, list_backends, update_baseline, verify
     from hlotool.interface.api.merge import merge
     from hlotool.interface.api.opt import list_passes, opt
@@ -52,6 +52,7 @@ __all__ = [
     "compile",
     "conformance",
     "diff",
+    "draw",
     "explain",
     "explain_fusion",
     "extract",
@@ -90,6 +91,7 @@ _ELSEWHERE = {
     "Result": "hlotool.interface.api.results",
     "cache": "hlotool.interface.api.kept",
     "conformance": "hlotool.lab.commands.conformance",
+    "draw": "hlotool.interface.api.inspect",
     "explain": "hlotool.interface.api.inspect",
     "explain_fusion": "hlotool.interface.api.check",
     "extract": "hlotool.interface.api.reduce",

@@ -246,6 +246,7 @@ examples:
         "inspect [options] PATH ...",
         "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
         "hlotool.interface.api.inspect:inspect",
+        execute="hlotool.interface.cli.inspect:execute",
         description="""\
 Say what a dump holds, without running anything: functions and how often each was compiled, stages,
 instructions, parameters and results, memory and arithmetic as XLA counts them, loops, collectives,
@@ -259,6 +260,7 @@ examples:
   hlotool inspect DIR --memory                    what is alive at the peak, and from which line
   hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
   hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
+  hlotool inspect FILE.hlo --emit dot | dot -Tsvg > graph.svg
 """,
     ),
     Command(
