@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.releases import releases
     from hlotool.interface.api.replay import replay
     from hlotool.interface.api.results import Result
+    from hlotool.interface.api.trend import trend
     from hlotool.ir.module import Module
     from hlotool.lab.commands.conformance import conformance
     from hlotool.lab.commands.fuzz import fuzz
@@ -75,6 +76,7 @@ __all__ = [
     "replay",
     "run",
     "show_scale",
+    "trend",
     "update_baseline",
     "verify",
 ]

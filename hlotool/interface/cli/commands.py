@@ -404,4 +404,18 @@ examples:
   hlotool merge shard-*.json --junit all.xml   likewise, for a build server
 """,
     ),
+    Command(
+        "trend [options] RECORD ...",
+        "records of many days: results by day, findings and since when",
+        "hlotool.interface.api.trend:trend",
+        description="""\
+Lay the records of many days (--record) beside each other: how many results of each kind and how many seconds
+a day, and of every finding the day that it appeared and whether it is still there.
+""",
+        examples="""\
+examples:
+  hlotool run DIR --record runs/$(date +%F).json       each night
+  hlotool trend runs/*.json --html trend.html
+""",
+    ),
 )
