@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.demo import demo
     from hlotool.interface.api.diff import diff
     from hlotool.interface.api.gradcheck import gradcheck
-    from hlotool.interface.api.inspect import explain, inspect, list_messages, show_scale
+    from hlotool.interface.api.inspect import draw, explain, inspect, list_messages, show_scale
     from hlotool.interface.api.kept import cache, list_backends, update_baseline, verify
     from hlotool.interface.api.merge import merge
     from hlotool.interface.api.opt import list_passes, opt
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hlotool.interface.api.releases import releases
     from hlotool.interface.api.replay import replay
     from hlotool.interface.api.results import Result
+    from hlotool.interface.api.trend import trend
     from hlotool.ir.module import Module
     from hlotool.lab.commands.conformance import conformance
     from hlotool.lab.commands.fuzz import fuzz
@@ -55,6 +56,7 @@ __all__ = [
     "conformance",
     "demo",
     "diff",
+    "draw",
     "explain",
     "explain_fusion",
     "extract",
@@ -77,6 +79,7 @@ __all__ = [
     "replay",
     "run",
     "show_scale",
+    "trend",
     "triage",
     "update_baseline",
     "verify",
@@ -94,6 +97,7 @@ _ELSEWHERE = {
     "Result": "hlotool.interface.api.results",
     "cache": "hlotool.interface.api.kept",
     "conformance": "hlotool.lab.commands.conformance",
+    "draw": "hlotool.interface.api.inspect",
     "explain": "hlotool.interface.api.inspect",
     "explain_fusion": "hlotool.interface.api.check",
     "extract": "hlotool.interface.api.reduce",

@@ -13,7 +13,7 @@ from hlotool.checks.records import FailedFile, Finding
 from hlotool.errors import BackendFailed, BackendUnavailable
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
-from hlotool.sources.records import Dump, DumpModule, Stage, first_and_last, stages_matching
+from hlotool.sources.records import DumpModule, Stage, first_and_last, stages_matching
 from hlotool.system.executor import Executor
 from hlotool.system.records import Record
 
@@ -88,24 +88,23 @@ class Report:
 
 
 def check(
-    dumps: Iterable[Dump],
+    modules: Sequence[DumpModule],
     pool: Executor,
     rules: frozenset[str] | None = None,
     stages: Sequence[str] = (),
     gpu: str | None = None,
     target: str = "",
 ) -> Report:
-    """Apply `rules` to all modules of `dumps`.
+    """Apply `rules` to modules.
 
     Args:
-        dumps: as `open_dump` found them.
+        modules: of dumps.
         pool: where the work is done.
         rules: ids; None for all.
         stages: shell patterns of stage names; without any, the first and the last stage of each module.
         gpu: that budgets of fusions are judged for; None where that is unknown.
         target: of the compiler that is asked, as the backend `aot` takes it; empty for none.
     """
-    modules = [module for dump in dumps for module in dump.modules]
     tasks = [task for module in modules if (task := _task(module, rules, stages, gpu, target))]
     report = Report(modules=len(tasks), stages=sum(len(task.stages) for task in tasks))
     ends = pool.call_all("hlotool.checks.programs:check_module", tasks)

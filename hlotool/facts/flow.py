@@ -126,10 +126,10 @@ def handed_on(part: Part, calls: CallGraph) -> Iterator[Part]:
     elif opcode == "parameter":
         home = calls.home[instruction]
         for caller in calls.callers[home]:
-            yield from _arguments(caller, home, instruction.parameter_number or 0, index)
+            yield from arguments(caller, home, instruction.parameter_number or 0, index)
 
 
-def _arguments(caller: Instruction, callee: Computation, number: int, index: ShapeIndex) -> Iterator[Part]:
+def arguments(caller: Instruction, callee: Computation, number: int, index: ShapeIndex) -> Iterator[Part]:
     """What a part of parameter `number` of `callee` is when `caller` runs it."""
     if caller.opcode == "while":
         yield from _state(caller, index)

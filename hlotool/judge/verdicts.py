@@ -138,5 +138,7 @@ DIFFERING = _with(ExitCode.MISMATCH)
 EXCUSED = _with(ExitCode.INCONCLUSIVE)
 #: A backend died.
 FAILED = _with(ExitCode.BACKEND_FAILED)
+#: A failure, whatever else was found: a mismatch, a backend that died, input that cannot be used.
+FAILING = DIFFERING | FAILED | _with(ExitCode.USAGE)
 #: It depends on what else the machine did at that time: another try may end otherwise.
 OF_THE_MACHINE = frozenset({Verdict.OUT_OF_MEMORY})

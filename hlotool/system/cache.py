@@ -330,6 +330,11 @@ def verdict_store() -> Store:
     return Store(cache_folder() / "verdicts")
 
 
+def failure_store() -> Store:
+    """The store in the cache folder of what failed in the last run of a command."""
+    return Store(cache_folder() / "failures")
+
+
 def index_store() -> Store:
     """The store in the cache folder of what is known of the files of dumps."""
     return Store(cache_folder() / "indexes")

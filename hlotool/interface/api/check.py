@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hlotool.checks.gpus import GPUS
@@ -13,14 +13,16 @@ from hlotool.interface.api.results import FindingsResult, Result
 from hlotool.runs.options import declared
 from hlotool.runs.options.declared import Arguments, As, Words, option, takes
 from hlotool.runs.options.parsers import Program, paths_of
-from hlotool.runs.options.shared import Baseline, Cluster, Compiler, Paths, Stages, Workers
+from hlotool.runs.options.shared import Baseline, Cluster, Compiler, LastFailed, Paths, Stages, Workers
 
 if TYPE_CHECKING:
     from hlotool.checks.catalogue import Ignore
     from hlotool.checks.records import FailedFile, Finding
     from hlotool.checks.run import Report
+    from hlotool.interface.api.last_failed import Place
     from hlotool.interface.report.records import CheckRecord, RuleRecord, RulesRecord
     from hlotool.ir.module import Module
+    from hlotool.sources.records import DumpModule
 
 #: The gravest first.
 SEVERITIES = ("error", "warning", "note")
@@ -80,7 +82,7 @@ class _Rules(Arguments):
     skip: Words = option("all rules but these", default=(), parse=_rules, metavar="RULE,...")
 
 
-class _Checked(_Rules, Stages, Compiler, group="what to check"):
+class _Checked(_Rules, LastFailed, Stages, Compiler, group="what to check"):
     list_rules: bool = option("list the rules and what they find", default=False, init=False, once=True)
     gpu: str | None = option("whose shared memory fusions must do with", default=None, choices=sorted(GPUS))
     explain_fusion: list[str] | None = option(
@@ -145,7 +147,8 @@ def check(asked: CheckArguments) -> CheckResult:
     from hlotool.checks.catalogue import accepted, choose_rules, ignored
     from hlotool.checks.records import unreadable
     from hlotool.checks.run import PRELOAD
-    from hlotool.checks.run import check as check_dumps
+    from hlotool.checks.run import check as check_modules
+    from hlotool.interface.api.last_failed import TOGETHER, LastRun
     from hlotool.runs.fleet.known import executor_of
     from hlotool.sources.directory import open_usable
     from hlotool.system.executor import Limits
@@ -160,14 +163,53 @@ def check(asked: CheckArguments) -> CheckResult:
         pool.start()
         failures: list[FailedFile] = []
         dumps = open_usable(asked.paths, lambda *path: failures.append(unreadable(*path)))
-        report = check_dumps(dumps, pool, rules, asked.stages, asked.gpu, asked.compile)
+        modules = [module for dump in dumps for module in dump.modules]
+        last = LastRun("check", asked.paths)
+        notes: list[str] = []
+        if asked.last_failed:
+            choice = last.choice(list(map(_place_of, modules)))
+            modules, notes = [modules[position] for position in choice.positions], choice.notes
+        report = check_modules(modules, pool, rules, asked.stages, asked.gpu, asked.compile)
         report.failures += failures
     report.findings, report.ignored = accepted(report.findings, accepting)
-    record = _record(asked.paths, report, asked.show, asked.fail_on)
-    return CheckResult(known.judge(record) if known else record)
+
+    def judged(show: str) -> CheckRecord:
+        record = _record(asked.paths, report, notes, show, asked.fail_on)
+        return known.judge(record) if known else record
+
+    shown = judged(asked.show)
+    least = SEVERITIES[-1]
+    # What is not shown may fail, too.
+    failed = _failed(shown if asked.show == least else judged(least))
+    last.keep({TOGETHER, *map(_place_of, modules)}, failed)
+    return CheckResult(shown)
 
 
-def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckRecord:
+def _place_of(module: DumpModule) -> Place:
+    from hlotool.interface.api.last_failed import place_of
+
+    stages = module.stages or module.others
+    return place_of(str(stages[0].source) if stages else module.title, module.title)
+
+
+def _failed(record: CheckRecord) -> Iterator[Place]:
+    """What fails, and is in no baseline; findings that several programs have together are those of none."""
+    from hlotool.checks.catalogue import all_rules
+    from hlotool.checks.records import Severity
+    from hlotool.interface.api.last_failed import TOGETHER, place_of
+
+    known = set(record.baseline.known) if record.baseline is not None else ()
+    limit = Severity(record.fail_on).rank
+    for number, finding in enumerate(record.findings):
+        if number not in known and finding.severity.rank <= limit:
+            is_of_dump = all_rules()[finding.rule].check_dump is not None
+            yield TOGETHER if is_of_dump else place_of(finding.file, finding.module)
+    for number, failure in enumerate(record.failures, len(record.findings)):
+        if number not in known:
+            yield place_of(failure.file, failure.module)
+
+
+def _record(paths: list[str], report: Report, notes: list[str], show: str, fail_on: str) -> CheckRecord:
     from hlotool.checks.records import Severity
     from hlotool.interface.report.causes import causes_of_check
     from hlotool.interface.report.next_command import command_after_finding
@@ -188,6 +230,7 @@ def _record(paths: list[str], report: Report, show: str, fail_on: str) -> CheckR
         modules=report.modules,
         files=report.stages,
         ignored=report.ignored,
+        notes=notes,
         fail_on=fail_on,
         exit_code=code,
     )

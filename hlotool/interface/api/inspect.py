@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from hlotool.interface.api.calls import options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
-from hlotool.runs.options.parsers import Program, path_of
+from hlotool.runs.options.parsers import Program, path_of, paths_of
 from hlotool.runs.options.replaying import Backends, Execution, PairOfStages
 from hlotool.runs.options.shared import Only, Paths, Scale, Stages, Unknown, Workers
 from hlotool.system.paths import here
@@ -81,7 +82,17 @@ class _Kernels(Arguments, group="kernels", about="generated for the last stage, 
     arch: str = option("to compile them for [sm_90]", default="sm_90", parse=parsers.architecture)
 
 
-class InspectArguments(Paths, _Looked, _Memory, _CompileTime, _Kernels, Workers):
+class _Graphs(Arguments, group="graph"):
+    emit: str | None = option(
+        "print the last stage as a graph instead: dot (graphviz), json (Model Explorer)",
+        default=None,
+        init=False,
+        once=True,
+        choices=("dot", "json"),
+    )
+
+
+class InspectArguments(Paths, _Looked, _Memory, _CompileTime, _Kernels, _Graphs, Workers):
     """What `inspect` takes, and `hlotool inspect`."""
 
 
@@ -125,6 +136,47 @@ def _alarms(dumps: Sequence[Dump], failures: list[FailedFile]) -> list[AlarmInfo
     logs = {alarm.file for alarm in found}
     failures[:] = [failure for failure in failures if failure.file not in logs]
     return found
+
+
+def draw(
+    path: Program | Sequence[Program], form: str, *, only: str | None = None, stages: Sequence[str] = ()
+) -> Iterator[str]:
+    """The last stage of each module as a graph, as `hlotool inspect --emit` prints it.
+
+    Args:
+        path: a dump directory, a file of HLO, an archive, a log, a module, or several of these.
+        form: `dot`, the language of graphviz, a graph for each module; or `json`, one collection of graphs as
+            Model Explorer reads it.
+        only: regular expression on the names of modules.
+        stages: shell patterns of stage names, of which the last one is drawn.
+
+    Returns:
+        pieces of the text.
+
+    Raises:
+        DumpError: a path cannot be read.
+        UsageError: no module or stage matches, or no such form.
+        InputError: it is no HLO.
+    """
+    from hlotool.checks.inspect.graph import dot, graph_of, model_explorer
+    from hlotool.checks.inspect.run import find_tasks
+    from hlotool.sources.directory import open_dumps
+    from hlotool.sources.stages import read_stage
+
+    if form not in ("dot", "json"):
+        raise UsageError(f"form={form!r}: it is dot or json")
+    paths = paths_of(path)
+    drawn = [
+        (task.module, task.stages[-1]) for task in find_tasks(open_dumps(paths), only, stages) if task.stages
+    ]
+    graphs = (
+        graph_of(read_stage(stage, reads_literals=False), f"{module.title}: {stage.title}")
+        for module, stage in drawn
+    )
+    if form == "dot":
+        return (f"{line}\n" for graph in graphs for line in dot(graph))
+    found = {"label": ", ".join(paths), "graphs": [model_explorer(graph) for graph in graphs]}
+    return iter((json.dumps(found), "\n"))
 
 
 def _record(

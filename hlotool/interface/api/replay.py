@@ -21,6 +21,7 @@ from hlotool.runs.options.shared import Baseline, InputsAndOutputs, Paths, Resum
 from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
+    from hlotool.interface.api.last_failed import LastRun
     from hlotool.interface.report.records import RememberedRecord, RunRecord
     from hlotool.ir.arrays import Array
     from hlotool.judge.verdicts import Verdict
@@ -122,6 +123,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
         BackendUnavailable: something that a backend needs is missing here.
     """
     start = time.perf_counter()
+    from hlotool.interface.api.last_failed import LastRun
     from hlotool.interface.report.records import remembered_of
     from hlotool.runs.fleet.contents import were_read
     from hlotool.runs.fleet.known import executor_of
@@ -129,7 +131,7 @@ def replay(asked: ReplayArguments) -> ReplayResult:
     from hlotool.system.executor import Limits
 
     options = options_of(asked)
-    known = known_before(asked.baseline)
+    known, last = known_before(asked.baseline), LastRun("run", asked.paths)
     limits = Limits(options.workers, options.timeout, options.memory_limit)
     found = Replayed()
     backends = " or ".join(options.backends)
@@ -138,7 +140,9 @@ def replay(asked: ReplayArguments) -> ReplayResult:
         cache = asked.cache and options.repeat == 1
         if asked.cluster is not None or not (cache and were_read(asked.paths)):
             pool.start()
-        replay_on(pool, asked.paths, options, found, asked.course, asked.resume, cache, asked.journal)
+        replay_on(
+            pool, asked.paths, options, found, asked.course, asked.resume, cache, asked.journal, last=last
+        )
         end.interrupted = found.interrupted
     if found.journal is not None and not end.interrupted:
         asked.course.forget(found.journal.remove)
@@ -147,7 +151,25 @@ def replay(asked: ReplayArguments) -> ReplayResult:
         *(asked.paths, options, found.rows, end, found.notes, elapsed),
         *(found.found, found.positions, remembered_of(found.remembered)),
     )
-    return ReplayResult(known.judge(record) if known else record)
+    record = known.judge(record) if known else record
+    if asked.cache:
+        _keep_failures(last, record)
+    return ReplayResult(record)
+
+
+def _keep_failures(last: LastRun, record: RunRecord) -> None:
+    """What fails, and is in no baseline, is known to the next run."""
+    from hlotool.interface.api.last_failed import place_of
+    from hlotool.judge.verdicts import FAILING
+
+    known = set(record.baseline.known) if record.baseline is not None else ()
+    places = [place_of(row.path, row.name) for row in record.modules]
+    failed = [
+        place
+        for number, (row, place) in enumerate(zip(record.modules, places))
+        if number not in known and (row.verdict in FAILING or row.fails_on(record.options.fail_on))
+    ]
+    last.keep(set(places), failed)
 
 
 @dataclass(slots=True)
@@ -185,6 +207,7 @@ def replay_on(
     cache: bool = False,
     journal: str | os.PathLike[str] | None = None,
     prepared: Callable[[Task], Task] = lambda task: task,
+    last: LastRun | None = None,
 ) -> None:
     """Replay the modules under `paths` on an executor.
 
@@ -199,6 +222,7 @@ def replay_on(
             machine would find.
         journal: folder, or its URL, for what is finished; None for the cache folder.
         prepared: what of a module is replayed.
+        last: the run before, where `options.last_failed` may ask for it.
 
     Raises:
         DumpError: a path cannot be read, or holds nothing to replay.
@@ -218,7 +242,7 @@ def replay_on(
     further += [unavailable_row(backend, why) for backend, why in missing.items()]
     every = for_each_backend(map(prepared, named), missing)
     contents = Contents(index_store() if cache else None, index_of(paths))
-    choice = _chosen(every, options, contents)
+    choice = _chosen(every, options, contents, last)
     tasks = [every[position] for position in choice.positions]
     found.notes += choice.notes
     found.journal = _journal(tasks, paths, options, journal)
@@ -246,13 +270,18 @@ def replay_on(
         raise KeyboardInterrupt
 
 
-def _chosen(tasks: Sequence[Task], options: RunOptions, contents: Contents) -> Choice:
+def _chosen(tasks: Sequence[Task], options: RunOptions, contents: Contents, last: LastRun | None) -> Choice:
     """The tasks that are run here."""
     from hlotool.errors import UsageError
+    from hlotool.interface.api.last_failed import place_of
     from hlotool.runs.fleet.known import Choice, sample_of, shard_of
 
-    if options.shard is not None and options.sample:
-        raise UsageError("--sample is of all modules, --shard of a part: give one of the two")
+    if (options.shard is not None) + bool(options.sample) + options.last_failed > 1:
+        raise UsageError(
+            "--shard is a part of all modules, --sample some, --last-failed those that failed: give one"
+        )
+    if options.last_failed and last is not None:
+        return last.choice([place_of(task.path, task.module.title) for task in tasks])
     if options.shard is not None:
         return shard_of(tasks, *options.shard_number, contents)
     if options.sample:

@@ -280,6 +280,7 @@ examples:
         "inspect [options] PATH ...",
         "what a dump holds: functions, opcodes, sizes, memory, arithmetic, kernels",
         "hlotool.interface.api.inspect:inspect",
+        execute="hlotool.interface.cli.inspect:execute",
         description="""\
 Say what a dump holds, without running anything: functions and how often each was compiled, stages,
 instructions, parameters and results, memory and arithmetic as XLA counts them, loops, collectives,
@@ -294,6 +295,7 @@ examples:
   hlotool inspect DIR log.txt --compile-time      which pass is slow, which constant, which loop
   hlotool inspect FILE.hlo --kernels              the CUDA kernels that are generated for it
   hlotool inspect DIR --kernels --arch sm_100     the same of every module, for another GPU
+  hlotool inspect FILE.hlo --emit dot | dot -Tsvg > graph.svg
 """,
     ),
     Command(
@@ -439,6 +441,20 @@ of all modules. The exit code is that of the whole run.
 examples:
   hlotool merge shard-*.json                   the report of the whole run
   hlotool merge shard-*.json --junit all.xml   the same, for a build server
+""",
+    ),
+    Command(
+        "trend [options] RECORD ...",
+        "records of many days: results by day, findings and since when",
+        "hlotool.interface.api.trend:trend",
+        description="""\
+Lay the records of many days (--record) beside each other: how many results of each kind and how many seconds
+a day, and of every finding the day that it appeared and whether it is still there.
+""",
+        examples="""\
+examples:
+  hlotool run DIR --record runs/$(date +%F).json       each night
+  hlotool trend runs/*.json --html trend.html
 """,
     ),
 )

@@ -39,6 +39,7 @@ from hlotool.interface.report.records import (
     RulesRecord,
     RunRecord,
 )
+from hlotool.interface.report.trend import TrendRecord
 from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.runs.gradients import GradcheckRecord
 from hlotool.runs.two_dumps import CompareRecord
@@ -75,6 +76,7 @@ SCHEMAS: dict[str, type[Record]] = {
     "inspect-1.json": InspectRecord,
     "repro-1.json": VerifyRecord,
     "scale-1.json": ScalePlansRecord,
+    "trend-1.json": TrendRecord,
 }
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)

@@ -236,7 +236,7 @@ def _typed_command(name: str, run: RunRecord, module: ModuleRecord | None, chang
     if options.compare:
         given |= {"reference": "numpy", "backend": "numpy"}
     if module is not None:
-        given |= {"shard": None, "sample": 0, "max_failures": 0}
+        given |= {"last_failed": False, "shard": None, "sample": 0, "max_failures": 0}
     if module is not None and module.inputs is not None:
         made = module.inputs
         given |= {"inputs": made.file} if made.file else {}

@@ -273,6 +273,7 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
         modules: how many were looked at.
         files: how many files were looked at.
         ignored: findings that the configuration accepts.
+        notes: what was not looked at.
     """
 
     schema: Literal["hlotool.check/1"] = "hlotool.check/1"
@@ -286,6 +287,7 @@ class CheckRecord(CommandRecord, frozen=True, kw_only=True):
     modules: int = 0
     files: int = 0
     ignored: int = 0
+    notes: list[str] = []
     exit_code: int
 
 

@@ -37,6 +37,7 @@ _REPORTS = {
     "explain": "hlotool.interface.report.listings:Explanation",
     "backends": "hlotool.interface.report.listings:BackendTable",
     "scale": "hlotool.interface.report.evidence:ScalePlansReport",
+    "trend": "hlotool.interface.report.trend:TrendReport",
     "cache": "hlotool.interface.report.listings:CacheReport",
 }
 

@@ -32,8 +32,13 @@ from hlotool.system.urls import is_url
 
 def command_key(paths: Sequence[str], options: ReplayOptions) -> str:
     """What names the journal of a command: the same paths and options find it again."""
-    absolute = [os.path.abspath(path) if os.path.exists(path) else path for path in paths]
-    return digest(__version__, *(encoded(part, msgspec.json.encode) for part in (options, absolute)))
+    named = [*map(absolute, paths)]
+    return digest(__version__, *(encoded(part, msgspec.json.encode) for part in (options, named)))
+
+
+def absolute(path: str) -> str:
+    """A path as every folder sees it; what is none of this machine's stays."""
+    return os.path.abspath(path) if os.path.exists(path) else path
 
 
 def stage_key(module: DumpModule, number: int) -> str:

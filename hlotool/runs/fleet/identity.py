@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -218,7 +219,8 @@ def _options_key(options: ReplayOptions) -> str:
     deciding = options
     if isinstance(options, RunOptions):
         # Which modules, and how many at a time, is not what becomes of one.
-        deciding = msgspec.structs.replace(options, only=None, jobs=0, shard=None, sample=0, max_failures=0)
+        chosen: dict[str, Any] = {"only": None, "last_failed": False, "shard": None, "sample": 0}
+        deciding = msgspec.structs.replace(options, jobs=0, max_failures=0, **chosen)
     return digest(encoded(deciding, msgspec.json.encode))
 
 

@@ -25,7 +25,7 @@ PRELOAD = (
 _REPLAY = """reference backend stages inputs outputs seed input_range rtol atol either output_rtol output_atol
     compare_with save_outputs save_values values first_divergence fail_on coverage thorough exact budget
     elided opaque entry replicas partitions compare further_sets scale repeat"""
-_RUN = "timeout memory_limit jobs only shard sample max_failures"
+_RUN = "timeout memory_limit jobs only last_failed shard sample max_failures"
 
 
 def _record(name: str, names: str, base: type[Struct]) -> type[Struct]:

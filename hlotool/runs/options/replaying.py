@@ -12,6 +12,7 @@ from hlotool.runs.options.shared import (
     Exact,
     FurtherSets,
     InputsAndOutputs,
+    LastFailed,
     Memory,
     Only,
     Scale,
@@ -163,7 +164,16 @@ class Found(_Looked, Thorough, FurtherSets, group="what is found"):
     """What is looked for, and what is kept of it."""
 
 
-class Compared(Only, PairOfStages, SeveralBackends, Unknown, Scale, Some, group="what to compare"):
+class Compared(
+    Only,
+    LastFailed,
+    PairOfStages,
+    SeveralBackends,
+    Unknown,
+    Scale,
+    Some,
+    group="what to compare",
+):
     """Modules, stages, backends."""
 
     elided: str = option(

@@ -43,6 +43,14 @@ class Only(Arguments):
     only: str | None = option("modules whose name matches", default=None, parse=parsers.regex)
 
 
+class LastFailed(Arguments):
+    """What an earlier run says."""
+
+    last_failed: bool = option(
+        "only what failed in the last run of the same paths; everything where nothing did", default=False
+    )
+
+
 class OneStage(Arguments):
     """A stage of a dump."""
 

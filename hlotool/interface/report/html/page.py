@@ -19,6 +19,7 @@ from hlotool.interface.report.layers import plot_of
 from hlotool.interface.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.interface.report.records import RunRecord
 from hlotool.interface.report.terminal import basis_lines
+from hlotool.interface.report.trend import TrendRecord
 from hlotool.interface.report.words import plural, seconds
 from hlotool.ir.types import ElementType
 
@@ -33,11 +34,13 @@ def page(record: Any) -> str:
     """One self-contained page of HTML: nothing in it is fetched from anywhere.
 
     Args:
-        record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff`, `triage` or `conformance`.
+        record: of `run`, `exec`, `bisect`, `check`, `prove`, `diff`, `triage`, `conformance` or `trend`.
     """
     environment = _environment()
     from markupsafe import Markup
 
+    if isinstance(record, TrendRecord):
+        return _trend_page(record)
     style, script = ("".join(map(_text, names)) for names in (_STYLES, _SCRIPTS))
     replays = getattr(record, "run", record)
     outcomes = outcomes_of(record)
@@ -69,6 +72,32 @@ def page(record: Any) -> str:
         data=Markup(page_data(record)),
         style_hash=_hash(style),
         script_hash=_hash(script),
+    )
+    return known
+
+
+def _trend_page(record: TrendRecord) -> str:
+    """The page of many days, which needs no script."""
+    from markupsafe import Markup
+
+    from hlotool.interface.report.html.trend import charts_of
+
+    style = "".join(map(_text, _STYLES))
+    is_open = sum(one.is_open for one in record.findings)
+    findings = plural(len(record.findings), "finding")
+    known: str = (
+        _environment()
+        .from_string(_text("trend.html.j2"))
+        .render(
+            headline=f"{plural(len(record.days), 'day')}: {findings}, {is_open} of them still there",
+            charts=charts_of(record),
+            findings=record.findings,
+            days=record.days,
+            notes=record.notes,
+            version=__version__,
+            style=Markup(style),
+            style_hash=_hash(style),
+        )
     )
     return known
 
