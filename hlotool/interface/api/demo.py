@@ -22,7 +22,7 @@ _STEPS = (
         1,
     ),
     (
-        "One program computes something else after optimization. bisect goes through the passes in the dump,"
+        "One program returns other values after optimization. bisect goes through the passes in the dump,"
         " and names the first wrong one and what it changed.",
         "hlotool bisect dump",
         1,

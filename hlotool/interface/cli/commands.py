@@ -267,7 +267,7 @@ examples:
 Judge hundreds of programs by others: archives, folders, StableHLO, HLO, dumps, bundles. With --test, XLA or
 another compiler gets each program as its frontend gave it; without, the stages of dumps are compared. What
 fails is made small, attributed to a pass by replaying what the passes did, and recognised as a known fault
-or as a case of one that another program has shown. The same command goes on with its folder.
+or as a case of one that another program has shown. Run the same command again to resume in its folder.
 """,
         examples="""\
 examples:

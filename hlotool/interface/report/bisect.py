@@ -103,7 +103,9 @@ def _of_flags(found: FlagsRecord) -> Iterator[Text]:
     yield Text.assemble((f"{sign} {found.verdict.value}", style), f"  {found.module}{given}: {found.reason}")
     for flags in found.wrong_with:
         if flags:
-            yield Text(f"  wrong with {' and '.join(flags)} alone, and not with less: asked again", "bold")
+            yield Text(
+                f"  wrong with {' and '.join(flags)} alone, and not with less: a second run agrees", "bold"
+            )
         elif found.given:
             yield Text("  wrong without any of these flags, too")
     for flags in found.right_with:

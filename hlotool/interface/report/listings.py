@@ -96,7 +96,7 @@ def _summary(record: CheckRecord) -> str:
         parts.append(f"{len(record.failures)} not checked")
     found = " · ".join(parts) or "nothing found"
     ignored = f" · {record.ignored} accepted by the configuration" if record.ignored else ""
-    return f"{record.modules} modules, {record.files} files: {found}{ignored}"
+    return f"{plural(record.modules, 'module')}, {plural(record.files, 'file')}: {found}{ignored}"
 
 
 class RuleTable(Report[RulesRecord]):

@@ -54,7 +54,7 @@ class _Judged(Only, Unknown, Backends, group="what is judged"):
 class _Looked(Arguments, group="what fails"):
     out: As[str | os.PathLike[str], str] = option(
         "folder of the faults",
-        "folder that gets a bundle for each fault; the same call goes on with it",
+        "folder that gets a bundle for each fault; the same call resumes it",
         convert=declared.path_text,
         metavar="DIR",
     )
@@ -66,7 +66,7 @@ class _Looked(Arguments, group="what fails"):
         metavar="FILE",
     )
     each: float = option(
-        "seconds to make a program small, and to blame its passes [90]", default=90.0, parse=parsers.seconds
+        "seconds to make a program small, and to find its pass [90]", default=90.0, parse=parsers.seconds
     )
     minutes: float | None = option(
         "after which no further failure is looked into [no limit]", default=None, parse=parsers.minutes
