@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hlotool.system.records import Record, SourceRecord
 
+#: Of `TopicRecord.kind`, in the order in which topics are listed; answers have the name of their command.
+VERDICT, RULE = "verdict", "rule"
+
 
 class PlaceRecord(Record, frozen=True, kw_only=True):
     """Where an instruction that a message names stands in the dump.
@@ -73,3 +76,23 @@ class MatchRecord(Record, frozen=True, kw_only=True):
     difference: str = ""
     called: str = ""
     raised: list[RaisedRecord] = []
+
+
+class TopicRecord(Record, frozen=True, kw_only=True):
+    """A word of a report.
+
+    Attributes:
+        name: as reports print it.
+        kind: `verdict`, `rule`, or the command that says it.
+        means: what is said with it.
+        established: how that was found out; the first paragraph is enough to go on.
+        next: what to do then.
+        page: of the documentation.
+    """
+
+    name: str
+    kind: str
+    means: str
+    established: str
+    next: str
+    page: str

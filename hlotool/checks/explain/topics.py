@@ -14,13 +14,10 @@ from inspect import getdoc
 
 from hlotool.checks.catalogue import all_rules
 from hlotool.checks.explain.entries import catalogue
+from hlotool.checks.explain.records import RULE, VERDICT, TopicRecord
 from hlotool.checks.rules import Rule
 from hlotool.judge.verdicts import Verdict
-from hlotool.system.records import Record
 from hlotool.system.user_input import did_you_mean
-
-#: Of `TopicRecord.kind`, in the order in which topics are listed; answers have the name of their command.
-VERDICT, RULE = "verdict", "rule"
 
 #: A link: to a page that only says more it is left out, of others the words remain.
 _FURTHER, _LINK = re.compile(r"\s?\(\[[^\]]*\]\([^)]*\)\)"), re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -31,26 +28,6 @@ _SECTION = re.compile(r"^## (.+?)\n(.+?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _ANSWER = re.compile(
     r"^### (.+?)\n\n(.+?)\n\nEstablished by: (.+?)\n\nNext: (.+?)\n", re.MULTILINE | re.DOTALL
 )
-
-
-class TopicRecord(Record, frozen=True, kw_only=True):
-    """A word of a report.
-
-    Attributes:
-        name: as reports print it.
-        kind: `verdict`, `rule`, or the command that says it.
-        means: what is said with it.
-        established: how that was found out; the first paragraph is enough to go on.
-        next: what to do then.
-        page: of the documentation.
-    """
-
-    name: str
-    kind: str
-    means: str
-    established: str
-    next: str
-    page: str
 
 
 @cache

@@ -22,8 +22,7 @@ from hlotool.system.urls import is_url, taken_in
 
 if TYPE_CHECKING:
     from hlotool.checks.compile_time_records import AlarmInfo
-    from hlotool.checks.explain.records import MatchRecord
-    from hlotool.checks.explain.topics import TopicRecord
+    from hlotool.checks.explain.records import MatchRecord, TopicRecord
     from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
     from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord
     from hlotool.interface.report.records import ExplainRecord

@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotool.checks.explain.entries import CODE
-from hlotool.checks.explain.records import MatchRecord
-from hlotool.checks.explain.topics import RULE, VERDICT, TopicRecord
+from hlotool.checks.explain.records import RULE, VERDICT, MatchRecord, TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.interface.report.command_records import CacheRecord
 from hlotool.interface.report.console import Report, facts, next_line, path_text, plain_table

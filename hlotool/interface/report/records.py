@@ -15,8 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from hlotool._version import __version__
-from hlotool.checks.explain.records import MatchRecord
-from hlotool.checks.explain.topics import TopicRecord
+from hlotool.checks.explain.records import MatchRecord, TopicRecord
 from hlotool.checks.records import FailedFile, Finding, Severity
 from hlotool.errors import ExitCode
 from hlotool.judge import verdicts
