@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hlotool.interface.report.finding import quoted_source, what_became
 from hlotool.judge.records import DeviationRecord, DivergenceRecord
+from hlotool.judge.verdicts import Verdict
 from hlotool.system.records import SourceRecord
 
 CONSTANT = "%c = f32[] constant(0.1)"
@@ -81,6 +82,8 @@ def test_what_is_less_than_wrong_says_so() -> None:
     assert what_became(divergence(ADD, ADD, finding="suspected")) == "add is the first value that differs"
     local = DeviationRecord(total=8, mismatched=3)
     assert what_became(divergence(ADD, ADD, local=local)) == "add returns wrong values from correct operands"
+    unequal = divergence(ADD, ADD), Verdict.UNEQUAL
+    assert what_became(*unequal) == "add computes something mathematically different"
 
 
 def test_long_values_are_cut() -> None:

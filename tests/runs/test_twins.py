@@ -14,8 +14,8 @@ from support.heard import Heard
 from support.renaming import renamed
 
 import hlotool
+from hlotool.interface.report.basis import basis_lines
 from hlotool.interface.report.records import RunRecord
-from hlotool.interface.report.terminal import basis_lines
 from hlotool.judge.verdicts import Verdict
 from hlotool.runs.fleet.identity import identity_of
 from hlotool.runs.options.kept import RunOptions

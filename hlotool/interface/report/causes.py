@@ -222,7 +222,7 @@ def _what(row: ModuleRecord) -> str:
     if row.error is not None:
         return without_place(row.error.message)
     if row.divergence is not None:
-        return what_became(row.divergence)
+        return what_became(row.divergence, row.verdict)
     source = located_source(row)
     if source is None or row.verdict.answer is not Answer.BAD:
         return row.reason

@@ -11,6 +11,7 @@ from rich.text import Text
 from hlotool.errors import InputError
 from hlotool.interface.report.console import file_address, path_text
 from hlotool.judge.records import DivergenceRecord
+from hlotool.judge.verdicts import Verdict
 from hlotool.system.paths import read_whole
 from hlotool.system.records import SourceRecord
 
@@ -29,8 +30,13 @@ _LONGEST = 40
 _BESIDE = {"metadata", "backend_config", "frontend_attributes", "to_apply", "calls", "body", "condition"}
 
 
-def what_became(found: DivergenceRecord) -> str:
-    """What the finding is, in one phrase without places: `multiply became add`."""
+def what_became(found: DivergenceRecord, verdict: Verdict = Verdict.WRONG) -> str:
+    """What the finding is, in one phrase without places: `multiply became add`.
+
+    Args:
+        found: where two programs part.
+        verdict: on the result; of some it is known that programs mean other things, and no more.
+    """
     expected, actual = _parsed(found.expected_text), _parsed(found.text)
     opcode = found.source.opcode
     if found.finding == "amplifies":
@@ -44,11 +50,16 @@ def what_became(found: DivergenceRecord) -> str:
         if expected["opcode"] == "constant":
             return f"constant {_short(expected['operands'])} became {value}"
         return f"{expected['opcode']} became the constant {value}"
-    return _changed(expected, actual, found)
+    if verdict in (Verdict.DIFFERS, Verdict.UNEQUAL):
+        return _changed(expected, actual, found) or f"{opcode} computes something mathematically different"
+    if changed := _changed(expected, actual, found):
+        return changed
+    correct = found.local is not None and bool(found.local.mismatched)
+    return f"{opcode} returns wrong values{' from correct operands' if correct else ''}"
 
 
 def _changed(expected: re.Match[str], actual: re.Match[str], found: DivergenceRecord) -> str:
-    """What differs between two operations of which neither is a constant."""
+    """What differs between two operations, neither a constant, as texts; empty where nothing does."""
     name = expected["opcode"]
     if name != actual["opcode"]:
         target = _TARGET.search(found.text)
@@ -64,9 +75,7 @@ def _changed(expected: re.Match[str], actual: re.Match[str], found: DivergenceRe
     for key in before:
         if key in after and before[key] != after[key]:
             return f"{name}: {key}={_short(before[key])} became {_short(after[key])}"
-    if found.local is not None and found.local.mismatched:
-        return f"{name} returns wrong values from correct operands"
-    return f"{name} returns wrong values"
+    return ""
 
 
 def _parsed(text: str) -> re.Match[str] | None:

@@ -12,6 +12,7 @@ from hlotool.interface.report.console import facts, user_line_text
 from hlotool.interface.report.finding import PLACE_STYLE, quoted_source, what_became
 from hlotool.interface.report.words import at, number, plural, share
 from hlotool.judge.records import DeviationRecord, DivergenceRecord, NonFiniteRecord, OperandRecord
+from hlotool.judge.verdicts import Verdict
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.records import SourceRecord
 
@@ -21,27 +22,20 @@ _BIRTHS = 3
 
 @group()
 def first_divergence(
-    divergence: DivergenceRecord, is_accused: bool = True, verbose: bool = False
+    divergence: DivergenceRecord, verdict: Verdict = Verdict.WRONG, verbose: bool = False
 ) -> RenderResult:
     """What became what, the user's line, the instruction of both sides, a value of it, its confirmation.
 
     Args:
         divergence: what was found.
-        is_accused: False where the programs are known to mean different things, and no more.
+        verdict: on the result.
         verbose: with everything that is known of it.
     """
-    yield Text(finding_text(divergence, is_accused), "bold")
+    yield Text(what_became(divergence, verdict), "bold")
     yield from (Padding(line, (0, 0, 0, 2)) for line in quoted_source(divergence.source))
     yield Padding(facts(divergence_facts(divergence, is_brief=not verbose)), (0, 0, 0, 2))
     for made in divergence.not_finite:
         yield first_not_finite(made)
-
-
-def finding_text(divergence: DivergenceRecord, is_accused: bool = True) -> str:
-    """What the finding is, before its place."""
-    if is_accused:
-        return what_became(divergence)
-    return f"{divergence.source.opcode} computes something mathematically different"
 
 
 @group()

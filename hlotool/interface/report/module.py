@@ -57,7 +57,7 @@ def module_details(module: ModuleRecord, verbose: bool = False) -> RenderResult:
     if module.error is not None:
         yield from _error_lines(module.error, verbose)
     if module.divergence is not None:
-        yield _block(first_divergence(module.divergence, module.verdict is not Verdict.DIFFERS, verbose), 0)
+        yield _block(first_divergence(module.divergence, module.verdict, verbose), 0)
     yield from (_block(first_not_finite(made)) for made in module.origins)
     yield from map(_block, _outputs(module, verbose))
     yield _block(facts(module_facts(module, verbose)), int(bool(module.leaves or module.outputs)))

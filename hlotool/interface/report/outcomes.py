@@ -435,7 +435,7 @@ def _row_message(row: ModuleRecord) -> str:
         return row.error.message
     reason = row.reason or row.verdict.value
     if row.divergence is not None and row.verdict in DIFFERING:
-        return f"{what_became(row.divergence)}: {reason}"
+        return f"{what_became(row.divergence, row.verdict)}: {reason}"
     return reason
 
 

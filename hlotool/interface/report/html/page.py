@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from hlotool._version import __version__
+from hlotool.interface.report.basis import basis_lines
 from hlotool.interface.report.command_records import DiffRecord
 from hlotool.interface.report.html.rows import page_data
 from hlotool.interface.report.lab_records import STATUSES, CellRecord, ConformanceRecord
@@ -18,7 +19,6 @@ from hlotool.interface.report.lab_reports import LOOKS
 from hlotool.interface.report.layers import plot_of
 from hlotool.interface.report.outcomes import Outcome, State, outcomes_of, state_of_kind
 from hlotool.interface.report.records import RunRecord
-from hlotool.interface.report.terminal import basis_lines
 from hlotool.interface.report.trend import TrendRecord
 from hlotool.interface.report.words import plural, seconds
 from hlotool.ir.types import ElementType

@@ -22,9 +22,9 @@ from hlotool.interface.report.command_records import (
     ExecRecord,
     ProveRecord,
 )
-from hlotool.interface.report.finding import quoted_source
+from hlotool.interface.report.finding import quoted_source, what_became
 from hlotool.interface.report.leaf import leaf_facts, magnitudes, output_facts
-from hlotool.interface.report.located import divergence_facts, finding_text
+from hlotool.interface.report.located import divergence_facts
 from hlotool.interface.report.module import module_facts, same_programs
 from hlotool.interface.report.next_command import command_after_row, command_line
 from hlotool.interface.report.outcomes import Outcome, outcomes_of
@@ -48,7 +48,7 @@ def row_details(row: ModuleRecord) -> list[Section]:
     if row.error is not None:
         found += _error(row.error)
     if row.divergence is not None:
-        found += divergence_details(row.divergence, row.verdict is not Verdict.DIFFERS)
+        found += divergence_details(row.divergence, row.verdict)
     shown = [leaf for leaf in row.leaves if leaf.verdict not in AGREEING]
     for leaf in shown[:_OUTPUTS]:
         found += leaf_details(leaf)
@@ -113,11 +113,11 @@ def outcome_details(outcome: Outcome) -> list[Section]:
     return found
 
 
-def divergence_details(divergence: DivergenceRecord, is_accused: bool = True) -> list[Section]:
+def divergence_details(divergence: DivergenceRecord, verdict: Verdict = Verdict.WRONG) -> list[Section]:
     """The first wrong instruction: what is known of it, both sides beside each other, and what is around."""
     quoted = "\n".join(line.plain for line in quoted_source(divergence.source))
     found = [
-        _text(finding_text(divergence, is_accused), quoted, is_code=True),
+        _text(what_became(divergence, verdict), quoted, is_code=True),
         _facts("", divergence_facts(divergence)),
     ]
     expected = _neighbour_lines(divergence.expected_neighbours) or divergence.expected_text
