@@ -16,8 +16,7 @@ from hlotool.interface.report.records import RunRecord, is_unproved
 from hlotool.interface.report.words import UNDECIDED, is_silent, not_in_a_dump, plural
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict, worst
 from hlotool.runs.options.kept import RunOptions
-from hlotool.runs.records import REALITY, InputsRecord, ModuleRecord
-from hlotool.runs.trials import CAPTURED, NO_RESULT, execution_of
+from hlotool.runs.records import CAPTURED, NO_RESULT, REALITY, InputsRecord, ModuleRecord, execution_of
 
 #: Of what is wrong so many are shown in full, unless everything is asked for.
 DETAILED = 3
