@@ -27,6 +27,7 @@ from hlotool.interface.report.command_records import (
 from hlotool.interface.report.compiled import CompileReport
 from hlotool.interface.report.console import Report, cut, facts, next_line, path_text, plain_table
 from hlotool.interface.report.evidence import scale_facts
+from hlotool.interface.report.finding import quoted_source, what_became
 from hlotool.interface.report.leaf import leaf_diff, source_facts
 from hlotool.interface.report.located import device_facts
 from hlotool.interface.report.next_command import (
@@ -134,16 +135,17 @@ def _headline(culprit: CulpritRecord, number: int, total: int) -> Text:
     counter = f"culprit {number} of {total}  " if total > 1 else ""
     text = Text.assemble(("✗ ", "bold red"), counter, (_LEVELS[culprit.level], "bold"))
     if culprit.level == "pass":
-        text.append(
-            f" {culprit.pass_name or _NO_PASS}",
-            "bold red",
-        )
+        text.append(f" {culprit.pass_name or _NO_PASS}", "bold red")
     if not culprit.confirmed:
         text.append("  not confirmed: a second run gave another result", "yellow")
     return text
 
 
 def _details(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
+    if culprit.spot is not None and culprit.spot.divergence is not None:
+        yield Padding(Text(what_became(culprit.spot.divergence), "bold"), (0, 0, 0, 2))
+    if culprit.source is not None:
+        yield from (Padding(line, (0, 0, 0, 4)) for line in quoted_source(culprit.source))
     yield Padding(facts(_facts(culprit, verbose)), (0, 0, 0, 2))
     yield from (Padding(part, (1, 0, 0, 2)) for part in _spot(culprit, verbose))
     yield from (Padding(part, (1, 0, 0, 2)) for part in _values(culprit, verbose))
@@ -165,7 +167,9 @@ def _facts(culprit: CulpritRecord, verbose: bool) -> Iterator[tuple[str, str | T
         names = dict.fromkeys(c.name for c in culprit.candidates if c.name)
         yield "or", f"{', '.join(names)}: stages in between could not be judged"
     if culprit.source is not None:
-        yield from source_facts(culprit.source)
+        operation, (_, instruction) = culprit.source.op_name, [*source_facts(culprit.source)][-1]
+        yield from [("operation", operation)] if operation and verbose else []
+        yield "instruction", instruction
     if culprit.instructions:
         yield "changed", _listed([f"%{name}" for name in reversed(culprit.instructions)], verbose)
     if culprit.spot and culprit.spot.inside:
@@ -213,7 +217,8 @@ def _values(culprit: CulpritRecord, verbose: bool) -> Iterator[RenderableType]:
     own = culprit.spot.comparison if culprit.spot else None
     row = own or culprit.comparison
     wrong = [leaf for leaf in row.leaves if leaf.verdict in DIFFERING] if row else []
-    yield from map(leaf_diff, wrong if verbose else wrong[:1])
+    shown = wrong if verbose else wrong[:1]
+    yield from (leaf_diff(leaf, verbose=verbose, is_located=True) for leaf in shown)
 
 
 def _histories(modules: list[BisectedModule]) -> Iterator[RenderableType]:
