@@ -152,7 +152,7 @@ def searched(
         known: the releases, in order.
         judged: the gravest row of a release, or why there is none.
         exhaustive: try each of them.
-        left: is told how many are open, before each halving.
+        left: called with the number of open releases before each halving.
     """
     tried: dict[int, ReleaseRecord] = {}
 

@@ -31,7 +31,7 @@ class Listener(Protocol):
         """A new part of the search begins; `steps` is its length, where that is known."""
 
     def left(self, points: int) -> None:
-        """The part halves a history of which so many points are open."""
+        """The part halves a history in which so many points are open."""
 
 
 class Silent:

@@ -135,6 +135,7 @@ def on_terminal(line: list[str], folder: Path) -> str:
 @pytest.mark.parametrize(
     ("line", "first", "then"),
     [
+        ("run dump --no-further-sets", "reading the programs", "2/2"),
         ("bisect dump --try-on none", "reading the programs", "left, about"),
         ("prove dump", "0/2", "2 pairs of programs"),
         ("check dump", "checking the programs", "recompilation"),

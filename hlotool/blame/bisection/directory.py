@@ -268,7 +268,7 @@ def find_bracket(
     Args:
         task: a module of several stages.
         ask: judges a stage.
-        left: is told how many stages are open, before each halving.
+        left: called with the number of open stages before each halving.
     """
 
     def judged(number: int) -> ModuleRecord:

@@ -230,7 +230,7 @@ class PassSearch:
         hints: labels of a right and a wrong stage to try before anything is searched.
         history: what is known of the stages, against the first one; None before `run`.
         rows: the comparisons made, by number of the stage.
-        left: is told how many stages are open, before each halving.
+        left: called with the number of open stages before each halving.
     """
 
     task: Task

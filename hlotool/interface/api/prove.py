@@ -194,7 +194,7 @@ def _proved(pairing: Pairing, asked: ProveArguments) -> list[ProvedRecord]:
     decoder = msgspec.msgpack.Decoder(ProvedRecord)
     found: dict[int, ProvedRecord] = {}
     with (
-        asked.course.counting(len(tasks), "pairs of programs") as told,
+        asked.course.counting(len(tasks), "pairs of programs") as done,
         Pool(limits, ("hlotool.runs.exact.task",), "field") as pool,
     ):
         for event in pool.run("hlotool.runs.exact.task:prove", tasks):
@@ -206,5 +206,5 @@ def _proved(pairing: Pairing, asked: ProveArguments) -> list[ProvedRecord]:
                 if isinstance(value, BackendFailed)
                 else decoder.decode(value)
             )
-            told(task.name, "")
+            done(task.name, "")
     return [found[number] for number in range(len(tasks))]

@@ -238,7 +238,8 @@ def replay_on(
     missing = check_backends(options)
     # Of no program: rows for all parts of a run.
     further: list[ModuleRecord] = []
-    named = find_tasks(paths, options, found.notes, lambda *path: further.append(unusable_row(*path)))
+    with course.waiting("reading the programs"):
+        named = find_tasks(paths, options, found.notes, lambda *path: further.append(unusable_row(*path)))
     further += [unavailable_row(backend, why) for backend, why in missing.items()]
     every = for_each_backend(map(prepared, named), missing)
     contents = Contents(index_store() if cache else None, index_of(paths))
