@@ -8,7 +8,7 @@ from rich.console import RenderResult, group
 from rich.padding import Padding
 from rich.text import Text
 
-from hlotool.checks.compile_time_records import AlarmInfo, CompileTimeInfo
+from hlotool.checks.inspect_records import AlarmInfo, CompileTimeInfo
 from hlotool.interface.report.console import number_table, place_text
 from hlotool.interface.report.words import plural, seconds
 from hlotool.system.user_input import size_text

@@ -42,6 +42,7 @@ class TriageRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool triage --json` prints.
 
     Attributes:
+        paths: as given.
         folder: gets programs that failed in `raw/`, and a bundle for each fault in `faults/`.
         backend: in question; empty where the stages of dumps are.
         programs: what became of each.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode
 from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
-from hlotool.interface.api.results import Result
+from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
 from hlotool.runs.options.replaying import Backends, ClusterExecution
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hlotool.system.executor import Executor
 
 
-class TriageResult(Result["TriagedRecord"]):
+class TriageResult(FindingsResult["TriagedRecord"]):
     """What programs by others came to: a row for each."""
 
     record: TriageRecord
