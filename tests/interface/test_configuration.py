@@ -328,7 +328,7 @@ HARMLESS = """
     every-module every-stage exact explain fail-on fail-regex first-divergence flags format from
     further-sets github gpu height input-range integers jobs json keep-last keep-when kernels log max-failures
     every memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
-    partitions passes precision programs quiet repeat repeats replicas rtol sample scale seed
+    partitions passes precision programs quiet readme-flags repeat repeats replicas rtol sample scale seed
     shard show show-scale skip snapshots stages thorough timeout trials types values verbose wrt
 """
 
