@@ -125,7 +125,7 @@ def test_programs_under_the_flags_of_their_readmes(tmp_path: Path, triage: Shell
     found = triage.json(*given, "--out", tmp_path / "out", "--readme-flags")
     assert [p["verdict"] for p in found["programs"]] == ["wrong", "identical"]
     assert "xla_cpu_enable_fast_math=true" in found["programs"][0]["backend"]
-    assert found["notes"] == ["flags of READMEs that are not known: xla_no_such_flag=1"]
+    assert "flags of READMEs that are not known: xla_no_such_flag=1" in found["notes"]
     assert found["pending"] <= 1
 
 
