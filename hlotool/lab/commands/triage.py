@@ -255,7 +255,7 @@ def _record(
     run = record_of(asked.paths, options, rows, end, [], elapsed)
     found = list(triaged(programs, triage.faults))
     record = TriageRecord(
-        versions=triage.settings.versions,
+        versions=dict(triage.settings.versions),
         paths=asked.paths,
         folder=asked.out,
         backend=options.backend if options.backend != options.reference else "",
