@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from hlotool.checks.compile_time_records import CompileTimeInfo
-from hlotool.checks.peak_records import PeakInfo
+from hlotool.checks.inspect_records import CompileTimeInfo, PeakInfo
 from hlotool.errors import DumpError
 from hlotool.judge.failures import error_record
 from hlotool.system.records import ErrorRecord, Record, SourceRecord

@@ -16,6 +16,7 @@ from hlotool.interface.report.records import CauseRecord
 from hlotool.interface.report.triage_records import Outcome, TriagedRecord, TriageRecord
 from hlotool.judge.failures import Signature, signature_of_death
 from hlotool.judge.verdicts import DIFFERING, Verdict
+from hlotool.lab.readmes import accused_in, readme_of
 from hlotool.runs.program import load_program
 from hlotool.runs.records import REALITY, ModuleRecord
 from hlotool.runs.task import Task
@@ -157,6 +158,8 @@ def triaged(programs: Iterable[Judged], faults: Sequence[FaultRecord]) -> Iterat
             verdict=row.verdict,
             reason=row.reason,
             fault=(fault.number or fault.duplicate_of) if fault is not None else 0,
+            backend=judged.task.options.backend if judged.is_on_backend else "",
+            accused=accused_in(readme_of(judged.task)),
             twin_of=row.twin_of,
         )
         if row.twin_of and (like := first.get(row.twin_of)) is not None:

@@ -328,7 +328,7 @@ HARMLESS = """
     emit every every-module every-stage exact explain fail-on fail-regex first-divergence flags format from
     further-sets github gpu height input-range integers jobs json keep-last keep-when kernels last-failed
     log max-failures memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
-    partitions passes precision programs quiet repeat repeats replicas rtol sample scale seed
+    partitions passes precision programs quiet readme-flags repeat repeats replicas rtol sample scale seed
     shard show show-scale skip snapshots stages thorough timeout trials types values verbose wrt
 """
 

@@ -17,6 +17,7 @@ from hlotool.interface.report.records import RunRecord
 from hlotool.interface.report.triage_records import Outcome, TriagedRecord, TriageRecord
 from hlotool.judge.verdicts import Verdict
 from hlotool.lab.collection import Judged, triaged
+from hlotool.lab.readmes import accused_in, flags_in
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.task import Task
@@ -45,9 +46,7 @@ def archive(tmp_path: Path) -> Path:
     with zipfile.ZipFile(path, "w") as file:
         for number, (name, (kind, opcode)) in enumerate(PROGRAMS.items()):
             file.writestr(f"ir/{name}", TEXT.format(name=f"m{number}", type=kind, opcode=opcode))
-            file.writestr(
-                f"ir/{Path(name).parent}/README.md", "Disabling `algsimp` removes the divergence.\n"
-            )
+            file.writestr(f"ir/{Path(name).parent}/README.md", "`--xla_disable_hlo_passes=algsimp` helps.\n")
         file.writestr("ir/cpu/0e/0e.hlo", "HloModule broken\nENTRY e {\n  x = s32[3] what(0\n}\n")
     return path
 
@@ -65,6 +64,7 @@ def test_an_archive_is_judged_and_told_apart(tmp_path: Path, archive: Path, tria
     assert {fault["pass"] for fault in faults.values()} == {"forget-operand"}
     by_program = {Path(p["path"]).name: p["fault"] for p in record["programs"]}
     assert by_program["0a.ir"] == by_program["0b.hlo"] != by_program["0c.ir"]
+    assert [p["accused"] for p in record["programs"]].count("algsimp") == 4
     assert record["exit_code"] == ExitCode.MISMATCH
     assert all(fault["triggers"] and Path(fault["bundle"], "issue.md").exists() for fault in faults.values())
     causes = [cause for cause in record["run"]["causes"] if cause["pass_name"]]
@@ -86,6 +86,47 @@ def test_dumps_are_compared_without_a_compiler(tmp_path: Path, corpus: Path, tri
     assert fault["kind"] == "wrong"
     assert fault["level"] == "pass"
     assert fault["triggers"]
+
+
+README = """# IR 0a
+```bash
+export XLA_FLAGS='--xla_cpu_enable_fast_math=true --xla_llvm_disable_expensive_passes --xla_dump_to=/etc
+  --xla_gpu_cuda_data_dir=x --xla_no_such_flag=1 --xla_disable_hlo_passes=cse'
+run_hlo_module --platform=CPU 0a.ir
+export XLA_FLAGS='--xla_disable_hlo_passes=algsimp'
+```
+"""
+
+
+def test_what_a_readme_says() -> None:
+    """Flags that name files, or write some, are not taken from a stranger."""
+    assert flags_in(README) == [
+        "xla_cpu_enable_fast_math=true",
+        "xla_llvm_disable_expensive_passes=true",
+        "xla_no_such_flag=1",
+    ]
+    assert accused_in(README) == "cse"
+    assert flags_in("run it with XLA_FLAGS=--xla_a=1 python f.py") == ["xla_a=1"]
+    assert (flags_in("nothing"), accused_in("nothing")) == ([], "")
+
+
+@pytest.mark.xla
+def test_programs_under_the_flags_of_their_readmes(tmp_path: Path, triage: Shell) -> None:
+    """Under fast math a difference of equal numbers is 0, also of infinite ones."""
+    text = "HloModule m\nENTRY e {\n  c = f32[2] constant({inf, 1})\n  x = f32[2] parameter(0)\n"
+    text += "  y = f32[2] add(x, c)\n  d = f32[2] subtract(y, y)\n  ROOT r = f32[2] negate(d)\n}\n"
+    for name, readme in (("0a", README), ("0b", "no flags")):
+        (tmp_path / "ir" / name).mkdir(parents=True)
+        (tmp_path / "ir" / name / f"{name}.ir").write_text(text)
+        (tmp_path / "ir" / name / "README.md").write_text(readme)
+    given = [tmp_path / "ir", "--test", "xla", "--jobs", "1", "--minutes", "0.001"]
+    plain = triage.json(*given, "--out", tmp_path / "plain")
+    assert [p["outcome"] for p in plain["programs"]] == ["same", "same"]
+    found = triage.json(*given, "--out", tmp_path / "out", "--readme-flags")
+    assert [p["verdict"] for p in found["programs"]] == ["wrong", "identical"]
+    assert "xla_cpu_enable_fast_math=true" in found["programs"][0]["backend"]
+    assert "flags of READMEs that are not known: xla_no_such_flag=1" in found["notes"]
+    assert found["pending"] <= 1
 
 
 def row(verdict: Verdict, path: str, twin_of: str = "") -> ModuleRecord:

@@ -17,7 +17,7 @@ from itertools import pairwise
 import msgspec
 
 from hlotool.checks.compile_lints import unrolled_loop
-from hlotool.checks.compile_time_records import (
+from hlotool.checks.inspect_records import (
     AlarmInfo,
     CompileTimeInfo,
     FoldedInfo,

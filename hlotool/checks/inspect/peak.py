@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.checks.peak_records import LiveInfo, PeakInfo, SavingInfo
+from hlotool.checks.inspect_records import LiveInfo, PeakInfo, SavingInfo
 from hlotool.facts.buffers import Sizes
 from hlotool.facts.dataflow import source_of
 from hlotool.facts.memory_kinds import Change

@@ -11,12 +11,11 @@ from heapq import nlargest
 
 import msgspec
 
-from hlotool.checks.compile_time_records import CompileTimeInfo
 from hlotool.checks.facts import digests, function_of, parameter_name
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
 from hlotool.checks.inspect.run import USAGE_REPORT, InspectTask
 from hlotool.checks.inspect.traffic import collectives, custom_calls, host_transfers
-from hlotool.checks.peak_records import PeakInfo
+from hlotool.checks.inspect_records import CompileTimeInfo, PeakInfo
 from hlotool.checks.records import (
     BusyInfo,
     CostInfo,

@@ -21,8 +21,8 @@ from hlotool.system.paths import here
 from hlotool.system.urls import is_url, taken_in
 
 if TYPE_CHECKING:
-    from hlotool.checks.compile_time_records import AlarmInfo
     from hlotool.checks.explain.records import MatchRecord, TopicRecord
+    from hlotool.checks.inspect_records import AlarmInfo
     from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
     from hlotool.interface.report.command_records import InspectRecord, ScalePlansRecord
     from hlotool.interface.report.records import ExplainRecord

@@ -8,7 +8,7 @@ from typing import Literal
 from hlotool import errors
 from hlotool.blame.bisection.records import BisectedModule, CulpritRecord, FlagsRecord, Verification
 from hlotool.blame.diff_records import LayersRecord, ProgramDiffRecord, ResultDiffRecord
-from hlotool.checks.compile_time_records import AlarmInfo
+from hlotool.checks.inspect_records import AlarmInfo
 from hlotool.checks.records import FailedFile, FunctionInfo, ModuleInfo
 from hlotool.errors import BackendFailed, ExitCode, InputError
 from hlotool.interface.report.records import CauseRecord, ComparedRecord, CompileRecord, RunRecord

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderResult, group
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from hlotool.checks.compile_time_records import AlarmInfo, CompileTimeInfo
+from hlotool.checks.inspect_records import AlarmInfo, CompileTimeInfo
 from hlotool.interface.report.console import number_table, place_text
 from hlotool.interface.report.words import plural, seconds
 from hlotool.system.user_input import size_text
@@ -37,7 +38,7 @@ def compile_time_report(name: str, found: CompileTimeInfo, verbose: bool = False
         yield Text("  no pass was dumped: --xla_dump_hlo_pass_re=.*", "dim")
 
 
-def _passes(found: CompileTimeInfo, verbose: bool) -> RenderResult:
+def _passes(found: CompileTimeInfo, verbose: bool) -> Table:
     timed = found.seconds is not None
     columns = ["pass", *(["time", "share"] if timed else []), "runs", "added", "removed"]
     table = number_table(*columns, right=1)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotool.checks.peak_records import LiveInfo, PeakInfo, SavingInfo
+from hlotool.checks.inspect_records import LiveInfo, PeakInfo, SavingInfo
 from hlotool.checks.records import StageInfo
 from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.interface.report.console import facts, number_table, place_text

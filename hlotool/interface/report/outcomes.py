@@ -33,7 +33,6 @@ from hlotool.interface.report.outcome_rules import (
     row_identity,
 )
 from hlotool.interface.report.records import CauseRecord, CheckRecord, RunRecord
-from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.interface.report.words import compared_stages, distance
 from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
@@ -115,6 +114,8 @@ def outcomes_of(record: Any) -> list[Outcome]:
     Raises:
         ValueError: it is of another command.
     """
+    if record.schema.startswith("hlotool.triage/"):  # whose class `run` need not import
+        record = record.run
     for kind, outcomes in _KINDS.items():
         if isinstance(record, kind):
             baseline = getattr(record, "baseline", None)
@@ -371,7 +372,6 @@ def _unpaired(command: str, side: str, names: Iterable[str]) -> Iterator[Outcome
 _KINDS: dict[type, Callable[[Any], Iterator[Outcome]]] = {
     RunRecord: _of_run,
     ExecRecord: _of_exec,
-    TriageRecord: lambda record: _of_run(record.run),
     BisectRecord: _of_bisection,
     CheckRecord: _of_check,
     ProveRecord: _of_proofs,

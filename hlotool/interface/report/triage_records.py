@@ -26,6 +26,8 @@ class TriagedRecord(Record, frozen=True, kw_only=True):
         verdict: the gravest of its comparisons.
         reason: of that.
         fault: number of the fault that it shows; 0 where it shows none, or where that is not known.
+        backend: that compiled it, with the flags of its README where these were asked for; empty of a dump.
+        accused: the pass without which, the README beside it says, there is no difference; empty for none.
         twin_of: path of the first program that is the same under another name; empty for the first one.
     """
 
@@ -35,6 +37,8 @@ class TriagedRecord(Record, frozen=True, kw_only=True):
     verdict: Verdict
     reason: str = ""
     fault: int = 0
+    backend: str = ""
+    accused: str = ""
     twin_of: str = ""
 
 
@@ -42,6 +46,7 @@ class TriageRecord(CommandRecord, frozen=True, kw_only=True):
     """What `hlotool triage --json` prints.
 
     Attributes:
+        paths: as given.
         folder: gets programs that failed in `raw/`, and a bundle for each fault in `faults/`.
         backend: in question; empty where the stages of dumps are.
         programs: what became of each.

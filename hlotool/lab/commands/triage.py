@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool.errors import ExitCode
 from hlotool.interface.api.calls import Accompanied, Ending, ending, options_of
-from hlotool.interface.api.results import Result
+from hlotool.interface.api.results import FindingsResult
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, option, takes
 from hlotool.runs.options.replaying import Backends, ClusterExecution
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from hlotool.lab.collection import Judged
     from hlotool.lab.fuzz.triage import Triage
     from hlotool.runs.options.kept import RunOptions
+    from hlotool.runs.task import Task
     from hlotool.system.cache import Journal
     from hlotool.system.executor import Executor
 
 
-class TriageResult(Result["TriagedRecord"]):
+class TriageResult(FindingsResult["TriagedRecord"]):
     """What programs by others came to: a row for each."""
 
     record: TriageRecord
@@ -48,7 +49,11 @@ class TriageResult(Result["TriagedRecord"]):
 
 
 class _Judged(Only, Unknown, Backends, group="what is judged"):
-    """Modules and backends."""
+    readme_flags: bool = option(
+        "compile each program with the XLA_FLAGS of the README beside it; with --test xla, aot:…",
+        "compile each program with the XLA_FLAGS that the README in its folder gives, but those of files",
+        default=False,
+    )
 
 
 class _Looked(Arguments, group="what fails"):
@@ -109,8 +114,12 @@ def triage(asked: TriageArguments) -> TriageResult:
     waiting: list[FailureRecord] = []
     with ending(asked.course) as end, executor_of(asked.cluster, limits, PRELOAD, options.backend) as pool:
         pool.start()
-        more = {"prepared": as_given} if on_backend else {}
-        replay_on(pool, asked.paths, options, replayed, asked.course, asked.resume, cache=True, **more)
+        kept = asked.course, asked.resume, True, None
+        if on_backend:
+            prepared = _under_their_flags(asked, options, pool, replayed) if asked.readme_flags else as_given
+            replay_on(pool, asked.paths, options, replayed, *kept, prepared)
+        else:
+            replay_on(pool, asked.paths, options, replayed, *kept)
         end.interrupted = replayed.interrupted
         programs += [Judged(task, rows, on_backend) for task, rows in replayed.by_task if rows]
         if not end.interrupted:
@@ -121,6 +130,34 @@ def triage(asked: TriageArguments) -> TriageResult:
         asked.course.forget(replayed.journal.remove)
     elapsed = time.perf_counter() - start
     return TriageResult(_record(asked, options, replayed, programs, triage, len(waiting), end, elapsed))
+
+
+def _under_their_flags(
+    asked: TriageArguments, options: RunOptions, pool: Executor, replayed: Replayed
+) -> Callable[[Task], Task]:
+    """What makes a task of a program under the flags of its README, as far as the backend knows them."""
+    import msgspec
+
+    from hlotool.backends.registry import with_flags
+    from hlotool.lab.collection import as_given
+    from hlotool.lab.readmes import REFUSED, flags_in, readme_of
+    from hlotool.runs.task import Task, find_tasks
+
+    tasks = find_tasks(asked.paths, options, [], lambda *path: None)
+    wanted = sorted({flag for task in tasks for flag in flags_in(readme_of(task))})
+    [done] = pool.call_all(REFUSED, [(options.backend, wanted)])
+    refused = set(wanted)
+    if isinstance(done.value, bytes):
+        refused = set(msgspec.msgpack.decode(done.value, type=list[str]))
+    if refused:
+        replayed.notes.append(f"flags of READMEs that are not known: {', '.join(sorted(refused))}")
+
+    def prepared(task: Task) -> Task:
+        flags = [flag for flag in flags_in(readme_of(task)) if flag not in refused]
+        own = msgspec.structs.replace(task.options, backend=with_flags(options.backend, flags))
+        return as_given(Task(task.module, own))
+
+    return prepared
 
 
 def _triage(asked: TriageArguments, options: RunOptions, folder: Path) -> Triage:
@@ -218,7 +255,7 @@ def _record(
     run = record_of(asked.paths, options, rows, end, [], elapsed)
     found = list(triaged(programs, triage.faults))
     record = TriageRecord(
-        versions=triage.settings.versions,
+        versions=dict(triage.settings.versions),
         paths=asked.paths,
         folder=asked.out,
         backend=options.backend if options.backend != options.reference else "",

@@ -252,7 +252,8 @@ def work_of(blame: Blame, opcodes: Iterable[str]) -> list[str]:
 def title_of(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> str:
     """The fault in one line."""
     of = f" of {', '.join(opcodes[-4:])}" if opcodes else ""
-    who = f"{blame.level} {blame.pass_name}".strip() or "the compiler"
+    unnamed = "a pass" if blame.level == "pass" else blame.level or "the compiler"
+    who = f"{blame.level} {blame.pass_name}" if blame.pass_name else unnamed
     if kind == "wrong":
         return f"{who} changes the result{of}"
     if kind == "nondeterministic":
