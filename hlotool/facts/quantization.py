@@ -109,7 +109,12 @@ class Float8:
         return [one for one in found if one.factors]
 
     def _instructions(self) -> Iterator[Instruction]:
-        embedded = {c for i in self._module.instructions() if i.opcode not in ("while", "conditional") for c in i.called}
+        embedded = {
+            c
+            for i in self._module.instructions()
+            if i.opcode not in ("while", "conditional")
+            for c in i.called
+        }
         for computation in self._module.computations:
             if computation not in embedded:
                 yield from computation.instructions
@@ -130,7 +135,9 @@ class Float8:
 
 
 #: What makes a tensor of float8, or holds one, besides conversions and products.
-_MAKING = frozenset({"parameter", "constant", "custom-call", "add", "subtract", "multiply", "divide", "bitcast-convert"})
+_MAKING = frozenset(
+    {"parameter", "constant", "custom-call", "add", "subtract", "multiply", "divide", "bitcast-convert"}
+)
 
 
 def _f8_parts(instruction: Instruction) -> Iterator[ElementType]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hlotool.backends.base import Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.custom_calls import computes_wide
-from hlotool.errors import HlotoolError, Unsupported
+from hlotool.errors import HlotoolError
 from hlotool.facts.dataflow import source_of
 from hlotool.facts.quantization import F8Product, Float8, Quantized
 from hlotool.facts.retyping import widened
@@ -114,14 +114,14 @@ class _Watch:
             if getattr(shape, "element_type", None) == one.kind:
                 counts.add(one, np.asarray(part), self._values)
 
-    def _compared(self, product: F8Product) -> dict[str, float | None]:
-        """How far the product is off by the rounding of its factors, in each type."""
+    def _compared(self, product: F8Product) -> dict[str, float | None] | str:
+        """How far the product is off by the rounding of its factors, in each type; or why that is unknown."""
         factors = list(dict.fromkeys(product.factors.values()))
         if not any(self._tensors[i].source is not None for i in factors):
-            raise Unsupported("its factors are given in float8")
+            return "its factors are given in float8"
         given = [*factors, *_beside(product, factors)]
         if missing := [i.name for i in given if i not in self._values]:
-            raise Unsupported(f"the value of %{missing[0]} is not seen")
+            return f"the value of %{missing[0]} is not seen"
         program = widened(_cut(product, given), computes_wide=computes_wide).module
         run = NumpyBackend().compile(program).run
         others = [_wide(self._values[i]) for i in given[len(factors) :]]

@@ -233,8 +233,8 @@ class Fp8TensorRecord(Record, frozen=True, kw_only=True):
         limit: the largest finite number of the type.
         amax: the largest finite magnitude before it is scaled and rounded.
         scaled_amax: the same once it is scaled, before a clamp.
-        scaling: of a conversion: `none`; `constant`; `dynamic`, from its own amax; `delayed`, from an argument or
-            what arguments say of earlier steps.
+        scaling: of a conversion: `none`; `constant`; `dynamic`, from its own amax; `delayed`, from an
+            argument or what arguments say of earlier steps.
         divides: the tensor is divided by the scale, not multiplied.
         clamped: to the range of the type, before it is rounded.
         least_scale: the smallest one; null where there is none.
@@ -244,8 +244,8 @@ class Fp8TensorRecord(Record, frozen=True, kw_only=True):
         saturated: elements beyond the range, that became its end.
         overflow: elements that became infinite or NaN and were not.
         not_finite: elements that were infinite or NaN before.
-        error: root mean square of what rounding changed, relative to that of the tensor; null where it is not a
-            conversion.
+        error: root mean square of what rounding changed, relative to that of the tensor; null where it is
+            no conversion.
         read_by: products that read it.
         source: where it comes from.
     """

@@ -325,7 +325,7 @@ def test_a_variable_that_is_wrong(
 #: What a file that was found may set: nothing of it runs code, writes or reads a file, or lifts a limit.
 HARMLESS = """
     arch atol bisect budget by call cases confidence context coverage debug devices elided emit
-    every-module every-stage exact explain fail-on fail-regex first-divergence format from
+    every-module every-stage exact explain fail-on fail-regex first-divergence format fp8 from
     further-sets github gpu height input-range integers jobs json keep-last keep-when kernels log max-failures
     every memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
     partitions passes precision programs quiet repeat repeats replicas rtol sample scale seed
