@@ -1,17 +1,17 @@
-"""What a replay says beside the verdict: what inputs exercise, where NaN comes from, values as files.
+"""What a replay says beside the verdict: what inputs exercise, where NaN comes from, what float8 loses.
 
 The runs of the reference are looked at once their rows are made: nothing of this changes a verdict. To see
 what inputs exercise, the reference program is run once more and its decisions are observed. A compiler
 rewrites decisions, and so does a fault: what only the optimised text asks (a direction, a limit, a guard)
 is not among the decisions of the reference, all of which may be covered, and is observed apart.
-`--save-values` keeps what instructions compute as .npy files.
+`--fp8` has what the reference program loses to float8 counted in one more run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -215,10 +215,11 @@ class Aside:
         self._run: Ran | None = None
         self._special: list[SpecialValuesRecord] = []
         self._found: _Found | None = None
+        self._float8: dict[str, Any] | None = None
 
     def ran(self, run: Ran) -> None:
         """The reference has run; its rows follow."""
-        self._run, self._found = run, None
+        self._run, self._found, self._float8 = run, None, None
         self._special = list(run.special_values())
         self._covering.ran(run.trial, run.work)
 
@@ -233,6 +234,10 @@ class Aside:
     def noted(self, row: ModuleRecord) -> ModuleRecord:
         """The row with what is known of the last run of the reference."""
         row = self._covering.noted(row)
+        if self._options.fp8 and self._run is not None:
+            if self._float8 is None:
+                self._float8 = _float8_of(self._run)
+            row = msgspec.structs.replace(row, **self._float8)
         if self._run is None or not self._special:
             return row
         if self._found is None:
@@ -246,6 +251,20 @@ class Aside:
             return row
         special = list(tested.special_values())
         return _with(row, special, _looked_into(tested, special, self._options)) if special else row
+
+
+def _float8_of(run: Ran) -> dict[str, Any]:
+    """What a program loses to float8 in a run, as fields of a row."""
+    # Imported where it is needed: few programs have float8.
+    from hlotool.runs.fp8 import looked_at
+
+    if not isinstance(run.program.runner, OneDevice):
+        return {"fp8_missing": "the program runs on several devices"}
+    try:
+        tell("looking at what is lost to float8")
+        return {"fp8": looked_at(run.program.module, run.trial.arguments)}
+    except HlotoolError as error:
+        return {"fp8_missing": str(error)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,10 +325,11 @@ def test_a_variable_that_is_wrong(
 #: What a file that was found may set: nothing of it runs code, writes or reads a file, or lifts a limit.
 HARMLESS = """
     arch atol bisect budget by call cases compile-time confidence context coverage debug devices each elided
-    emit every every-module every-stage exact explain fail-on fail-regex first-divergence flags format from
-    further-sets github gpu height input-range integers jobs json keep-last keep-when kernels last-failed
-    log max-failures memory minutes no-cache no-committed no-repro no-resume no-run no-verify only opaque
-    partitions passes precision programs quiet readme-flags repeat repeats replicas rtol sample scale seed
+    emit every every-module every-stage exact explain fail-on fail-regex first-divergence flags format fp8
+    from further-sets github gpu height input-range integers jobs json keep-last keep-when kernels
+    last-failed log max-failures memory minutes no-cache no-committed no-repro no-resume no-run no-verify
+    only opaque partitions passes precision programs quiet readme-flags repeat repeats replicas rtol sample
+    scale seed
     shard show show-scale skip snapshots stages thorough timeout trials types values verbose wrt
 """
 

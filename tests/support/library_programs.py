@@ -55,7 +55,8 @@ def arguments_of(module: Module, seed: int) -> list[Any]:
     return found
 
 
-def _gemm(alpha: float, beta: float, epilogue: str, contracting: tuple[int, int] = (1, 0)) -> str:
+def gemm_config(alpha: float, beta: float, epilogue: str, contracting: tuple[int, int] = (1, 0)) -> str:
+    """The `backend_config` of a product by cuBLAS."""
     return gpu_config(
         gemm_backend_config=f'{{"alpha_real":{alpha},"alpha_imag":0,"beta":{beta},"dot_dimension_numbers":'
         f'{{"lhs_contracting_dimensions":["{contracting[0]}"],"rhs_contracting_dimensions":["{contracting[1]}"],'
@@ -83,7 +84,7 @@ def _linear(kind: str) -> ProgramCase:
   w = {kind}[16,16]{{1,0}} parameter(1)
   c = {kind}[16]{{0}} parameter(2)
   m = ({kind}[16,16]{{1,0}}, s8[64]{{0}}) custom-call(a, w, c), custom_call_target="__cublas$lt$matmul",
-    backend_config={_gemm(1, 0, "BIAS_RELU")}
+    backend_config={gemm_config(1, 0, "BIAS_RELU")}
   ROOT r = {kind}[16,16]{{1,0}} get-tuple-element(m), index=0
 }}""",
         {
@@ -132,7 +133,7 @@ def _residual(kind: str) -> ProgramCase:
   w = {kind}[16,16]{{1,0}} parameter(1)
   x = {kind}[16,16]{{1,0}} parameter(2)
   m = ({kind}[16,16]{{1,0}}, s8[64]{{0}}) custom-call(a, w, x), custom_call_target="__cublas$gemm",
-    backend_config={_gemm(0.5, 0.75, "DEFAULT")}
+    backend_config={gemm_config(0.5, 0.75, "DEFAULT")}
   ROOT r = {kind}[16,16]{{1,0}} get-tuple-element(m), index=0
 }}""",
         {
@@ -156,7 +157,7 @@ def _mixed() -> ProgramCase:
   a = bf16[16,16]{{1,0}} parameter(0)
   w = bf16[16,16]{{1,0}} parameter(1)
   m = (f32[16,16]{{1,0}}, s8[64]{{0}}) custom-call(a, w), custom_call_target="__cublas$gemm",
-    backend_config={_gemm(1, 0, "DEFAULT")}
+    backend_config={gemm_config(1, 0, "DEFAULT")}
   ROOT r = f32[16,16]{{1,0}} get-tuple-element(m), index=0
 }}""",
         {
@@ -206,7 +207,7 @@ def _f8() -> ProgramCase:
   d_scale = f32[] parameter(4)
   one = f32[] constant(1)
   m = (f8e4m3fn[16,16]{{1,0}}, s8[64]{{0}}) custom-call(a, w, a_scale, w_scale, d_scale),
-    custom_call_target="__cublas$lt$matmul$f8", backend_config={_gemm(1, 0, "DEFAULT", (1, 1))}
+    custom_call_target="__cublas$lt$matmul$f8", backend_config={gemm_config(1, 0, "DEFAULT", (1, 1))}
   ROOT r = f8e4m3fn[16,16]{{1,0}} get-tuple-element(m), index=0
 }}""",
         {

@@ -33,8 +33,8 @@ _SAVE_FOLDER = "hlotool-outputs"
 #: What `hlotool bisect` does not take.
 _NOT_BISECTED: dict[str, object] = {
     "backend": "numpy", "budget": None, "compare": (), "coverage": None, "fail_on": (),
-    "first_divergence": None, "further_sets": True, "repeat": 1, "save_outputs": None, "save_values": None,
-    "stages": (), "thorough": False, "values": "",
+    "first_divergence": None, "fp8": False, "further_sets": True, "repeat": 1, "save_outputs": None,
+    "save_values": None, "stages": (), "thorough": False, "values": "",
 }  # fmt: skip
 
 

@@ -65,6 +65,10 @@ class RunReport(Report[RunRecord]):
         if self.record.options.coverage:
             yield AnnotatedSource(coverages_of(self.record.modules))
             yield Text("")
+        if self.record.options.fp8:
+            from hlotool.interface.report.fp8 import float8_lost
+
+            yield from float8_lost(self.record.modules)
         yield self._totals()
         if self.record.baseline is not None:
             yield from (Text(line) for line in baseline_lines(self.record.baseline))

@@ -23,7 +23,7 @@ PRELOAD = (
 #: What records hold of the declared options, in their order. `either` is none: one of two tolerances is
 #: enough, as `run_hlo_module` compares.
 _REPLAY = """reference backend stages inputs outputs seed input_range rtol atol either output_rtol output_atol
-    compare_with save_outputs save_values values first_divergence fail_on coverage thorough exact budget
+    compare_with save_outputs save_values values first_divergence fail_on coverage fp8 thorough exact budget
     elided opaque entry replicas partitions compare further_sets scale repeat"""
 _RUN = "timeout memory_limit jobs only last_failed shard sample max_failures"
 

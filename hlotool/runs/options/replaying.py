@@ -158,6 +158,10 @@ class _Looked(Exact):
         default=None,
         kind="yes-no",
     )
+    fp8: bool = option(
+        "what is lost to float8: amax, scale, underflow, saturation of each tensor, errors of products",
+        default=False,
+    )
 
 
 class Found(_Looked, Thorough, FurtherSets, group="what is found"):

@@ -23,6 +23,7 @@ from hlotool.interface.report.command_records import (
     ProveRecord,
 )
 from hlotool.interface.report.finding import quoted_source, what_became
+from hlotool.interface.report.fp8 import product_rows, tensor_rows
 from hlotool.interface.report.leaf import leaf_facts, magnitudes, output_facts
 from hlotool.interface.report.located import divergence_facts
 from hlotool.interface.report.module import module_facts, same_programs
@@ -33,7 +34,7 @@ from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.interface.report.words import number, position, ulps
 from hlotool.judge.records import DivergenceRecord, NeighbourRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.runs.records import LeafRecord, ModuleRecord
+from hlotool.runs.records import Fp8Record, LeafRecord, ModuleRecord
 from hlotool.system.records import ErrorRecord, encoded
 
 Section: TypeAlias = dict[str, Any]
@@ -57,6 +58,8 @@ def row_details(row: ModuleRecord) -> list[Section]:
         found.append(_text("more outputs with a finding", names))
     if agreeing := [leaf for leaf in row.leaves if leaf.verdict in AGREEING]:
         found.append(_agreement(agreeing))
+    if row.fp8 is not None and row.fp8.tensors:
+        found += _float8(row.fp8)
     for output in row.outputs[:_OUTPUTS]:
         found.append(_facts(f"{output_name(output.index)}  {output.shape}", output_facts(output)))
     # The head of the details names the file: what is left is equal for equal programs, and stored once.
@@ -186,6 +189,20 @@ def leaf_details(leaf: LeafRecord, name: str = "") -> list[Section]:
             }
         )
     return found
+
+
+def _float8(record: Fp8Record) -> Iterator[Section]:
+    for title, table in (
+        ("tensors of float8", tensor_rows(record.tensors)),
+        ("their products", product_rows(record.products)),
+    ):
+        columns, rows = table
+        yield {
+            "kind": "table",
+            "title": title,
+            "columns": list(columns),
+            "rows": [[str(cell) for cell in row] for row in rows],
+        }
 
 
 def _agreement(leaves: Iterable[LeafRecord]) -> Section:
