@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotool.facts.memory import Change, Kind
+from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.system.records import Record, SourceRecord
 
 

@@ -12,7 +12,7 @@ from support import run_records as samples
 
 from hlotool.interface.report.html.page import page
 
-from .test_page import HOSTILE, located, run_of
+from .test_page import HOSTILE, located, program, run_of
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -140,6 +140,62 @@ def test_a_module_unfolds_by_mouse_and_by_keyboard(tab: Any, fleet: Path) -> Non
     tab.locator("[aria-posinset='3'] button").focus()
     tab.keyboard.press("End")
     assert tab.evaluate("document.activeElement.closest('.entry').getAttribute('aria-posinset')") == "61"
+
+
+def test_a_program_is_laid_out_searched_and_zoomed(tab: Any, tmp_path: Path) -> None:
+    """Of 5,000 instructions those near the accused one, then those near what was searched for."""
+    path = program(tmp_path / "m.hlo", 5000)
+    tab.goto(written(tmp_path, [located("a", path=path)]).as_uri())
+    tab.click("text=draw 5000 instructions")
+    nodes = tab.locator(".program .node")
+    assert nodes.count() == 150
+    assert tab.locator(".program .node.spot").count() == 1
+    assert "150 of 5000 instructions" in tab.inner_text(".program .tools")
+    # What reads the accused instruction is the darker the nearer it is.
+    assert tab.locator(".program .node.reached-1").count() > 10
+    tab.fill(".program input", "a4321")
+    tab.keyboard.press("Enter")
+    assert "1 of 2" in tab.inner_text(".program .tools")
+    focus = tab.locator(".program .node.focus")
+    assert "%a4321" in focus.text_content()
+    assert "%a4321 = f32[4] add(%a4320, %mul.0)" in tab.inner_text(".program .statement")
+    before = tab.locator(".program svg").get_attribute("viewBox")
+    tab.get_by_role("button", name="larger").click()
+    after = tab.locator(".program svg").get_attribute("viewBox")
+    assert float(after.split()[2]) == pytest.approx(0.8 * float(before.split()[2]))
+    tab.locator(".canvas").focus()
+    tab.keyboard.press("ArrowRight")
+    assert float(tab.locator(".program svg").get_attribute("viewBox").split()[0]) > float(after.split()[0])
+    tab.fill(".program input", "no such thing")
+    tab.keyboard.press("Enter")
+    assert "nothing found" in tab.inner_text(".program .tools")
+    tab.get_by_role("button", name="to the accused instruction").click()
+    assert "%mul.0" in tab.locator(".program .node.focus").text_content()
+
+
+def test_calls_as_one_box(tab: Any, tmp_path: Path) -> None:
+    tab.goto(written(tmp_path, [located("a", path=program(tmp_path / "m.hlo"))]).as_uri())
+    tab.click("text=draw 9 instructions")
+    inner = tab.locator(".program .node", has_text="in %fused")
+    assert inner.count() == 2
+    tab.get_by_label("calls as one box").check()
+    assert inner.count() == 0
+    assert tab.locator(".program .node").count() == 7
+    # What is looked for is shown, wherever it is.
+    tab.fill(".program input", "negate")
+    tab.keyboard.press("Enter")
+    assert inner.count() == 1
+
+
+def test_a_link_leads_to_a_row(tab: Any, fleet: Path) -> None:
+    tab.goto(f"{fleet.as_uri()}#row-9990")
+    tab.wait_for_selector(".unfolded")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert tab.get_attribute(".unfolded .anchor", "href") == "#row-9990"
+    tab.evaluate("location.hash = '#row-12'")
+    tab.wait_for_function("document.activeElement.textContent.includes('host12/m12')")
+    tab.goto(f"{fleet.as_uri()}#row-99999")
+    assert shown(tab) == "10000 in all"
 
 
 def test_ten_thousand_rows_are_never_all_in_the_document(tab: Any, fleet: Path) -> None:

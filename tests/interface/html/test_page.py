@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -86,8 +88,69 @@ def data_of(text: str) -> dict[str, Any]:
     return found
 
 
-def test_nothing_is_fetched_and_nothing_but_its_own_script_runs() -> None:
-    text = page(run_of(located("a"), samples.agreeing("b")))
+def program(path: Path, size: int = 3) -> str:
+    """A file with the accused instruction of `located`, what reads it, a fusion, and so many others."""
+    chain = "".join(f"  a{n} = f32[4] add({f'a{n - 1}' if n else 'y'}, mul.0)\n" for n in range(size))
+    path.write_text(
+        "HloModule m\n\nfused {\n  p = f32[4] parameter(0)\n  ROOT q = f32[4] negate(p)\n}\n\nENTRY e {\n"
+        "  x = f32[4] parameter(0)\n  mul.0 = f32[4] multiply(x, x)\n  y = f32[4] add(x, mul.0)\n"
+        f"{chain}  ROOT f = f32[4] fusion(a{size - 1}), kind=kLoop, calls=fused\n}}\n"
+    )
+    return str(path)
+
+
+def programs_of(text: str) -> list[dict[str, Any]]:
+    shared = data_of(text)["shared"]
+    lists = [one for one in shared if isinstance(one, list)]
+    return [one for some in lists for one in some if isinstance(one, dict) and one.get("kind") == "program"]
+
+
+def test_the_whole_program_around_what_is_accused(tmp_path: Path) -> None:
+    path = program(tmp_path / "m.hlo")
+    [drawn] = programs_of(page(run_of(located("a", path=path), located("b", path=path, twin_of=path))))
+    names = [node[0] for node in drawn["nodes"]]
+    assert drawn["title"] == "the whole program"
+    assert names[drawn["spot"]] == "mul.0"
+    assert sorted(names) == ["a0", "a1", "a2", "f", "mul.0", "p", "q", "x", "y"]
+    assert {node[0]: node[5] for node in drawn["nodes"] if node[5]} == {"mul.0": "spot", "x": "agrees"}
+    assert drawn["groups"] == [["e", -1], ["fused", 0]]
+    edges = {(names[source], names[target], is_call) for source, target, is_call in drawn["edges"]}
+    assert {("x", "mul.0", 0), ("mul.0", "a2", 0), ("a2", "p", 1), ("q", "f", 1)} <= edges
+
+
+def test_large_programs_are_drawn_around_it_and_not_many_of_them(tmp_path: Path) -> None:
+    path = program(tmp_path / "m.hlo", 6000)
+    drawn = programs_of(page(run_of(*(located(f"m{n}", path=path) for n in range(5)))))
+    assert [len(one["nodes"]) for one in drawn] == [5000, 5000, 5000]
+    assert drawn[0]["title"] == "the program, without 1006 instructions far away"
+    assert max(max(source, target) for source, target, _ in drawn[0]["edges"]) < 5000
+
+
+@pytest.mark.parametrize("change", [("mul.0", "mul.1"), ("multiply", "divide"), ("ROOT", "ROOT ROOT")])
+def test_what_is_not_the_program_that_was_run_is_not_drawn(change: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    program(path)
+    path.write_text(path.read_text().replace(*change))
+    text = page(run_of(located("a", path=str(path)), located("gone", path="gone.hlo")))
+    assert programs_of(text) == []
+    assert "dagre" not in text
+
+
+def test_the_layout_is_the_published_one_and_comes_with_its_licence(tmp_path: Path) -> None:
+    folder = Path(inspect.getfile(page)).parent
+    # npm view @dagrejs/dagre@3.1.3; sha256sum package/dist/dagre.min.js
+    published = "54a503e346f93ca0bb10abe7999587e037262935687aca45eb4e4b0f64bbb578"
+    assert hashlib.sha256((folder / "dagre.min.js").read_bytes()).hexdigest() == published
+    text = page(run_of(located("a", path=program(tmp_path / "m.hlo"))))
+    assert (folder / "dagre.LICENSE").read_text() in text
+    assert "sourceMappingURL" not in text
+
+
+@pytest.mark.parametrize("has_program", [False, True])
+def test_nothing_is_fetched_and_nothing_but_its_own_script_runs(has_program: bool, tmp_path: Path) -> None:
+    path = program(tmp_path / "m.hlo") if has_program else "m.hlo"
+    text = page(run_of(located("a", path=path), samples.agreeing("b")))
+    assert bool(programs_of(text)) == has_program
     reader = Reader(text)
     assert not reader.open
     assert not [tag for tag, _ in reader.elements if tag in ("link", "img", "iframe", "object", "base")]

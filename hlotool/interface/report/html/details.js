@@ -7,6 +7,7 @@ function rowDetails(row) {
   const path = [row.folder, row.file].filter(Boolean).join("/");
   if (path) body.append(element("p.file", {}, element("code", {}, path)));
   if (row.also.length) body.append(alsoIn(row.also));
+  body.append(element("p", {}, element("a.anchor", { href: `#row-${row.number}` }, "link to this result")));
   for (const section of row.sections) body.append(drawn(section));
   if (row.commands.length) {
     body.append(element("h4", {}, "reproduce"));

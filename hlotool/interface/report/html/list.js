@@ -41,6 +41,13 @@ class VirtualList {
     this.shown.get(this.rows[index])?.querySelector("button").focus({ preventScroll: true });
   }
 
+  /** Unfold a row that a link names, and bring it onto the screen; of one that is not listed, nothing. */
+  visit(row) {
+    if (!row || !this.places.has(row)) return;
+    if (!this.open.has(row)) this.toggle(row);
+    this.reveal(this.places.get(row));
+  }
+
   /** For paper everything up to a limit is in the document; false returns to what is on the screen. */
   printing(limit) {
     this.everything = limit;

@@ -56,7 +56,14 @@ const PRINTED = 500;
   update();
   // One result alone is what the reader came for.
   if (rows.length === 1) list.toggle(rows[0]);
+  addEventListener("hashchange", () => list.visit(rows[linked()]));
+  list.visit(rows[linked()]);
 })();
+
+/** The number of the result that the address names (`#row-7`): its place in the record, from 0. */
+function linked() {
+  return Number((location.hash.match(/^#row-(\d+)$/) || [])[1]);
+}
 
 /** Light or dark as the system says, until the reader says otherwise. */
 function chooseTheme(button) {

@@ -41,7 +41,9 @@ def page(record: Any) -> str:
 
     if isinstance(record, TrendRecord):
         return _trend_page(record)
-    style, script = ("".join(map(_text, names)) for names in (_STYLES, _SCRIPTS))
+    data = page_data(record)
+    scripts = [*map(_text, _SCRIPTS[:-1]), *(_graph_scripts() if _DRAWN in data else ()), _text(_SCRIPTS[-1])]
+    style, script = "".join(map(_text, _STYLES)), "".join(scripts)
     replays = getattr(record, "run", record)
     outcomes = outcomes_of(record)
     causes = list(reversed(getattr(replays, "causes", [])))
@@ -69,11 +71,22 @@ def page(record: Any) -> str:
         # These are ours, or escaped as JSON: HTML knows no entities in them.
         style=Markup(style),
         script=Markup(script),
-        data=Markup(page_data(record)),
+        data=Markup(data),
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
     return known
+
+
+#: In the data of a page with whole programs, and nowhere else: names in it have no bare quotes.
+_DRAWN = '"kind":"program"'
+
+
+def _graph_scripts() -> Iterator[str]:
+    """What lays out graphs (dagre 3.1.3, with its licence), and what draws them."""
+    yield f"\n/*!\n{_text('dagre.LICENSE')}*/\n"
+    yield _text("dagre.min.js").partition("//# sourceMappingURL")[0]
+    yield _text("program.js")
 
 
 def _trend_page(record: TrendRecord) -> str:

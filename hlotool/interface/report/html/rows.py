@@ -24,6 +24,7 @@ from hlotool.interface.report.command_records import (
 )
 from hlotool.interface.report.finding import quoted_source, what_became
 from hlotool.interface.report.fp8 import product_rows, tensor_rows
+from hlotool.interface.report.html.program import Programs
 from hlotool.interface.report.leaf import leaf_facts, magnitudes, output_facts
 from hlotool.interface.report.located import divergence_facts
 from hlotool.interface.report.module import module_facts, same_programs
@@ -332,11 +333,17 @@ def _details(record: Any, outcomes: list[Outcome]) -> Iterator[tuple[list[Sectio
 
 
 def _run_details(record: RunRecord) -> Iterator[tuple[list[Section], list[str]]]:
+    programs = Programs()
     for row in record.modules:
         commands = [f"{command_line(record, row)} --verbose"]
         if is_open(row):
             commands.append(command_after_row(record, row))
-        yield row_details(row), list(dict.fromkeys(filter(None, commands)))
+        sections = row_details(row)
+        # The same program once: what shares its sections shares its graph.
+        if row.divergence is not None and not row.twin_of:
+            drawn = programs.section(row.path, row.divergence)
+            sections += [drawn] if drawn is not None else []
+        yield sections, list(dict.fromkeys(filter(None, commands)))
 
 
 def _bisect_details(
