@@ -218,6 +218,8 @@ def function_name(content: bytes) -> str:
 def _functions_apart(text: str) -> Iterator[Quotation]:
     functions = list(_FUNCTION.finditer(text))
     public = [one["name"] for one in functions if one["visibility"] != "private"]
+    # Without a public function the private ones are what the text is about.
+    public = public or [one["name"] for one in functions]
     if len(public) < 2 or "main" in public:
         yield Quotation(0, text)
         return

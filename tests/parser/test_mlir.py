@@ -82,7 +82,53 @@ CONTRACTIONS = """func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf3
   return %2 : tensor<1x6x6x6xf32>
 }
 """
-PROGRAMS = {"loop": LOOP, "branches": BRANCHES, "indexing": INDEXING, "contractions": CONTRACTIONS}
+OF_ONE_TENSOR = """func.func @main(%a: tensor<f32>) -> tensor<2x3xf32> {
+  %s = shape.const_shape [2, 3] : tensor<2xindex>
+  %0 = "stablehlo.dynamic_broadcast_in_dim"(%a, %s) {broadcast_dimensions = array<i64>}
+    : (tensor<f32>, tensor<2xindex>) -> tensor<2x3xf32>
+  %1 = tensor.cast %0 : tensor<2x3xf32> to tensor<?x3xf32>
+  %2 = tensor.cast %1 : tensor<?x3xf32> to tensor<2x3xf32>
+  return %2 : tensor<2x3xf32>
+}
+"""
+
+
+def einsum(letters: str, left: str, right: str, result: str) -> str:
+    a, b, c = (f"tensor<{sizes}f32>" for sizes in (left, right, result))
+    return f"""func.func @main(%a: {a}, %b: {b}) -> {c} {{
+  %0 = "stablehlo.einsum"(%a, %b) {{einsum_config = "{letters}"}} : ({a}, {b}) -> {c}
+  return %0 : {c}
+}}
+"""
+
+
+def index_select(given: str, index: str, result: str, dim: int, batches: int) -> str:
+    a, b, c = f"tensor<{given}xf32>", f"tensor<{index}i32>", f"tensor<{result}xf32>"
+    return f"""func.func @main(%a: {a}, %b: {b}) -> {c} {{
+  %0 = "stablehlo.torch_index_select"(%a, %b) {{dim = {dim} : i64, batch_dims = {batches} : i64}}
+    : ({a}, {b}) -> {c}
+  return %0 : {c}
+}}
+"""
+
+
+PROGRAMS = {
+    "loop": LOOP,
+    "branches": BRANCHES,
+    "indexing": INDEXING,
+    "contractions": CONTRACTIONS,
+    "one tensor": OF_ONE_TENSOR,
+    "einsum": einsum("bij,bjk->bki", "2x3x4x", "2x4x5x", "2x5x3x"),
+    "einsum that sums": einsum("ij,k->ik", "3x4x", "5x", "3x5x"),
+    "einsum of any rank": einsum("...ij,...jk->...ik", "2x3x4x", "4x5x", "2x3x5x"),
+    "einsum of a diagonal": einsum("bii,bij->jb", "2x3x3x", "2x3x4x", "4x2x"),
+    "einsum to a diagonal": einsum("ij,jk->iik", "3x4x", "4x5x", "3x3x5x"),
+    "einsum that broadcasts": einsum("bij,bjk->bik", "1x3x4x", "2x4x5x", "2x3x5x"),
+    "einsum without a result": einsum("...ij,jk", "2x3x4x", "4x5x", "2x3x5x"),
+    "index select": index_select("5x7x4", "2x3x", "5x2x3x4", 1, 0),
+    "index select of batches": index_select("5x7x4x6", "5x7x2x", "5x7x4x2", 3, 2),
+    "index select by a scalar": index_select("5x7", "", "7", 0, 0),
+}
 
 
 def results(module: Module, values: tuple[object, ...]) -> list[bytes]:
@@ -165,6 +211,40 @@ def test_errors_say_where(operation: str, error: type[HlotoolError], column: int
     assert min(location.line, location.column) >= 1
     if column:
         assert (location.line, location.column) == (2, column)
+
+
+def test_a_convolution_whose_padding_is_a_constant() -> None:
+    """XLA reads it only after StableHLO's passes have made it static; StableHLO's interpreter runs it."""
+    whole = """func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf32>) -> tensor<1x6x6x4xf32> {
+  %p = stablehlo.constant dense<1> : tensor<2x2xi64>
+  %0 = "stablehlo.NAME"(%x, %wPADDING) {dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->
+    [b, 0, 1, f]>, batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>TYPE) -> tensor<1x6x6x4xf32>
+  return %0 : tensor<1x6x6x4xf32>
+}
+"""
+    dynamic = whole.replace("NAME", "dynamic_conv").replace("PADDING", ", %p")
+    static = whole.replace("NAME", "convolution").replace("PADDING", "").replace("TYPE", "")
+    static = static.replace(" {dimension", " {padding = dense<1> : tensor<2x2xi64>, dimension")
+    ours = parse_mlir(dynamic.replace("TYPE", ", tensor<2x2xi64>"))
+    values = generate_inputs(ours, 3).values
+    assert results(ours, values) == results(parse_mlir(static), values)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (einsum("ij->j", "3x4x", "4x", "4x"), "needs two operands as einsum_config"),
+        (einsum("ijk,jk->ik", "3x4x", "4x5x", "3x5x"), "has 2 dimensions, and 'ijk'"),
+        (einsum("ij,jk->iz", "3x4x", "4x5x", "3x5x"), "has a result of dimensions iz"),
+        (index_select("5x7", "2x", "5x2", 2, 0), "has no dimension 2"),
+        (OF_ONE_TENSOR.replace("[2, 3]", "[2]"), "has 1 numbers for"),
+        (OF_ONE_TENSOR.replace("to tensor<?x3xf32>", "to tensor<?x4xf32>"), "makes"),
+    ],
+)  # fmt: skip
+def test_what_older_operations_must_not_be(text: str, words: str) -> None:
+    with pytest.raises(HloSyntaxError, match=words):
+        parse_mlir(text)
 
 
 def test_the_entry() -> None:

@@ -51,6 +51,7 @@ INDENTED = textwrap.indent(function("f"), "    ")
         ),
         (function("f") + function("main"), [["parameter", "abs"]]),
         (function("f") + function("g", "func.func private"), [["parameter", "abs"]]),
+        (function("f", "func.func private") + function("g", "func.func private"), [["parameter", "abs"]] * 2),
         (f"module {{\n{function('f')}{function('g')}}}\n", [["parameter", "abs"]] * 2),
         (f'sdy.mesh @mesh = <["x"=2]>\n{function("f")}', [["parameter", "abs"]]),
         (f"some text\n```\n{function('f')}```\n", [["parameter", "abs"]]),

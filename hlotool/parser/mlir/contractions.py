@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Ints, Window, WindowDim
+from hlotool.parser.mlir.elementwise import constant_integers
 from hlotool.parser.mlir.frames import Context, Results, operation
 from hlotool.parser.mlir.syntax import Attribute, Foreign, OtherType
 
@@ -97,6 +98,16 @@ def _dot(context: Context) -> Results:
 
 @operation("convolution")
 def _convolution(context: Context) -> Results:
+    return _convolved(context, None)
+
+
+@operation("dynamic_conv")
+def _dynamic_conv(context: Context) -> Results:
+    flat = constant_integers(context, 2)
+    return _convolved(context, tuple(zip(flat[::2], flat[1::2])))
+
+
+def _convolved(context: Context, stated_padding: tuple[Ints, ...] | None) -> Results:
     numbers = _dimension_numbers(context)
     stated = context.get("window")
     window = stated if isinstance(stated, dict) else {}
@@ -107,7 +118,7 @@ def _convolution(context: Context) -> Results:
         value = window.get(short, context.get(name))
         return (default,) * rank if value is None else context.as_integers(value, name)
 
-    padding = window.get("pad", context.get("padding"))
+    padding = stated_padding if stated_padding is not None else window.get("pad", context.get("padding"))
     pads = _pairs(context, padding, rank)
     parts = zip(
         sizes,

@@ -251,10 +251,11 @@ def _slice(context: Context) -> Results:
 
 @operation("real_dynamic_slice")
 def _real_dynamic_slice(context: Context) -> Results:
-    return _sliced(context, [_constant_integers(context, number) for number in (1, 2, 3)])
+    return _sliced(context, [constant_integers(context, number) for number in (1, 2, 3)])
 
 
-def _constant_integers(context: Context, number: int) -> Ints:
+def constant_integers(context: Context, number: int) -> Ints:
+    """Integers that an operand must have as a constant, also as one number in every element."""
     return tuple(map(int, context.constant(number).reshape(-1)))
 
 
@@ -278,7 +279,7 @@ def _pad(context: Context) -> Results:
 
 @operation("dynamic_pad")
 def _dynamic_pad(context: Context) -> Results:
-    return _padded(context, *(_constant_integers(context, number) for number in (2, 3, 4)))
+    return _padded(context, *(constant_integers(context, number) for number in (2, 3, 4)))
 
 
 def _padded(context: Context, low: Ints, high: Ints, interior: Ints) -> Instruction:

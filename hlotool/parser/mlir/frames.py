@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from hlotool.errors import HloSyntaxError, InputError, Unsupported
 from hlotool.ir.arrays import Array, Literal
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes, Ints, Metadata, ResultAccuracy, Sharding
 from hlotool.ir.builder import Builder
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Trait, by_name, opcodes_with
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import UNBOUNDED, ArrayShape, Shape, TupleShape
 from hlotool.parser.mlir.syntax import Attribute, Dense, Foreign, Name, Operation
 from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir_constants import dense_values
@@ -272,6 +274,10 @@ class Context:
     def constant(self, number: int) -> Array:
         """The value of an operand that must be a constant."""
         found = self.operand(number)
+        if found.opcode == "broadcast" and not found.operands[0].dims and UNBOUNDED not in found.dims:
+            one = found.operands[0].literal
+            if one is not None and one.value is not None and not isinstance(one.value, tuple):
+                return np.full(found.dims, one.value)
         if found.literal is None or found.literal.value is None or isinstance(found.literal.value, tuple):
             raise self.unsupported(f"operand {number} is no constant, and sizes of HLO are")
         return found.literal.value

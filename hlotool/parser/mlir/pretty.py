@@ -127,8 +127,21 @@ def _manual(reader: OperationReader, made: Operation) -> None:
     arguments = reader.listed("(", ")", reader.argument)
     body = reader.region()
     made.regions = [Region(arguments, body.operations)]
+    if reader.word == "{":
+        made.attributes |= reader.dictionary()
     reader.take(":")
     reader.signature(made)
+
+
+def _cast(reader: OperationReader, made: Operation) -> None:
+    """`tensor.cast %x : type to type`; more sizes may be known than the first type states."""
+    made.operands.append(reader.name_used())
+    if reader.word == "{":
+        made.attributes |= reader.dictionary()
+    reader.take(":")
+    reader.type()
+    reader.take("to")
+    made.result_types = (reader.type(),)
 
 
 def _mesh(reader: OperationReader, made: Operation) -> None:
@@ -176,4 +189,5 @@ PRETTY = {
     **dict.fromkeys(RETURNS, _returned),
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
+    "tensor.cast": _cast,
 }

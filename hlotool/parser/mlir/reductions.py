@@ -18,11 +18,11 @@ from hlotool.parser.shardy import parse_meshes
 
 @operation("reduce")
 def _reduce(context: Context) -> Results:
-    applied = context.text("applies", default="")
-    if not applied:
+    name = context.text("applies", default="")
+    if not name:
         reducer = context.region(0)
     elif len(context.operands) == 2:
-        reducer = _applied(context, applied, strip_layouts(context.operands[1].shape))
+        reducer = applied(context, name, strip_layouts(context.operands[1].shape))
     else:
         raise context.error("applies one operation to one operand")
     return context.main(
@@ -30,8 +30,8 @@ def _reduce(context: Context) -> Results:
     )
 
 
-def _applied(context: Context, name: str, kind: Shape) -> Computation:
-    """`applies stablehlo.add` as the region that is meant."""
+def applied(context: Context, name: str, kind: Shape) -> Computation:
+    """The region that `applies stablehlo.add` means: the operation on two values."""
     at = context.operation.position
     names = [Name("%lhs", 0, at), Name("%rhs", 0, at)]
     made = Operation(name, at, [("%result", 1)], names, result_types=(kind,))
@@ -257,7 +257,7 @@ def _cross_replica_sum(context: Context) -> Results:
         "all-reduce",
         *context.operands,
         **_exchange(context),
-        to_apply=_applied(context, "stablehlo.add", scalar),
+        to_apply=applied(context, "stablehlo.add", scalar),
     )
 
 
