@@ -8,8 +8,9 @@ the first object is made; the other methods need no text.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, ge, gt, le, lt
+from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
@@ -27,29 +28,27 @@ else:
         return _made(cls, **options) if cls is not None else lambda cls: _made(cls, **options)
 
 
-_ORDERS: dict[str, Callable[[Any, Any], Any]] = {"__lt__": lt, "__le__": le, "__gt__": gt, "__ge__": ge}
+_ORDERS = ("__lt__", "__le__", "__gt__", "__ge__")
 
 
 def _made(
-    cls: type,
+    cls: Any,
     frozen: bool = False,
     eq: bool = True,
     order: bool = False,
     slots: bool = False,
     kw_only: bool = False,
-) -> type:
+) -> Any:
     # An `__eq__` of its own makes Python set `__hash__` to None: that is none of its own.
     has_own_hash = "__hash__" in cls.__dict__ and (cls.__hash__ is not None or "__eq__" not in cls.__dict__)
     # What has no docstring would get its signature as one, which is slow to find.
     cls.__doc__ = cls.__doc__ or cls.__name__
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = dataclasses.fields(cls)
     values = _values([field.name for field in fields if field.compare])
     methods = {"__init__": _first_init(cls, fields, frozen), "__repr__": _repr(fields)}
-    if eq:
-        methods["__eq__"] = _equality(values)
-    if order:
-        methods |= {name: _comparison(values, compare) for name, compare in _ORDERS.items()}
+    compared = [*(["__eq__"] if eq else ()), *(_ORDERS if order else ())]
+    methods |= {name: _comparison(values, getattr(operator, name)) for name in compared}
     if frozen:
         methods |= _frozen(cls, {field.name for field in fields})
     if frozen and slots:
@@ -59,7 +58,7 @@ def _made(
             method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
             setattr(cls, name, method)
     if eq and not has_own_hash:
-        cls.__hash__ = _hash(values) if frozen else None  # type: ignore[assignment]
+        cls.__hash__ = _hash(values) if frozen else None
     return cls
 
 
@@ -70,20 +69,23 @@ def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda self: tuple(getattr(self, name) for name in names)
 
 
-def _first_init(cls: type, fields: Iterable[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+def _first_init(cls: Any, fields: Iterable[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
     """An `__init__` that puts the compiled one into its place."""
 
     def first(self: Any, *args: Any, **named: Any) -> None:
         compiled = _compiled_init(cls, fields, frozen)
-        cls.__init__ = compiled  # type: ignore[misc]
+        cls.__init__ = compiled
         compiled(self, *args, **named)
 
     return first
 
 
-def _compiled_init(cls: type, fields: Iterable[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+def _compiled_init(cls: Any, fields: Iterable[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+    """The `__init__` of a class, written as text and compiled, as the standard library does it."""
     missing = dataclasses.MISSING
-    positional, named, lines = ["self"], [], []
+    positional: list[str] = ["self"]
+    named: list[str] = []
+    lines: list[str] = []
     space: dict[str, Any] = {"_set": object.__setattr__, "_missing": missing}
     for field in fields:
         name, value, parameter = field.name, field.name, field.name
@@ -120,15 +122,6 @@ def _repr(fields: Iterable[dataclasses.Field[Any]]) -> Callable[[Any], str]:
     return recursive_repr()(shown_as)
 
 
-def _equality(values: Callable[[Any], tuple[Any, ...]]) -> Callable[..., Any]:
-    def equal(self: Any, other: object) -> bool:
-        if other.__class__ is self.__class__:
-            return values(self) == values(other)
-        return NotImplemented
-
-    return equal
-
-
 def _comparison(
     values: Callable[[Any], tuple[Any, ...]], compare: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
@@ -147,7 +140,7 @@ def _hash(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
     return hashed
 
 
-def _frozen(cls: type, names: set[str]) -> dict[str, Callable[..., None]]:
+def _frozen(cls: Any, names: set[str]) -> dict[str, Callable[..., None]]:
     """What refuses changes; a subclass with a dictionary may have attributes besides its fields."""
 
     def refuse_set(self: Any, name: str, value: object) -> None:
