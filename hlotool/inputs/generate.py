@@ -97,11 +97,18 @@ class InputGenerator:
     def draw(self, seed: int = 0, keep: Keep = as_it_is) -> GeneratedInputs:
         """Arguments that make sense to the program; see `generate_inputs`."""
         descriptions: list[LeafDescription] = []
+        values = self.values(seed, keep, descriptions)
+        return GeneratedInputs(values, tuple(descriptions), seed)
+
+    def values(
+        self, seed: int, keep: Keep = as_it_is, descriptions: list[LeafDescription] | None = None
+    ) -> tuple[Value, ...]:
+        """The arguments alone; what they are is added to `descriptions`."""
         values = []
         for parameter in self.module.entry.parameters:
             arrays = _parameter_leaves(parameter, self._constraints, seed, self._range, keep, descriptions)
             values.append(unflatten(parameter.shape, arrays))
-        return GeneratedInputs(tuple(values), tuple(descriptions), seed)
+        return tuple(values)
 
     @cached_property
     def _constraints(self) -> dict[tuple[int, ShapeIndex], Constraint]:
@@ -140,9 +147,9 @@ def _parameter_leaves(
     seed: int,
     value_range: tuple[float, float] | None,
     keep: Keep,
-    descriptions: list[LeafDescription],
+    descriptions: list[LeafDescription] | None,
 ) -> list[Array | None]:
-    """Values of the leaves of one parameter; adds what they are to `descriptions`."""
+    """Values of the leaves of one parameter; adds what they are to `descriptions`, if that is asked for."""
     number = parameter.parameter_number or 0
     arrays: list[Array | None] = []
     for index, shape in leaves(parameter.shape):
@@ -163,8 +170,9 @@ def _parameter_leaves(
         )
         spend(of_drawing(prod(dims)))
         arrays.append(keep(generate(shape.element_type, dims, constraint, draw)))
-        actual = ArrayShape(shape.element_type, dims)
-        descriptions.append(_describe(parameter, index, actual, constraint))
+        if descriptions is not None:
+            actual = ArrayShape(shape.element_type, dims)
+            descriptions.append(_describe(parameter, index, actual, constraint))
     return arrays
 
 

@@ -248,9 +248,12 @@ class ArrayShape:
 
     def admits(self, sizes: Sequence[int]) -> bool:
         """Whether an array of these sizes has this shape: up to the bound, where a dimension is dynamic."""
-        return len(sizes) == self.rank and all(
-            bound == UNBOUNDED or (size <= bound if self.is_dynamic_dimension(d) else size == bound)
-            for d, (size, bound) in enumerate(zip(sizes, self.dims))
+        return tuple(sizes) == self.dims or (
+            len(sizes) == self.rank
+            and all(
+                bound == UNBOUNDED or (size <= bound if self.is_dynamic_dimension(d) else size == bound)
+                for d, (size, bound) in enumerate(zip(sizes, self.dims))
+            )
         )
 
     @property

@@ -300,14 +300,14 @@ def kept(leaf: Leaf, values: npt.NDArray[Any]) -> Array | None:
         return held
     numbers = held.astype(np.float64)
     good = np.isfinite(numbers) if not leaf.element_type.is_integer else np.ones(held.shape, bool)
-    for interval, where in _places(leaf):
+    for interval, where in _places(leaf) if leaf.constraint.is_bounded else ():
         inside = (numbers >= interval.low) & (numbers <= interval.high)
         if interval.avoid is not None:
             inside &= numbers != interval.avoid
         good &= inside | ~where
-    if not good.any():
-        return None
-    return np.where(good, held, leaf.plain)
+    if good.all():
+        return held
+    return np.where(good, held, leaf.plain) if good.any() else None
 
 
 def _places(leaf: Leaf) -> list[tuple[Interval, npt.NDArray[np.bool_]]]:

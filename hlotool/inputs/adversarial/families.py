@@ -89,7 +89,7 @@ def odd_sets(module: Module, plain: Sequence[Value], seed: int, within: Range = 
 
 def _seeds(generator: InputGenerator, plain: Sequence[Value], seed: int, step: int) -> Iterator[InputSet]:
     if plain:
-        other: tuple[Any, ...] = generator.draw(seed + step).values
+        other: tuple[Any, ...] = generator.values(seed + step)
         yield InputSet(f"seed +{step}", other)
 
 
@@ -298,7 +298,7 @@ def mixed_sets(
     constants = scalar_constants(module)
     for number in numbers:
         rng = np.random.default_rng([seed, 5 + odd, number])
-        base: tuple[Any, ...] = generator.draw(int(rng.integers(1 << 30))).values
+        base: tuple[Any, ...] = generator.values(int(rng.integers(1 << 30)))
         leaves = leaves_of(module, base, within)
         # `odd` ones are for numbers that positions are made of, and come after sets of one unusual kind.
         is_alike = number % _COINCIDENT == (0 if odd else 1)

@@ -180,7 +180,8 @@ def _is_script(path: str) -> bool:
 
 def _compiled(tasks: Sequence[AheadTask], course: Course, programs: list[CompiledRecord]) -> None:
     """One after the other: compilers use all processors, and have a process of their own."""
-    from hlotool.runs.ahead import COMPILES, compile_ahead
+    from hlotool.runs.ahead import compile_ahead
+    from hlotool.runs.ahead_records import COMPILES
 
     with course.counting(len(tasks), "programs") as done:
         for task in tasks:
@@ -252,7 +253,7 @@ def _record(
 def _exit_code(programs: Sequence[CompiledRecord], found: RunRecord | None) -> ExitCode:
     """A program that is refused, or made wrong, is a finding; then what failed, then what the run says."""
     from hlotool.judge.verdicts import Verdict, exit_code_of
-    from hlotool.runs.ahead import COMPILES, REFUSED
+    from hlotool.runs.ahead_records import COMPILES, REFUSED
 
     code = ExitCode.AGREE if found is None else ExitCode(found.exit_code)
     outcomes = {program.outcome for program in programs} - {COMPILES}

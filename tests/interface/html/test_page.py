@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from support import run_records as samples
 
 from hlotool.blame.bisection.records import CulpritRecord, SpotRecord
