@@ -52,7 +52,7 @@ def judged(left: LayerSide, right: LayerSide, pairs: Sequence[Pair]) -> LayersRe
     if left.folder:
         members = _Members(left, [pair.left for pair in pairs])
         rows = [_by_members(pair, members) for pair in pairs]
-        basis = f"{members.count} other legal executions of the program of {left.path}"
+        basis = f"{members.count} other correct runs of the program of {left.path}"
     else:
         rows = [_by_bound(pair) for pair in pairs]
         basis = "no program is known: the rounding of the types, and sums as long as the largest dimension"
@@ -116,7 +116,7 @@ def _by_members(pair: Pair, members: _Members) -> LayerRecord:
     while count <= thresholds.MOST_MEMBERS.value:
         drawn = members.first(count, name)
         if any(array.shape != expected.shape for array in drawn):
-            raise Unsupported(f"{name}: other legal executions give it other sizes")
+            raise Unsupported(f"{name}: other correct runs give it other sizes")
         if kind.is_inexact:
             truth = members.truth.get(name)
             shadow = truth if truth is not None and truth.shape == expected.shape else None
@@ -132,7 +132,7 @@ def _by_members(pair: Pair, members: _Members) -> LayerRecord:
 
 def _row(pair: Pair, ratio: float, spread: float, expected: Array, actual: Array) -> LayerRecord:
     difference = _relative(actual, expected)
-    verdict, reason = Verdict.ROUNDING, f"{ratio:.2g} times as far off as legal executions"
+    verdict, reason = Verdict.ROUNDING, f"off by {ratio:.2g} × what correct runs with other rounding are"
     if difference == 0 and np.array_equal(expected, actual, equal_nan=True):
         verdict, reason = Verdict.IDENTICAL, "the same values"
     elif ratio > thresholds.OTHER_LAYERS.value:

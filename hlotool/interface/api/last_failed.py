@@ -53,7 +53,7 @@ class LastRun:
             why = "some failed together" if TOGETHER in self._failed else "none is known to have failed"
             return Choice(list(range(len(places))), [f"all modules: in the last run of these paths {why}"])
         note = f"{len(positions)} of {len(places)} modules failed in the last run of these paths"
-        return Choice(positions, [f"{note}: nothing is said of others"])
+        return Choice(positions, [f"{note}: the others were not looked at"])
 
     def keep(self, looked_at: Container[Place], failed: Iterable[Place]) -> None:
         """A run has ended: what it did not look at stays known."""

@@ -74,7 +74,7 @@ def _moved(row: LayerRecord) -> str:
 
 
 def _first(row: LayerRecord) -> Iterator[RenderableType]:
-    yield Text(f"the first layer that leaves legal spread: {row.name}", "bold red")
+    yield Text(f"first layer outside the rounding range: {row.name}", "bold red")
     where = source_facts(row.source) if row.source is not None else ()
     yield Padding(facts([("because", row.reason), *where]), (0, 0, 0, 2))
     if row.comparison is not None:

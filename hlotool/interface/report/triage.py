@@ -49,7 +49,7 @@ class TriageReport(Report[TriageRecord]):
         accused = Counter(p.accused for p in self.record.programs if p.fault == fault.number and p.accused)
         if accused:
             said = ", ".join(f"{name} ×{count}" for name, count in accused.most_common(_SHOWN))
-            yield Text(f"  accused beside the programs: {said}", "dim")
+            yield Text(f"  passes that the READMEs name: {said}", "dim")
         named = [program.path for program in self.record.programs if program.fault == fault.number]
         for path in named if self.verbose else named[:_SHOWN]:
             yield Text.assemble(("  ", "dim"), path_text(path))
