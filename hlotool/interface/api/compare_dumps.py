@@ -123,7 +123,7 @@ def _by_interface(left: Side, right: Side, options: RunOptions, notes: list[str]
         UsageError: they have nothing in common.
     """
     from hlotool.ir.printer import print_module
-    from hlotool.rewrite.interfaces import to_one_interface
+    from hlotool.runs.interfaces import to_one_interface
     from hlotool.runs.task import as_asked
     from hlotool.runs.two_dumps import Pair, side_of
     from hlotool.sources.loading import load_stage

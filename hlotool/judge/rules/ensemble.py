@@ -144,6 +144,11 @@ class Ensemble:
         return self._members[:count]
 
     @cached_property
+    def plain(self) -> list[Array]:
+        """The leaves in the declared types, nothing perturbed."""
+        return self.executed(lambda: self.side.execute(self._plain(wide=False))())
+
+    @cached_property
     def shadow(self) -> list[Array]:
         """The leaves in f64, nothing perturbed."""
         return self.executed(lambda: self.side.execute(self._plain(wide=True))())

@@ -131,8 +131,8 @@ def _is_the_programs_own(leaf: Leaf, tested: Ensemble) -> bool:
     """Whether the tested program has its NaN and infinities there, and not only what executed it."""
     actual = np.isfinite(leaf.actual)
     differ = actual != np.isfinite(leaf.expected)
-    members = tested.members(int(thresholds.FIRST_MEMBERS.value))
-    return any(bool((np.isfinite(member[leaf.number]) == actual)[differ].all()) for member in members)
+    runs = (tested.plain, *tested.members(int(thresholds.FIRST_MEMBERS.value)))
+    return any(bool((np.isfinite(leaves[leaf.number]) == actual)[differ].all()) for leaves in runs)
 
 
 def _overflows_in_f64(leaf: Leaf, reference: Ensemble, tested: Ensemble) -> bool:

@@ -251,6 +251,35 @@ def test_an_overflow_that_a_rewrite_avoids_is_range() -> None:
     assert judged_leaf(LOG_EXP, [F32([1, 2, 100, 3])], F32([1, 2, 100, 3])).verdict is Verdict.RANGE
 
 
+def test_an_overflow_is_avoided_at_the_edge_of_the_range() -> None:
+    """The largest numbers, twice or 0.4 times themselves: one rounding more makes them infinite."""
+    text = """add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x = f32[5,3] parameter(0)
+  w = f32[3] parameter(1)
+  d = f32[5] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  {}
+  z = f32[] constant(0)
+  ROOT r = f32[] reduce(p, z), dimensions={{0}}, to_apply=add
+}}"""
+    twice = """two = f32[] constant(2)
+  twos = f32[5] broadcast(two), dimensions={}
+  m = f32[5] multiply(d, twos)
+  c = f32[] constant(0.2)
+  cs = f32[5] broadcast(c), dimensions={}
+  p = f32[5] multiply(m, cs)"""
+    folded = """c = f32[] constant(0.4)
+  cs = f32[5] broadcast(c), dimensions={}
+  p = f32[5] multiply(d, cs)"""
+    most = float(np.finfo(F32).max)
+    x = F32([[1, most, 0], [-most, 0, 1], [most, 0, -most], [0, 1, most], [0, -most, 0]])
+    w = F32([0.84720844, -0.54834133, 0.08362368])
+    assert _pair(text.format(twice), text.format(folded), [x, w]).verdict is Verdict.RANGE
+    lost = text.format(folded.replace("multiply(d, cs)", "subtract(cs, cs)"))
+    x[4] = 0  # what is left no longer cancels
+    assert _pair(text.format(twice), lost, [x, w]).verdict is Verdict.WRONG
+
+
 def test_an_infinity_that_rounding_alone_makes_is_no_plain_agreement() -> None:
     """log2(exp2(128)): exp(128 ln 2) is the last finite f32 or infinity, by one ulp of the exponential."""
     text = """ENTRY e {

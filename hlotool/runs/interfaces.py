@@ -14,14 +14,16 @@ from hlotool.errors import UsageError
 from hlotool.ir.edit import editing
 from hlotool.ir.edit_programs import remove_dead_code
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves
+from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, TupleShape, leaves, subshape
 from hlotool.judge.records import output_name
 
 #: Of an array what both programs must have in common: its layout is not.
 _Key: TypeAlias = Hashable
 #: What the header says of arguments and results by their numbers.
-_NUMBERED = ("entry_computation_layout", "input_output_alias", "buffer_donor")
-_NUMBERED += ("allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output")
+_NUMBERED = (
+    *("entry_computation_layout", "input_output_alias", "buffer_donor"),
+    *("allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output"),
+)
 
 
 def to_one_interface(left: Module, right: Module) -> list[str]:
@@ -93,16 +95,17 @@ def _return_only(module: Module, indices: Sequence[ShapeIndex]) -> None:
         kept = []
         for index in indices:
             part = root
-            for number in index:
-                assert isinstance(part.shape, TupleShape)
+            for depth, number in enumerate(index, 1):
                 if part.opcode == "tuple":
                     part = part.operands[number]
-                    continue
-                shape = part.shape.elements[number]
-                part = edit.add(Instruction("part", "get-tuple-element", shape, (part,), {"index": number}))
+                else:
+                    shape = subshape(root.shape, index[:depth])
+                    part = edit.add(
+                        Instruction("part", "get-tuple-element", shape, (part,), {"index": number})
+                    )
             kept.append(part)
         if len(kept) > 1:
-            shape = TupleShape(tuple(part.shape for part in kept))
-            kept = [edit.add(Instruction("common", "tuple", shape, tuple(kept)))]
+            common = TupleShape(tuple(part.shape for part in kept))
+            kept = [edit.add(Instruction("common", "tuple", common, tuple(kept)))]
         entry.root = kept[0]
     remove_dead_code(module)
