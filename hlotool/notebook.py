@@ -1,13 +1,19 @@
 """hlotool in notebooks: `%load_ext hlotool` brings `%%hlotool`, which is `hlotool exec` for a cell.
 
+The cell is a program of its own. What it needs of others is named: the numbers of cells that run before it,
+and the names of values that it gets.
+
 IPython calls this module, and this module needs nothing of it but what its shell is given as.
 """
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import io
 import os
+import pickle
+import re
 import select
 import shlex
 import shutil
@@ -22,6 +28,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from hlotool.errors import BackendFailed, ExitCode, UsageError
 from hlotool.interface.api.results import Result
+from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
     from hlotool.interface.report.command_records import ExecRecord
@@ -45,9 +52,20 @@ class Shell(Protocol):
     """What is used of IPython's shell."""
 
     displayhook: DisplayHook
+    #: The names of the notebook; `In` has the texts of its cells by number.
+    user_ns: dict[str, Any]
 
     def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None:
         """Make a function a magic."""
+
+
+#: A place in a cell, as Python and reports write it.
+_PLACE = re.compile(r"[^\s\"'=>]*hlotool-cells-\w+[/\\]cell_(\d+)\.py(?::(\d+))?")
+
+
+def _with_numbers(text: str) -> str:
+    """Places in cells as the notebook shows their numbers: `cell [7], line 3`."""
+    return _PLACE.sub(lambda found: f"cell [{found[1]}]" + (f", line {found[2]}" if found[2] else ""), text)
 
 
 class ExecResult(Result["ModuleRecord"]):
@@ -69,6 +87,14 @@ class ExecResult(Result["ModuleRecord"]):
     def rows(self) -> Sequence[ModuleRecord]:
         """One record per comparison, by process and module."""
         return self.record.run.modules
+
+    def report(self, *, quiet: bool = False, verbose: bool = False, width: int | None = None) -> str:
+        """The report as plain text, as of other results, with cells by their numbers."""
+        return _with_numbers(super().report(quiet=quiet, verbose=verbose, width=width))
+
+    def to_html(self, *, quiet: bool = False, verbose: bool = False) -> str:
+        """The report as a fragment of HTML, likewise."""
+        return _with_numbers(super().to_html(quiet=quiet, verbose=verbose))
 
     def _repr_html_(self) -> str:
         return self.to_html(**self._shown)
@@ -99,15 +125,15 @@ class CellMagic:
         """Run the cell as a program of its own, and replay what it compiles.
 
         `%%hlotool [options]` takes the options of `hlotool exec` (`%%hlotool --help`). The program runs in
-        this kernel's interpreter and folder, in another process: it knows no names of other cells, and gives
-        none to them.
+        this kernel's interpreter and folder, in another process: of other cells it knows what `--cells` and
+        `--names` say, and it gives them nothing.
         """
-        words = _words(line)
+        before, words = _split(_words(line))
         shown = _parsed(words)
         if shown is None:
+            print(_HELP)
             return None
-        script = self._folder / f"cell_{self._shell.displayhook.prompt_count}.py"
-        script.write_text(cell, encoding="utf-8")
+        script = self._program(cell, before)
         own = [sys.executable, "-m", "hlotool", "exec", "--json", *words]
         with tempfile.TemporaryFile() as out:
             status = _run([*own, "--", sys.executable, str(script)], _environment(os.environ), out)
@@ -116,6 +142,83 @@ class CellMagic:
         if not content:
             raise _failure(status)
         return _result(content, **shown)
+
+    def _program(self, cell: str, before: argparse.Namespace) -> Path:
+        """The script that runs the cell, after others and with values where it is to have these."""
+        number = self._shell.displayhook.prompt_count
+        own = self._written(number, cell)
+        if not before.cells and not before.names:
+            return own
+        texts = self._shell.user_ns.get("In", [])
+        for other in before.cells:
+            if not 0 < other < min(len(texts), number):
+                raise UsageError(f"--cells: there is no cell [{other}] before this one")
+        cells = [self._written(other, texts[other]) for other in before.cells]
+        values = self._folder / f"values_{number}"
+        values.write_bytes(_pickled(before.names, self._shell.user_ns))
+        script = self._folder / f"cells_to_{number}.py"
+        script.write_text(
+            _DRIVER.format(str(values), [str(path) for path in (*cells, own)]), encoding="utf-8"
+        )
+        return script
+
+    def _written(self, number: int, text: str) -> Path:
+        path = self._folder / f"cell_{number}.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+#: Runs cells one after the other in one module; each keeps its own file and lines.
+_DRIVER = """\
+import pickle
+with open({!r}, "rb") as file:
+    globals().update(pickle.load(file))
+for path in {!r}:
+    with open(path, encoding="utf-8") as file:
+        exec(compile(file.read(), path, "exec"))
+"""
+
+_HELP = """
+of the cell:
+  --cells 1,3-5         cells that run before it, by number
+  --names NAME,...      values of the notebook that it gets, by name"""
+
+
+def _split(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """What is said of the cell, and the options of `hlotool exec`."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--cells", type=_numbers, default=[])
+    parser.add_argument("--names", type=lambda text: [name for name in text.split(",") if name], default=[])
+    try:
+        return parser.parse_known_args(words)
+    except argparse.ArgumentError as error:
+        raise UsageError(f"%%{MAGIC}: {error}") from error
+
+
+def _numbers(text: str) -> list[int]:
+    """`1,3-5`, in this order."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            found += range(int(first), int(last or first) + 1)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is no number of a cell, and no range of them"
+            ) from error
+    return found
+
+
+def _pickled(names: Sequence[str], known: Mapping[str, Any]) -> bytes:
+    """Values by name, for the process of the cell."""
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--names {name}: the notebook has no such value{did_you_mean(name, known)}")
+        try:
+            pickle.dumps(known[name])
+        except Exception as error:  # whatever a class of the user's raises
+            raise UsageError(f"--names {name}: it cannot be handed to another process: {error}") from error
+    return pickle.dumps({name: known[name] for name in names})
 
 
 def _words(line: str) -> list[str]:

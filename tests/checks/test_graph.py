@@ -123,7 +123,8 @@ def test_model_explorer() -> None:
             assert edge["sourceNodeId"] in nodes
             assert all(isinstance(value, str) for value in edge.values())
     by_name = {node["attrs"][0]["value"]: node for node in nodes.values()}
-    assert by_name["d"]["namespace"] == "e/f: fused"
+    assert by_name["d"]["namespace"] == "f: fused"
+    assert by_name["x"]["namespace"] == ""
     assert by_name["a"]["namespace"] == "add"
     assert [edge["targetNodeInputId"] for edge in by_name["f"]["incomingEdges"]] == ["0", "1", "0"]
     assert {"key": "source", "value": r"x/y\z.py:3"} in by_name["d"]["attrs"]

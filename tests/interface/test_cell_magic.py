@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -27,7 +28,12 @@ HEALTHY, WRONG = "jax/model_fn", "planted/slices_off_by_one"
 
 
 @pytest.fixture
-def run_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Any]:
+def shell() -> Shell:
+    return Shell()
+
+
+@pytest.fixture
+def run_cell(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Any]:
     """The magic of a shell that has the extension; cells find a stand-in for jaxlib."""
     monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -35,7 +41,6 @@ def run_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     path = stub_of_jaxlib(tmp_path / "stub", ["dump_large_constants"])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(path), str(ROOT)]))
     monkeypatch.chdir(tmp_path)
-    shell = Shell()
     hlotool.load_ipython_extension(shell)
     return shell.magics["cell", "hlotool"]
 
@@ -125,3 +130,50 @@ def test_an_interrupted_cell_is_reported(
     assert "once" in capsys.readouterr().out
     assert found.record.program.status == 0
     assert [row.verdict.value for row in found] == ["identical"]
+
+
+def test_other_cells_by_number_and_values_by_name(
+    shell: Shell, run_cell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one module, each with the file and the lines of its own."""
+    shell.user_ns |= {
+        "In": ["", "base = 1", "raise SystemExit", "def add(x):\n    return x / base"],
+        "unit": {"m": 5},
+    }
+    cell = "print(add(unit['m']), __name__)\nbase = 0\nadd(1)\n"
+    found = run_cell("--cells 1,3 --names unit --snapshots 0", cell)
+    out = capsys.readouterr().out
+    assert "5.0 __main__\n" in out
+    assert re.search(r'cell_7.py", line 3, in <module>.*cell_3.py", line 2, in add', out, re.DOTALL)
+    assert "ZeroDivisionError" in out
+    assert found.exit_code == 1
+    assert "cells_to_7.py" in found.record.program.command[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--cells 9", r"no cell \[9\] before"),
+        ("--cells 7", r"no cell \[7\] before"),
+        ("--cells 0", r"no cell \[0\] before"),
+        ("--cells x", "'x' is no number of a cell"),
+        ("--cells", "expected one argument"),
+        ("--names valves", "no such value.*values"),
+        ("--names lock", "cannot be handed to another process"),
+    ],
+)
+def test_what_cannot_be_had_of_the_notebook(
+    options: str, complaint: str, shell: Shell, run_cell: Any
+) -> None:
+    shell.user_ns |= {"In": [""] * 8, "values": 1, "lock": threading.Lock()}
+    with pytest.raises(UsageError, match=complaint):
+        run_cell(options, "pass")
+
+
+def test_places_are_cells_by_number(run_cell: Any) -> None:
+    """Text and HTML, whatever folder the kernel has them in; the record has the files, which can be read."""
+    found = run_cell("--snapshots 0", f"{COMPILE}({HEALTHY!r})\n")
+    assert Path(found.record.program.command[1]).is_file()
+    assert "cell [7]: exit status 0" in found.report()
+    assert "cell [7]" in found.to_html()
+    assert "hlotool-cells-" not in found.report() + found.to_html()

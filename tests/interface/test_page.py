@@ -42,12 +42,13 @@ def test_jupyter_shows_html() -> None:
     client.execute()
     if file := os.environ.get("HLOTOOL_NOTEBOOK"):
         nbformat.write(notebook, file)
-    load, magic, verdicts, check, module = (cell.outputs for cell in notebook.cells)
+    load, magic, verdicts, _, named, check, module = (cell.outputs for cell in notebook.cells)
     assert load == []
     printed = "".join(output.get("text", "") for output in magic)
     assert "0.84147" in printed  # sin(1), as the program prints it
     [report] = [output["data"] for output in magic if "data" in output]
-    assert "/cell_2.py: exit status 0" in report["text/plain"]
+    assert "cell [2]: exit status 0" in report["text/plain"]
+    assert "0.5403" in "".join(output.get("text", "") for output in named)  # cos(1)
     assert "\x1b" not in report["text/plain"]
     assert "jit_sin" in report["text/html"]
     assert verdicts[0]["text"].startswith("0 [")

@@ -26,6 +26,7 @@ class Shell:
         self.displayhook = SimpleNamespace(prompt_count=7)
         self.magics: dict[tuple[str, str], Callable[..., Any]] = {}
         self.names: dict[str, Any] = {}
+        self.user_ns = self.names
 
     def register_magic_function(self, func: Callable[..., Any], magic_kind: str, magic_name: str) -> None:
         self.magics[magic_kind, magic_name] = func

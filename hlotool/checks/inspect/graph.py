@@ -186,10 +186,10 @@ def _escaped(text: str) -> str:
 
 def model_explorer(graph: Graph) -> dict[str, Any]:
     """The graph as Model Explorer reads one (`Graph` of its `graph_builder`); computations are namespaces."""
-    paths: list[str] = []
-    for group in graph.groups:
+    paths = [""]  # the entry is what is seen at first
+    for group in graph.groups[1:]:
         step = _step(f"{group.caller}: {group.name}" if group.caller else group.name)
-        paths.append(step if group.parent is None else f"{paths[group.parent]}/{step}")
+        paths.append("/".join(filter(None, (paths[group.parent] if group.parent is not None else "", step))))
     nodes = [_explorer_node(number, node, paths[node.group]) for number, node in enumerate(graph.nodes)]
     for edge in graph.edges:
         one = {"sourceNodeId": str(edge.source), "sourceNodeOutputId": "0"}

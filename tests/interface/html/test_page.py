@@ -119,6 +119,24 @@ def test_the_whole_program_around_what_is_accused(tmp_path: Path) -> None:
     assert {("x", "mul.0", 0), ("mul.0", "a2", 0), ("a2", "p", 1), ("q", "f", 1)} <= edges
 
 
+def test_the_program_of_a_culprit(tmp_path: Path) -> None:
+    row = located("a", path=program(tmp_path / "m.hlo"))
+    spot = SpotRecord(
+        instructions=["mul.0"], opcodes=["multiply"], before="", after="", divergence=row.divergence
+    )
+    culprit = CulpritRecord(module="m", level="pass", confirmed=True, spot=spot, comparison=row)
+    record = BisectRecord(
+        versions={},
+        paths=["d"],
+        options=RunOptions(),
+        culprits=[culprit],
+        causes=causes_of_bisection([culprit], lambda _: ""),
+        exit_code=1,
+    )
+    [drawn] = programs_of(page(record))
+    assert drawn["nodes"][drawn["spot"]][0] == "mul.0"
+
+
 def test_large_programs_are_drawn_around_it_and_not_many_of_them(tmp_path: Path) -> None:
     path = program(tmp_path / "m.hlo", 6000)
     drawn = programs_of(page(run_of(*(located(f"m{n}", path=path) for n in range(5)))))

@@ -28,7 +28,6 @@ class ProgramGraph {
     this.about = element("pre.statement", { "aria-live": "polite" });
     this.box.append(this.controls(), this.canvas, this.about);
     this.moves();
-    this.go(section.spot);
   }
 
   controls() {
@@ -86,7 +85,7 @@ class ProgramGraph {
     for (const number of shown) this.picture.append(this.node(number, layout.node(number), focus));
     this.canvas.replaceChildren(this.picture);
     const { x, y } = layout.node(focus);
-    const room = { width: OVERVIEW * (this.canvas.clientWidth || 800), height: OVERVIEW * (this.canvas.clientHeight || 420) };
+    const room = { width: OVERVIEW * this.canvas.clientWidth, height: OVERVIEW * this.canvas.clientHeight };
     this.view = { x: x - room.width / 2, y: y - room.height / 2, ...room };
     const all = this.section.nodes.length;
     this.count.textContent = shown.length < all ? `${shown.length} of ${all} instructions, those nearest` : "";
@@ -234,7 +233,13 @@ function ranksOf(nodes, edges) {
 DRAWINGS.program = (section) => {
   const box = element("div", {});
   const count = section.nodes.length;
-  const open = element("button.quiet", { type: "button", click: () => box.replaceChildren(new ProgramGraph(section).box) }, `draw ${count} instructions`);
+  const draw = () => {
+    const graph = new ProgramGraph(section);
+    box.replaceChildren(graph.box);
+    // Only what is in the document has a size.
+    graph.go(section.spot);
+  };
+  const open = element("button.quiet", { type: "button", click: draw }, `draw ${count} instructions`);
   box.append(open);
   return box;
 };

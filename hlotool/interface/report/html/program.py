@@ -28,13 +28,17 @@ class Programs:
     def __init__(self) -> None:
         self._left = _IN_ALL
 
-    def section(self, path: str, divergence: DivergenceRecord) -> dict[str, Any] | None:
+    def sections(self, path: str, divergence: DivergenceRecord | None) -> list[dict[str, Any]]:
         """The program in the file `path` that has the accused instruction.
 
         Returns:
-            a section of a row; None where there is no room, and where the file is gone, holds several
-            programs or not this instruction, as where what was run was compiled from it.
+            a section of a row; none where nothing is accused, there is no room, and where the file is gone,
+            holds several programs or not this instruction, as where what was run was compiled from it.
         """
+        found = self._section(path, divergence) if divergence is not None else None
+        return [found] if found is not None else []
+
+    def _section(self, path: str, divergence: DivergenceRecord) -> dict[str, Any] | None:
         if not self._left or not os.path.isfile(path) or os.path.getsize(path) > _BYTES:
             return None
         try:

@@ -339,10 +339,8 @@ def _run_details(record: RunRecord) -> Iterator[tuple[list[Section], list[str]]]
         if is_open(row):
             commands.append(command_after_row(record, row))
         sections = row_details(row)
-        # The same program once: what shares its sections shares its graph.
-        if row.divergence is not None and not row.twin_of:
-            drawn = programs.section(row.path, row.divergence)
-            sections += [drawn] if drawn is not None else []
+        # Of the same program under several names the first one has it.
+        sections += [] if row.twin_of else programs.sections(row.path, row.divergence)
         yield sections, list(dict.fromkeys(filter(None, commands)))
 
 
@@ -350,9 +348,13 @@ def _bisect_details(
     record: BisectRecord, outcomes: list[Outcome]
 ) -> Iterator[tuple[list[Section], list[str]]]:
     next_commands = {row: cause.next for cause in record.causes for row in cause.rows}
+    programs = Programs()
     for row, outcome in enumerate(outcomes):
         if row < len(record.culprits):
-            command = next_commands[row]
-            yield culprit_details(record.culprits[row]), [command] if command else []
+            command, culprit = next_commands[row], record.culprits[row]
+            sections = culprit_details(culprit)
+            if culprit.comparison is not None and culprit.spot is not None:
+                sections += programs.sections(culprit.comparison.path, culprit.spot.divergence)
+            yield sections, [command] if command else []
         else:
             yield outcome_details(outcome), []
