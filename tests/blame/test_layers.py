@@ -169,6 +169,25 @@ def test_a_run_beside_itself_and_another(run: Path, tmp_path: Path) -> None:
     assert [row.name for row in same.rows if row.layers] == ["Model/Dense_0", "Model/Dense_1", "Model"]
 
 
+def test_weights_are_recognised(run: Path, tmp_path: Path) -> None:
+    """As PyTorch keeps them: (out, in)."""
+    weights = {"fc1.weight": drawn()[1].T, "fc1.bias": drawn()[2], "fc2.weight": drawn()[3].T + 1}
+    result = compared(run, tmp_path / "hooks", hooks() | weights)
+    pairs = {row.right: (row.left, row.axes) for row in result.rows}
+    assert pairs["fc1.weight"] == ("params['w1']", [1, 0])
+    assert pairs["fc1.bias"] == ("params['b1']", [0])
+    assert result.record.only_right == ["fc2.weight"]
+    assert named(result) == ""
+
+
+def test_runs_on_other_arguments(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.hlo").write_text(PROGRAM)
+    inputs = [drawn()[0] + 1, *drawn()[1:]]
+    hlotool.replay(tmp_path / "model.hlo", inputs=inputs, save_values=tmp_path / "run", further_sets=False)
+    result = hlotool.diff(run, tmp_path / "run", by="scope")
+    assert named(result) == "x"
+
+
 def test_the_program_may_stand_on_the_right(run: Path, tmp_path: Path) -> None:
     compared(run, tmp_path / "hooks", hooks(scale=1.001))
     result = hlotool.diff(tmp_path / "hooks", run, by="scope")

@@ -149,15 +149,15 @@ def _results(left_path: str, right_path: str, rtol: float | None, atol: float | 
 
 
 def _layers(left_path: str, right_path: str, map_path: str | None) -> DiffRecord:
-    from hlotool.blame.diff_results import results_here
     from hlotool.blame.layers.aligning import aligned
     from hlotool.blame.layers.judging import judged
     from hlotool.blame.layers.sides import read_map, read_side
     from hlotool.interface.report.command_records import DiffRecord
     from hlotool.interface.report.records import versions
+    from hlotool.system.paths import here
 
     notes: list[str] = []
-    left, right = (read_side(results_here(path)) for path in (left_path, right_path))
+    left, right = (read_side(here(path)) for path in (left_path, right_path))
     chosen = read_map(map_path) if map_path is not None else []
     if right.folder and not left.folder:
         left, right = right, left
