@@ -22,6 +22,8 @@ FLOAT8 = frozenset(t for t in ElementType if t.is_floating and t.bits == 8)
 
 #: What gives the same numbers in other dimensions, or in another type.
 _CARRYING = opcodes_with(Trait.SAME_ORDER) | {"transpose", "convert", "opt-barrier", "reduce-precision"}
+#: What a tensor may go through, besides, on its way to a product (`FindF8SubgraphRecursive` there).
+_MOVING = _CARRYING | {"slice", "dynamic-slice", "pad", "broadcast", "reverse"}
 #: What applies a scale to a factor of a product.
 _SCALING = frozenset({"multiply", "divide"})
 #: Calls of libraries that multiply tensors of float8.
@@ -269,8 +271,10 @@ def _product(product: Instruction, made: set[Instruction]) -> F8Product:
     for number, operand in enumerate(product.operands[:2]):
         steps: list[Instruction] = []
         while operand not in made:
-            if operand.opcode in _CARRYING:
+            if operand.opcode in _MOVING:
                 inner = operand.operands[0]
+            elif operand.opcode == "select":
+                inner = operand.operands[1]
             elif operand.opcode in _SCALING and (factor := _scaled_factor(operand)) is not None:
                 inner = factor
                 is_scaled = True

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.safetensors_files import save
 
 import hlotool
 from hlotool.errors import ExitCode, UsageError
@@ -230,6 +231,14 @@ def test_parallel_layers_in_another_order(run: Path, tmp_path: Path) -> None:
     result = compared(run, tmp_path / "hooks", arrays)
     assert ("dense1", "0009.fc1") in [(row.left, row.right) for row in result.rows]
     assert named(result) == ""
+
+
+def test_safetensors(run: Path, tmp_path: Path) -> None:
+    """Names say the order, which such files do not keep."""
+    arrays = {name: np.ascontiguousarray(array, np.float32) for name, array in hooks(scale=1.001).items()}
+    path = save(tmp_path / "hooks.safetensors", dict(reversed(arrays.items())))
+    assert named(hlotool.diff(run, path, by="scope")) == "0001.act"
+    assert hlotool.diff(path, path).is_same
 
 
 def test_arrays_without_a_partner(run: Path, tmp_path: Path) -> None:

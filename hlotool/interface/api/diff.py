@@ -1,4 +1,4 @@
-"""`diff`: what differs between two programs, two dumps or two sets of results."""
+"""`diff`: what differs between two programs, dumps, sets of results, executions of a model."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord | LayerRec
 
 class _Pair(Arguments):
     left: As[Program, str] = option(
-        "HLO file, dump, archive; or .npz, .npy, folder of them",
-        "a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them",
+        "HLO file, dump, archive; or .npz, .npy, .safetensors, folder of them",
+        "a file of HLO, a dump, an archive, a module; or .npz, .npy, .safetensors, a folder of them",
         kw_only=False,
         metavar="A",
         convert=path_of,
@@ -76,7 +76,7 @@ class DiffArguments(_Pair, _Programs, _Results, _Layers):
 
 @takes(DiffArguments)
 def diff(asked: DiffArguments) -> DiffResult:
-    """What differs between two programs, two dumps or two sets of results.
+    """What differs between two programs, two dumps or two sets of results; `by="scope"`: layer by layer.
 
     Raises:
         DumpError: a path cannot be read.
