@@ -231,6 +231,19 @@ def test_patterns_of_jax() -> None:
     assert {one.executions for one in loop.tensors} == {4}
 
 
+def test_from_one_type_to_another() -> None:
+    """What one type holds and the other one does not: 448 and the last bit of e4m3."""
+    module = parse_module(
+        "HloModule m ENTRY e { x = f8e4m3fn[3] parameter(0) ROOT q = f8e5m2[3] convert(x) }"
+    )
+    values = np.array([1.125, 448, 2.0**-9], ml_dtypes.float8_e4m3fn)
+    given, made = looked_at(module, (values,)).tensors
+    assert (given.made_by, made.made_by, made.scaling) == ("parameter", "conversion", "none")
+    assert (made.amax, made.underflow, made.subnormal, given.subnormal) == (448, 0, 0, 1)
+    rounded = values.astype(ml_dtypes.float8_e5m2).astype(np.float64) - values.astype(np.float64)
+    assert made.error == pytest.approx(np.sqrt((rounded**2).sum() / (values.astype(np.float64) ** 2).sum()))
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "product.hlo"
     program.write_text(PRODUCT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,7 @@ def _values(index: ValuesRecord, folder: Path) -> Iterator[LayerValue]:
         yield LayerValue(
             name=value.file.removesuffix(".npy"),
             shape=shape,
-            read=lambda file=file: read_one(file, ""),
+            read=partial(read_one, file, ""),
             layers=[f"{layer}{call}" for layer in value.ends],
             unfinished=f"{value.unfinished}{call}" if value.unfinished else "",
             source=value.source,
@@ -121,7 +122,7 @@ def _arguments(folder: Path) -> Iterator[LayerValue]:
         for index, shape, array in flatten(parameter.shape, argument):
             if isinstance(shape, ArrayShape):
                 whole = ".".join([name or parameter.name, *map(str, index)])
-                yield LayerValue(whole, shape, lambda array=array: np.asarray(array))
+                yield LayerValue(whole, shape, partial(np.asarray, array))
 
 
 def _arrays(path: str) -> LayerSide:
