@@ -15,18 +15,21 @@ from functools import cached_property
 
 from hlotool.facts.flow import reducing_opcode
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.opcodes import Trait, opcodes_with
+from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 
 FLOAT8 = frozenset(t for t in ElementType if t.is_floating and t.bits == 8)
 
 #: What gives the same numbers in other dimensions, or in another type.
-_CARRYING = opcodes_with(Trait.SAME_ORDER) | {"transpose", "convert", "opt-barrier", "reduce-precision"}
+_CARRYING = opcodes_with(Trait.SAME_ORDER, Trait.CONVERTS, Trait.FORWARDS) | {"transpose"}
+#: What a tensor may go through, besides, on its way to a product (`FindF8SubgraphRecursive` there).
+_MOVING = _CARRYING | opcodes_with(Trait.MOVES) - {"concatenate"} | {"dynamic-slice"}
+#: What makes a tensor, or is one to begin with.
+_MAKING = opcodes_with(Trait.ROUNDS, Trait.STRUCTURE) | {"custom-call", "bitcast-convert"}
 #: What applies a scale to a factor of a product.
 _SCALING = frozenset({"multiply", "divide"})
 #: Calls of libraries that multiply tensors of float8.
 F8_CALLS = frozenset({"__cublas$lt$matmul$f8", "__cublas$lt$matmul$mx", "__cudnn$convForwardGraph"})
-_PRODUCTS = frozenset({"dot", "convolution", "scaled-dot", "ragged-dot"})
 
 
 class Scaling(enum.Enum):
@@ -122,22 +125,13 @@ class Float8:
     def _quantized(self, instruction: Instruction) -> Quantized | None:
         opcode = instruction.opcode
         if opcode == "convert":
-            is_moved = instruction.operands[0].element_type in FLOAT8
-            return Quantized(instruction) if is_moved else _scaled(instruction)
-        if opcode in _CARRYING or opcode in ("tuple", "while", "conditional"):
+            return _scaled(instruction)
+        if opcode not in _MAKING - _CARRYING or not isinstance(instruction.shape, ArrayShape):
             return None
         if opcode == "get-tuple-element":
             made_by = instruction.operands[0]
             return Quantized(instruction) if made_by.opcode in ("custom-call", "parameter") else None
-        if isinstance(instruction.shape, ArrayShape) and (opcode in _MAKING or _is_product(instruction)):
-            return Quantized(instruction)
-        return None
-
-
-#: What makes a tensor of float8, or holds one, besides conversions and products.
-_MAKING = frozenset(
-    {"parameter", "constant", "custom-call", "add", "subtract", "multiply", "divide", "bitcast-convert"}
-)
+        return Quantized(instruction)
 
 
 def _f8_parts(instruction: Instruction) -> Iterator[ElementType]:
@@ -161,6 +155,8 @@ def _before_clamp(value: Instruction) -> tuple[Instruction, bool]:
     """What is clamped between constants, or converted, and whether it is clamped."""
     clamped = False
     while True:
+        if value.element_type in FLOAT8:
+            return value, clamped
         if value.opcode == "clamp":
             value, clamped = value.operands[1], True
         elif value.opcode in ("minimum", "maximum") and (bounded := _bounded(value)) is not None:
@@ -258,7 +254,8 @@ def _moved(value: Instruction) -> Instruction:
 
 
 def _is_product(instruction: Instruction) -> bool:
-    return instruction.opcode in _PRODUCTS or instruction.custom_call_target in F8_CALLS
+    is_product = instruction.row.opcode_class is Class.CONTRACTION
+    return is_product or instruction.custom_call_target in F8_CALLS
 
 
 def _product(product: Instruction, made: set[Instruction]) -> F8Product:
@@ -269,8 +266,10 @@ def _product(product: Instruction, made: set[Instruction]) -> F8Product:
     for number, operand in enumerate(product.operands[:2]):
         steps: list[Instruction] = []
         while operand not in made:
-            if operand.opcode in _CARRYING:
+            if operand.opcode in _MOVING:
                 inner = operand.operands[0]
+            elif operand.opcode == "select":
+                inner = operand.operands[1]
             elif operand.opcode in _SCALING and (factor := _scaled_factor(operand)) is not None:
                 inner = factor
                 is_scaled = True

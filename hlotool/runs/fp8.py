@@ -88,12 +88,10 @@ class _Watch:
         for product in float8.products:
             wanted |= {operand for i in (*product.path, product.product) for operand in i.operands}
         self._wanted = wanted | set(self._tensors)
-        self._values: dict[Instruction, Value] = {
-            i: i.literal.value for i in wanted if i.literal is not None and i.literal.value is not None
-        }
+        self._values: dict[Instruction, Value] = {i: v for i in wanted if (v := _held(i)) is not None}
         for one in float8.tensors:
-            if one.tensor.literal is not None and one.tensor.literal.value is not None:
-                self._count(one, one.tensor.literal.value)
+            if (held := _held(one.tensor)) is not None:
+                self._count(one, held)
 
     def __call__(self, instruction: Instruction, value: Value) -> None:
         """See `Probe`."""
@@ -145,6 +143,12 @@ class _Watch:
             return stored, stored
         parts = [_wide(self._values[i]).reshape(stored.shape) for i in (one.source, one.unscaled)]
         return parts[0], parts[1]
+
+
+def _held(constant: Instruction) -> Array | None:
+    """The array of a constant; None of anything else."""
+    value = constant.literal.value if constant.literal is not None else None
+    return value if isinstance(value, np.ndarray) else None
 
 
 def _beside(product: F8Product, factors: Sequence[Instruction]) -> list[Instruction]:

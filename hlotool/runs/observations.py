@@ -265,6 +265,9 @@ def _float8_of(run: Ran) -> dict[str, Any]:
         return {"fp8": looked_at(run.program.module, run.trial.arguments)}
     except HlotoolError as error:
         return {"fp8_missing": str(error)}
+    except Exception as error:
+        # The verdict stands without it.
+        return {"fp8_missing": f"internal error of --fp8, please report: {type(error).__name__}: {error}"}
 
 
 @dataclass(frozen=True, slots=True)

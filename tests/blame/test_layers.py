@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.safetensors_files import save
 
 import hlotool
 from hlotool.errors import ExitCode, UsageError
@@ -169,6 +170,25 @@ def test_a_run_beside_itself_and_another(run: Path, tmp_path: Path) -> None:
     assert [row.name for row in same.rows if row.layers] == ["Model/Dense_0", "Model/Dense_1", "Model"]
 
 
+def test_weights_are_recognised(run: Path, tmp_path: Path) -> None:
+    """As PyTorch keeps them: (out, in)."""
+    weights = {"fc1.weight": drawn()[1].T, "fc1.bias": drawn()[2], "fc2.weight": drawn()[3].T + 1}
+    result = compared(run, tmp_path / "hooks", hooks() | weights)
+    pairs = {row.right: (row.left, row.axes) for row in result.rows}
+    assert pairs["fc1.weight"] == ("params['w1']", [1, 0])
+    assert pairs["fc1.bias"] == ("params['b1']", [0])
+    assert result.record.only_right == ["fc2.weight"]
+    assert named(result) == ""
+
+
+def test_runs_on_other_arguments(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.hlo").write_text(PROGRAM)
+    inputs = [drawn()[0] + 1, *drawn()[1:]]
+    hlotool.replay(tmp_path / "model.hlo", inputs=inputs, save_values=tmp_path / "run", further_sets=False)
+    result = hlotool.diff(run, tmp_path / "run", by="scope")
+    assert named(result) == "x"
+
+
 def test_the_program_may_stand_on_the_right(run: Path, tmp_path: Path) -> None:
     compared(run, tmp_path / "hooks", hooks(scale=1.001))
     result = hlotool.diff(tmp_path / "hooks", run, by="scope")
@@ -211,6 +231,14 @@ def test_parallel_layers_in_another_order(run: Path, tmp_path: Path) -> None:
     result = compared(run, tmp_path / "hooks", arrays)
     assert ("dense1", "0009.fc1") in [(row.left, row.right) for row in result.rows]
     assert named(result) == ""
+
+
+def test_safetensors(run: Path, tmp_path: Path) -> None:
+    """Names say the order, which such files do not keep."""
+    arrays = {name: np.ascontiguousarray(array, np.float32) for name, array in hooks(scale=1.001).items()}
+    path = save(tmp_path / "hooks.safetensors", dict(reversed(arrays.items())))
+    assert named(hlotool.diff(run, path, by="scope")) == "0001.act"
+    assert hlotool.diff(path, path).is_same
 
 
 def test_arrays_without_a_partner(run: Path, tmp_path: Path) -> None:

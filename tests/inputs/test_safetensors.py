@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support.safetensors_files import save, written
 
 from hlotool.errors import InputDataError
 from hlotool.inputs.safetensors import read_array, read_names
-
-
-def written(path: Path, header: object, content: bytes = b"") -> Path:
-    """A file with a header; source of the layout: the format's own README."""
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + content)
-    return path
 
 
 def test_arrays(tmp_path: Path) -> None:
@@ -30,15 +23,7 @@ def test_arrays(tmp_path: Path) -> None:
         "empty": np.zeros((0, 3), np.int64),
         "one": np.array(7, np.int32),
     }
-    names = {"float32": "F32", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "bool": "BOOL", "int64": "I64"}
-    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    content = b""
-    for name, array in arrays.items():
-        offsets = [len(content), len(content) + array.nbytes]
-        kind = names.get(array.dtype.name, "I32")
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": offsets}
-        content += array.tobytes()
-    path = written(tmp_path / "x.safetensors", header, content)
+    path = save(tmp_path / "x.safetensors", arrays)
     assert read_names(path) == list(arrays)
     for name, array in arrays.items():
         read = read_array(path, name)

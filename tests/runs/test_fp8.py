@@ -131,6 +131,55 @@ ENTRY main {
 """
 
 
+#: Between a tensor and its product, as in gemm_rewriter_fp8_test.cc: what gives f32[16,32] of f32[16,32].
+BETWEEN = {
+    "nothing": "b = f32[16,32] copy(a)",
+    "transposes": "t = f32[32,16] transpose(a), dimensions={1,0}\n"
+    "b = f32[16,32] transpose(t), dimensions={1,0}",
+    "reshapes": "t = f32[512] reshape(a)\nb = f32[16,32] reshape(t)",
+    "a slice": "p = f32[18,32] pad(a, c), padding=0_2x0_0\nb = f32[16,32] slice(p), slice={[0:16],[0:32]}",
+    "a dynamic slice": "b = f32[16,32] dynamic-slice(a, i, i), dynamic_slice_sizes={16,32}",
+    "a select": "k = pred[16,32] broadcast(flag), dimensions={}\n"
+    "cs = f32[16,32] broadcast(c), dimensions={}\nb = f32[16,32] select(k, a, cs)",
+    "bf16": "n = bf16[16,32] convert(a)\nb = f32[16,32] convert(n)",
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("operation", ["multiply", "divide"])
+def test_what_a_tensor_goes_through(between: str, operation: str) -> None:
+    """Products of tensors that are scaled back, and of what is made of these."""
+    module = parse_module(f"""HloModule m
+ENTRY main {{
+  x = f32[16,32] parameter(0)
+  y = f8e4m3fn[32,16] parameter(1)
+  s = f32[] parameter(2)
+  flag = pred[] constant(true)
+  i = s32[] constant(0)
+  c = f32[] constant(0)
+  ss = f32[16,32] broadcast(s), dimensions={{}}
+  scaled = f32[16,32] {"divide" if operation == "multiply" else "multiply"}(x, ss)
+  q = f8e4m3fn[16,32] convert(scaled)
+  wide = f32[16,32] convert(q)
+  a = f32[16,32] {operation}(wide, ss)
+  {BETWEEN[between]}
+  v = f32[32,16] convert(y)
+  ROOT z = f32[16,16] dot(b, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+""")
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((16, 32)).astype(np.float32)
+    y = rng.standard_normal((32, 16)).astype(ml_dtypes.float8_e4m3fn)
+    s = np.float32(0.01 if operation == "multiply" else 100)
+    (product,) = looked_at(module, (x, y, s)).products
+    assert (product.factors, product.scaled_before) == (["q", "y"], True)
+    wide = y.astype(np.float64)
+    stored = (x * 100).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) / 100
+    truth = x.astype(np.float64) @ wide
+    expected = np.sqrt(((stored @ wide - truth) ** 2).mean() / (truth**2).mean())
+    assert product.error == pytest.approx(expected, rel=0.05)
+
+
 def test_a_call_of_cublas() -> None:
     """Behind XLA's GemmRewriter: scales are operands, and the result saturates."""
     config = gemm_config(1, 0, "DEFAULT")
@@ -180,6 +229,19 @@ def test_patterns_of_jax() -> None:
     module = parse_module(jax.jit(known["in_a_loop"][0]).lower(*known["in_a_loop"][1]).as_text("hlo"))
     loop = looked_at(module, generate_inputs(module, seed=0).values)
     assert {one.executions for one in loop.tensors} == {4}
+
+
+def test_from_one_type_to_another() -> None:
+    """What one type holds and the other one does not: 448 and the last bit of e4m3."""
+    module = parse_module(
+        "HloModule m ENTRY e { x = f8e4m3fn[3] parameter(0) ROOT q = f8e5m2[3] convert(x) }"
+    )
+    values = np.array([1.125, 448, 2.0**-9], ml_dtypes.float8_e4m3fn)
+    given, made = looked_at(module, (values,)).tensors
+    assert (given.made_by, made.made_by, made.scaling) == ("parameter", "conversion", "none")
+    assert (made.amax, made.underflow, made.subnormal, given.subnormal) == (448, 0, 0, 1)
+    rounded = values.astype(ml_dtypes.float8_e5m2).astype(np.float64) - values.astype(np.float64)
+    assert made.error == pytest.approx(np.sqrt((rounded**2).sum() / (values.astype(np.float64) ** 2).sum()))
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

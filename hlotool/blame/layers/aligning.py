@@ -135,14 +135,18 @@ def _candidates(side: LayerSide, other: LayerSide) -> list[LayerValue]:
 
 
 def _arguments(left: LayerSide, others: Sequence[LayerValue]) -> Iterator[Pair]:
-    """Arguments of the left side's program with the same values on the right: weights, inputs."""
+    """Arguments of the left program with the same values on the right, weights and inputs; or its names."""
     waiting = list(others)
     for value in left.arguments:
-        for other in waiting:
-            if _scale(value, other) and _distance_in(pair := _pair(value, other, "value")) <= _EQUAL[0]:
-                waiting.remove(other)
-                yield pair
-                break
+        fitting = [other for other in waiting if _scale(value, other)]
+        pairs = (_pair(value, other, "value") for other in fitting)
+        found = next((pair for pair in pairs if _distance_in(pair) <= _EQUAL[0]), None)
+        if found is None:
+            named = (_pair(value, other, "layer") for other in fitting if other.name == value.name)
+            found = next(named, None)
+        if found is not None:
+            waiting.remove(found.right)
+            yield found
 
 
 def _distance_in(pair: Pair) -> float:
@@ -322,7 +326,8 @@ def _axes(one: LayerValue, other: LayerValue) -> tuple[int, ...] | None:
     ]
     if len(fitting) == 1:
         return fitting[0]
-    distances = [_distance(one.array, other.array.transpose(axes)) for axes in fitting]
+    left, right = one.array, other.array
+    distances = [_distance(left, right.transpose(axes)) for axes in fitting]
     best = int(np.argmin(distances))
     # The first one keeps the order of the axes, as far as the shapes let it.
     return fitting[best] if distances[best] < _CLOSER * distances[0] else fitting[0]

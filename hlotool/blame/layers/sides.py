@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hlotool.blame.diff_results import natural, read_results
+from hlotool.blame.diff_results import Results, natural, read_results
 from hlotool.errors import InputDataError, UsageError
 from hlotool.inputs.given import read_one
 from hlotool.ir.arrays import Array, element_type_of, flatten
@@ -41,9 +41,9 @@ class LayerValue:
     unfinished: str = ""
     source: SourceRecord | None = None
 
-    @cached_property
+    @property
     def array(self) -> Array:
-        """In f64, or c128; other types as they are."""
+        """In f64, or c128; other types as they are. Read each time: all values of a model may be many."""
         array = self.read()
         if not self.shape.element_type.is_inexact:
             return array
@@ -108,7 +108,7 @@ def _values(index: ValuesRecord, folder: Path) -> Iterator[LayerValue]:
         yield LayerValue(
             name=value.file.removesuffix(".npy"),
             shape=shape,
-            read=lambda file=file: read_one(file, ""),
+            read=partial(read_one, file, ""),
             layers=[f"{layer}{call}" for layer in value.ends],
             unfinished=f"{value.unfinished}{call}" if value.unfinished else "",
             source=value.source,
@@ -122,7 +122,7 @@ def _arguments(folder: Path) -> Iterator[LayerValue]:
         for index, shape, array in flatten(parameter.shape, argument):
             if isinstance(shape, ArrayShape):
                 whole = ".".join([name or parameter.name, *map(str, index)])
-                yield LayerValue(whole, shape, lambda array=array: np.asarray(array))
+                yield LayerValue(whole, shape, partial(np.asarray, array))
 
 
 def _arrays(path: str) -> LayerSide:
@@ -130,14 +130,15 @@ def _arrays(path: str) -> LayerSide:
     names = [
         name for name in sorted(results.arrays, key=natural) if results.arrays[name][0].name != ARGUMENTS
     ]
-    return LayerSide(path, [_given(name, results.load(name)) for name in names])
+    return LayerSide(path, [_given(results, name) for name in names])
 
 
-def _given(name: str, array: Array) -> LayerValue:
+def _given(results: Results, name: str) -> LayerValue:
+    array = results.load(name)
     kind = element_type_of(array.dtype)
     if kind is None:
         raise InputDataError(f"{name}: HLO has no element type for dtype {array.dtype}")
-    return LayerValue(name, ArrayShape(kind, array.shape), lambda: array)
+    return LayerValue(name, ArrayShape(kind, array.shape), lambda: results.load(name))
 
 
 def words_of(name: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`diff`: what differs between two programs, two dumps or two sets of results."""
+"""`diff`: what differs between two programs, dumps, sets of results, executions of a model."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class DiffResult(FindingsResult["ProgramDiffRecord | ResultDiffRecord | LayerRec
 
 class _Pair(Arguments):
     left: As[Program, str] = option(
-        "HLO file, dump, archive; or .npz, .npy, folder of them",
-        "a file of HLO, a dump, an archive, a module; or .npz, .npy, a folder of them",
+        "HLO file, dump, archive; or .npz, .npy, .safetensors, folder of them",
+        "a file of HLO, a dump, an archive, a module; or .npz, .npy, .safetensors, a folder of them",
         kw_only=False,
         metavar="A",
         convert=path_of,
@@ -76,7 +76,7 @@ class DiffArguments(_Pair, _Programs, _Results, _Layers):
 
 @takes(DiffArguments)
 def diff(asked: DiffArguments) -> DiffResult:
-    """What differs between two programs, two dumps or two sets of results.
+    """What differs between two programs, two dumps or two sets of results; `by="scope"`: layer by layer.
 
     Raises:
         DumpError: a path cannot be read.
@@ -149,15 +149,15 @@ def _results(left_path: str, right_path: str, rtol: float | None, atol: float | 
 
 
 def _layers(left_path: str, right_path: str, map_path: str | None) -> DiffRecord:
-    from hlotool.blame.diff_results import results_here
     from hlotool.blame.layers.aligning import aligned
     from hlotool.blame.layers.judging import judged
     from hlotool.blame.layers.sides import read_map, read_side
     from hlotool.interface.report.command_records import DiffRecord
     from hlotool.interface.report.records import versions
+    from hlotool.system.paths import here
 
     notes: list[str] = []
-    left, right = (read_side(results_here(path)) for path in (left_path, right_path))
+    left, right = (read_side(here(path)) for path in (left_path, right_path))
     chosen = read_map(map_path) if map_path is not None else []
     if right.folder and not left.folder:
         left, right = right, left

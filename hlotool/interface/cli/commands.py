@@ -156,7 +156,8 @@ examples:
         "hlotool.interface.api.diff:diff",
         reports=True,
         description="""\
-Compare two programs instruction by instruction, or two sets of arrays element by element.
+Compare two programs instruction by instruction, two sets of arrays element by element, or two executions of
+a model layer by layer.
 
 Instructions are matched by what they compute, by what is computed from them, by the frontend's names and
 lines, and by their own names, through calls and fusions: what was renamed or moved is recognised.
@@ -164,6 +165,7 @@ lines, and by their own names, through calls and fusions: what was renamed or mo
         examples="""\
 examples:
   hlotool diff BEFORE.hlo AFTER.hlo               what a pass has changed
+  hlotool diff RUN HOOKS --by scope               the first layer that PyTorch computes differently
   hlotool diff DIR1 DIR2                          the modules of two dumps, first and last stage
   hlotool diff DIR1 DIR2 --stages '*after_fusion*'
   hlotool diff expected.npz actual.npz            two sets of results
