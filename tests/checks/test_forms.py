@@ -93,6 +93,11 @@ def test_a_long_log_is_searched_where_it_sounds_like_an_error() -> None:
     assert (found.entry.id, found.line) == ("form-unsupported", 21)
 
 
+def test_the_program_that_a_traceback_shows_is_no_message() -> None:
+    text = "    --> 240     box = box.put(1)  # a different lid\nBoxError: BoxTracer has no lid"
+    assert [match.id for match in explain_text(text)] == ["form-exception"]
+
+
 def test_a_warning_is_none_of_the_errors() -> None:
     log = "UserWarning: the lid is not found\nValueError: box and lid do not match\n"
     assert [match.id for match in explain_text(log)] == ["form-mismatch"]

@@ -231,6 +231,20 @@ def test_a_convolution_whose_padding_is_a_constant() -> None:
     assert results(ours, values) == results(parse_mlir(static), values)
 
 
+def in_words(number: str) -> str:
+    """A convolution whose second spatial dimension is a number that a damaged file gives."""
+    words = f"""#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3,
+      input_spatial_dimensions = [1, {number}], kernel_input_feature_dimension = 2,
+      kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0,
+      output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>"""
+    return f"""func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32> {{
+  %0 = "stablehlo.convolution"(%x, %w) <{{dimension_numbers = {words}, batch_group_count = 1 : i64,
+    feature_group_count = 1 : i64}}> : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32>
+  return %0 : tensor<1x4x4x4xf32>
+}}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -238,6 +252,7 @@ def test_a_convolution_whose_padding_is_a_constant() -> None:
         (einsum("ijk,jk->ik", "3x4x", "4x5x", "3x5x"), "has 2 dimensions, and 'ijk'"),
         (einsum("ij,jk->iz", "3x4x", "4x5x", "3x5x"), "has a result of dimensions iz"),
         (index_select("5x7", "2x", "5x2", 2, 0), "has no dimension 2"),
+        (in_words("9223372036854775807"), "has no 4 dimensions"),
         (OF_ONE_TENSOR.replace("[2, 3]", "[2]"), "has 1 numbers for"),
         (OF_ONE_TENSOR.replace("to tensor<?x3xf32>", "to tensor<?x4xf32>"), "makes"),
     ],

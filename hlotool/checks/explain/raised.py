@@ -30,6 +30,10 @@ _MOST_FILES, _MOST_PLACES = 12, 2
 #: What is looked at of a message; longer ones go on with values.
 _LOOKED_AT = 1500
 
+#: What Python says itself, without blanks and quotes; where libraries say it, too, tells nothing.
+_PYTHONS = {"modulehasnoattribute", "objecthasnoattribute", "cannotimportnamefrom"}
+_UNQUOTED = str.maketrans("", "", "'`\"")
+
 _HOLE = "\0"
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]")
 _BRACES = re.compile(r"\{[^{}]*\}")
@@ -121,7 +125,11 @@ class _Place:
             return 0
         pattern = ".*?".join(map(re.escape, text.split(_HOLE)))
         fixed = text.replace(_HOLE, " ").split()
-        if len(fixed) < _FEWEST_WORDS or not re.search(rf"(?:^|: |E  ){pattern}", message):
+        if (
+            len(fixed) < _FEWEST_WORDS
+            or "".join(fixed).translate(_UNQUOTED) in _PYTHONS
+            or not re.search(rf"(?:^|: |E  ){pattern}", message)
+        ):
             return 0  # what only occurs within a message is not what says it
         return sum(map(len, fixed))
 

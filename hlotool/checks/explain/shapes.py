@@ -11,7 +11,7 @@ _FORMS = (
     re.compile(rf"\b{_TYPE}\[(?P<dims>[\d,<= ?]*)\](?P<layout>\{{\d[^}}]*\}})?"),
     re.compile(r"\b(?:tensor|vector|memref)<(?P<dims>(?:(?:\d+|\?)x)*)(?P<type>[a-z]\w*)(?P<layout>)"),
     re.compile(r"(?<![\w.])\((?P<dims>\d+(?:, ?\d+)*),?\)(?P<type>)(?P<layout>)"),
-    re.compile(r"(?<![\w.])\[(?P<dims>\d+(?:, ?\d+)+)\](?P<type>)(?P<layout>)"),
+    re.compile(r"(?<![\w.])\[(?P<dims>\d+(?:,? ?\d+)+)\](?P<type>)(?P<layout>)"),
 )
 
 
@@ -38,7 +38,7 @@ def difference(message: str) -> str:
 
 
 def _dimensions(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in re.split("[,x]", text) if part.strip())
+    return tuple(part.strip() for part in re.split("[,x]|(?<=[0-9]) (?=[0-9])", text) if part.strip())
 
 
 def _difference(a: _Shape, b: _Shape) -> str:
