@@ -228,6 +228,11 @@ def test_frames_are_read_as_python_and_ipython_print_them(frames: str, line: str
         ("inferred tensor<4x2xf32>, not tensor<4xf32>", "the numbers of dimensions are 2 and 1"),
         ("mul got incompatible shapes: (3, 4), (3, 5).", "dimension 1 is 4 and 5, all else is the same"),
         ("In[0]: [20,64], In[1]: [2,32]", ""),
+        (
+            "batch dimensions of one size, got [2 4] and [2 1].",
+            "dimension 1 is 4 and 1, all else is the same",
+        ),
+        ("add(FakeTensor(device='xla:0', size=(17,)), FakeTensor(size=(1,)))", ""),
         ("%r = f32[8,2]{1,0} all-gather(f32[4,2]{1,0} %p)", ""),
         ("f32[2], f32[3] and f32[4]", ""),
         ("f32[2] and f32[2]", ""),

@@ -15,8 +15,8 @@ _FORMS = (
 )
 
 
-#: Of HLO or MLIR.
-_INSTRUCTION = re.compile(r"%?[\w.\-]+ = (?:\(?[a-z]\w*\[|\"?\w+\.\w+)|\) -> ")
+#: Of HLO or MLIR; tensors of PyTorch's tracer, which differ in their devices, too.
+_INSTRUCTION = re.compile(r"FakeTensor\(|%?[\w.\-]+ = (?:\(?[a-z]\w*\[|\"?\w+\.\w+)|\) -> ")
 
 
 @dataclass(frozen=True, slots=True)
