@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 
@@ -112,6 +113,14 @@ def index_select(given: str, index: str, result: str, dim: int, batches: int) ->
 """
 
 
+def erfc(kind: str) -> str:
+    return f"""func.func @main(%a: tensor<99x{kind}>) -> tensor<99x{kind}> {{
+  %0 = chlo.erfc %a : tensor<99x{kind}> -> tensor<99x{kind}>
+  return %0 : tensor<99x{kind}>
+}}
+"""
+
+
 PROGRAMS = {
     "loop": LOOP,
     "branches": BRANCHES,
@@ -127,6 +136,8 @@ PROGRAMS = {
     "einsum without a result": einsum("...ij,jk", "2x3x4x", "4x5x", "2x3x5x"),
     "index select": index_select("5x7x4", "2x3x", "5x2x3x4", 1, 0),
     "index select of batches": index_select("5x7x4x6", "5x7x2x", "5x7x4x2", 3, 2),
+    "erfc": erfc("f32"),
+    "erfc of narrow numbers": erfc("bf16"),
     "index select by a scalar": index_select("5x7", "", "7", 0, 0),
 }
 
@@ -211,6 +222,13 @@ def test_errors_say_where(operation: str, error: type[HlotoolError], column: int
     assert min(location.line, location.column) >= 1
     if column:
         assert (location.line, location.column) == (2, column)
+
+
+def test_erfc_is_right_where_it_is_small() -> None:
+    at = np.linspace(-4, 9, 99, dtype=np.float32)
+    [values] = [create().compile(parse_mlir(erfc("f32"))).run((at,))]
+    expected = np.array([math.erfc(float(x)) for x in at])
+    np.testing.assert_allclose(np.asarray(values), expected, rtol=2e-5)
 
 
 def test_a_convolution_whose_padding_is_a_constant() -> None:

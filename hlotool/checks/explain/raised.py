@@ -238,12 +238,12 @@ def _template(node: ast.expr) -> str | None:
         case ast.JoinedStr(values=parts):
             return "".join(_HOLE if isinstance(p, ast.FormattedValue) else _template(p) or "" for p in parts)
         case ast.BinOp(left=left, op=ast.Mod()):
-            text = _template(left)
-            return None if text is None else _PERCENT.sub(_HOLE, text)
+            made = _template(left)
+            return None if made is None else _PERCENT.sub(_HOLE, made)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             sides = _template(left), _template(right)
             return None if sides == (None, None) else "".join(_HOLE if s is None else s for s in sides)
         case ast.Call(func=ast.Attribute(value=value, attr="format")):
-            text = _template(value)
-            return None if text is None else _BRACES.sub(_HOLE, text)
+            made = _template(value)
+            return None if made is None else _BRACES.sub(_HOLE, made)
     return None
