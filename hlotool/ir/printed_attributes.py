@@ -159,10 +159,14 @@ def dim_labels_text(dims: ConvolutionDimensions) -> str:
     return f"{lhs}_{rhs}->{out}"
 
 
+#: What a damaged program says may be any number; no array has as many dimensions.
+_MOST_LABELS = 256
+
+
 def _labels(named: Mapping[str, int], spatial: Ints, unused: Ints) -> str:
     labels = {at: label for label, at in named.items()}
     labels.update({at: str(i) for i, at in enumerate(spatial)})
-    length = max((*labels, *unused)) + 1
+    length = min(max((*labels, *unused)) + 1, _MOST_LABELS)
     return "".join(labels.get(at, "?") for at in range(length))
 
 

@@ -93,6 +93,11 @@ def test_a_long_log_is_searched_where_it_sounds_like_an_error() -> None:
     assert (found.entry.id, found.line) == ("form-unsupported", 21)
 
 
+def test_the_program_that_a_traceback_shows_is_no_message() -> None:
+    text = "    --> 240     box = box.put(1)  # a different lid\nBoxError: BoxTracer has no lid"
+    assert [match.id for match in explain_text(text)] == ["form-exception"]
+
+
 def test_a_warning_is_none_of_the_errors() -> None:
     log = "UserWarning: the lid is not found\nValueError: box and lid do not match\n"
     assert [match.id for match in explain_text(log)] == ["form-mismatch"]
@@ -223,6 +228,11 @@ def test_frames_are_read_as_python_and_ipython_print_them(frames: str, line: str
         ("inferred tensor<4x2xf32>, not tensor<4xf32>", "the numbers of dimensions are 2 and 1"),
         ("mul got incompatible shapes: (3, 4), (3, 5).", "dimension 1 is 4 and 5, all else is the same"),
         ("In[0]: [20,64], In[1]: [2,32]", ""),
+        (
+            "batch dimensions of one size, got [2 4] and [2 1].",
+            "dimension 1 is 4 and 1, all else is the same",
+        ),
+        ("add(FakeTensor(device='xla:0', size=(17,)), FakeTensor(size=(1,)))", ""),
         ("%r = f32[8,2]{1,0} all-gather(f32[4,2]{1,0} %p)", ""),
         ("f32[2], f32[3] and f32[4]", ""),
         ("f32[2] and f32[2]", ""),

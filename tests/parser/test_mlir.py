@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 
@@ -112,6 +113,14 @@ def index_select(given: str, index: str, result: str, dim: int, batches: int) ->
 """
 
 
+def erfc(kind: str) -> str:
+    return f"""func.func @main(%a: tensor<99x{kind}>) -> tensor<99x{kind}> {{
+  %0 = chlo.erfc %a : tensor<99x{kind}> -> tensor<99x{kind}>
+  return %0 : tensor<99x{kind}>
+}}
+"""
+
+
 PROGRAMS = {
     "loop": LOOP,
     "branches": BRANCHES,
@@ -127,6 +136,8 @@ PROGRAMS = {
     "einsum without a result": einsum("...ij,jk", "2x3x4x", "4x5x", "2x3x5x"),
     "index select": index_select("5x7x4", "2x3x", "5x2x3x4", 1, 0),
     "index select of batches": index_select("5x7x4x6", "5x7x2x", "5x7x4x2", 3, 2),
+    "erfc": erfc("f32"),
+    "erfc of narrow numbers": erfc("bf16"),
     "index select by a scalar": index_select("5x7", "", "7", 0, 0),
 }
 
@@ -213,6 +224,13 @@ def test_errors_say_where(operation: str, error: type[HlotoolError], column: int
         assert (location.line, location.column) == (2, column)
 
 
+def test_erfc_is_right_where_it_is_small() -> None:
+    at = np.linspace(-4, 9, 99, dtype=np.float32)
+    [values] = [create().compile(parse_mlir(erfc("f32"))).run((at,))]
+    expected = np.array([math.erfc(float(x)) for x in at])
+    np.testing.assert_allclose(np.asarray(values), expected, rtol=2e-5)
+
+
 def test_a_convolution_whose_padding_is_a_constant() -> None:
     """XLA reads it only after StableHLO's passes have made it static; StableHLO's interpreter runs it."""
     whole = """func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf32>) -> tensor<1x6x6x4xf32> {
@@ -231,6 +249,20 @@ def test_a_convolution_whose_padding_is_a_constant() -> None:
     assert results(ours, values) == results(parse_mlir(static), values)
 
 
+def in_words(number: str) -> str:
+    """A convolution whose second spatial dimension is a number that a damaged file gives."""
+    words = f"""#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3,
+      input_spatial_dimensions = [1, {number}], kernel_input_feature_dimension = 2,
+      kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0,
+      output_feature_dimension = 3, output_spatial_dimensions = [1, 2]>"""
+    return f"""func.func @main(%x: tensor<1x6x6x2xf32>, %w: tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32> {{
+  %0 = "stablehlo.convolution"(%x, %w) <{{dimension_numbers = {words}, batch_group_count = 1 : i64,
+    feature_group_count = 1 : i64}}> : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32>
+  return %0 : tensor<1x4x4x4xf32>
+}}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -238,6 +270,7 @@ def test_a_convolution_whose_padding_is_a_constant() -> None:
         (einsum("ijk,jk->ik", "3x4x", "4x5x", "3x5x"), "has 2 dimensions, and 'ijk'"),
         (einsum("ij,jk->iz", "3x4x", "4x5x", "3x5x"), "has a result of dimensions iz"),
         (index_select("5x7", "2x", "5x2", 2, 0), "has no dimension 2"),
+        (in_words("9223372036854775807"), "has no 4 dimensions"),
         (OF_ONE_TENSOR.replace("[2, 3]", "[2]"), "has 1 numbers for"),
         (OF_ONE_TENSOR.replace("to tensor<?x3xf32>", "to tensor<?x4xf32>"), "makes"),
     ],

@@ -30,6 +30,10 @@ _MOST_FILES, _MOST_PLACES = 12, 2
 #: What is looked at of a message; longer ones go on with values.
 _LOOKED_AT = 1500
 
+#: What Python says itself, without blanks and quotes; where libraries say it, too, tells nothing.
+_PYTHONS = {"modulehasnoattribute", "objecthasnoattribute", "cannotimportnamefrom"}
+_UNQUOTED = str.maketrans("", "", "'`\"")
+
 _HOLE = "\0"
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]")
 _BRACES = re.compile(r"\{[^{}]*\}")
@@ -103,7 +107,11 @@ class _Place:
             return 0
         pattern = ".*?".join(map(re.escape, text.split(_HOLE)))
         fixed = text.replace(_HOLE, " ").split()
-        if len(fixed) < _FEWEST_WORDS or not re.search(rf"(?:^|: |E  ){pattern}", message):
+        if (
+            len(fixed) < _FEWEST_WORDS
+            or "".join(fixed).translate(_UNQUOTED) in _PYTHONS
+            or not re.search(rf"(?:^|: |E  ){pattern}", message)
+        ):
             return 0  # what only occurs within a message is not what says it
         return sum(map(len, fixed))
 
@@ -212,12 +220,12 @@ def _template(node: ast.expr) -> str | None:
         case ast.JoinedStr(values=parts):
             return "".join(_HOLE if isinstance(p, ast.FormattedValue) else _template(p) or "" for p in parts)
         case ast.BinOp(left=left, op=ast.Mod()):
-            text = _template(left)
-            return None if text is None else _PERCENT.sub(_HOLE, text)
+            made = _template(left)
+            return None if made is None else _PERCENT.sub(_HOLE, made)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             sides = _template(left), _template(right)
             return None if sides == (None, None) else "".join(_HOLE if s is None else s for s in sides)
         case ast.Call(func=ast.Attribute(value=value, attr="format")):
-            text = _template(value)
-            return None if text is None else _BRACES.sub(_HOLE, text)
+            made = _template(value)
+            return None if made is None else _BRACES.sub(_HOLE, made)
     return None

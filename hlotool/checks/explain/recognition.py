@@ -21,6 +21,8 @@ _ERROR = re.compile(
     r"Error\b|Exception\b|\b[Ee]rror:|ERROR|FATAL|(?:^|: )[EF]\d{0,4} |Check failed|[Aa]bort|[Ff]ailed"
 )
 _SHORT = 12
+#: A line of somebody's program that a traceback shows.
+_PROGRAM = re.compile(r"^\s*(?:-+> ?)?\d+ |^\s*-+> ")
 #: A warning as Python prints and logs it.
 _WARNING = re.compile(r"\b\w+Warning: |\bW(?:ARN(?:ING)?|arning)\b")
 #: Quotation marks as some compilers and web pages print them.
@@ -99,7 +101,9 @@ def form_of(text: str, known: Collection[int] = ()) -> Recognition | None:
     """
     lines = ["" if number in known else line for number, line in enumerate(plain(text).split("\n"), 1)]
     kept = {
-        n for n, line in enumerate(lines) if line.strip() and not (reports(line) or _WARNING.search(line))
+        n
+        for n, line in enumerate(lines)
+        if line.strip() and not (reports(line) or _WARNING.search(line) or _PROGRAM.search(line))
     }
     if len(lines) > _SHORT:
         kept = {n for first in kept if _ERROR.search(lines[first]) for n in range(first, first + 3)}

@@ -11,12 +11,12 @@ _FORMS = (
     re.compile(rf"\b{_TYPE}\[(?P<dims>[\d,<= ?]*)\](?P<layout>\{{\d[^}}]*\}})?"),
     re.compile(r"\b(?:tensor|vector|memref)<(?P<dims>(?:(?:\d+|\?)x)*)(?P<type>[a-z]\w*)(?P<layout>)"),
     re.compile(r"(?<![\w.])\((?P<dims>\d+(?:, ?\d+)*),?\)(?P<type>)(?P<layout>)"),
-    re.compile(r"(?<![\w.])\[(?P<dims>\d+(?:, ?\d+)+)\](?P<type>)(?P<layout>)"),
+    re.compile(r"(?<![\w.])\[(?P<dims>\d+(?:,? ?\d+)+)\](?P<type>)(?P<layout>)"),
 )
 
 
-#: Of HLO or MLIR.
-_INSTRUCTION = re.compile(r"%?[\w.\-]+ = (?:\(?[a-z]\w*\[|\"?\w+\.\w+)|\) -> ")
+#: Of HLO or MLIR; tensors of PyTorch's tracer, which differ in their devices, too.
+_INSTRUCTION = re.compile(r"FakeTensor\(|%?[\w.\-]+ = (?:\(?[a-z]\w*\[|\"?\w+\.\w+)|\) -> ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def difference(message: str) -> str:
 
 
 def _dimensions(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in re.split("[,x]", text) if part.strip())
+    return tuple(part.strip() for part in re.split("[,x]|(?<=[0-9]) (?=[0-9])", text) if part.strip())
 
 
 def _difference(a: _Shape, b: _Shape) -> str:

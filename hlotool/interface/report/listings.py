@@ -154,10 +154,10 @@ def _explain_facts(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
         yield "shapes", match.difference
     if match.called:
         yield "called", match.called
-    for place in match.raised:
-        yield "said by", f"{place.path}:{place.line} in {place.function} ({place.package}, installed here)"
-        if place.condition:
-            yield "where", place.condition
+    for origin in match.raised:
+        yield "said by", f"{origin.path}:{origin.line} in {origin.function} ({origin.package}, installed here)"
+        if origin.condition:
+            yield "where", origin.condition
     if match.general:
         yield "known", "only what kind of message it is, not this one"
     yield "cause", match.cause

@@ -109,6 +109,8 @@ def _dynamic_conv(context: Context) -> Results:
 
 def _convolved(context: Context, stated_padding: tuple[Ints, ...] | None) -> Results:
     numbers = _dimension_numbers(context)
+    if not all(0 <= number < len(context.dims(1)) for number in _listed(numbers)):
+        raise context.error(f"has no {len(context.dims(1))} dimensions as its dimension numbers say")
     stated = context.get("window")
     window = stated if isinstance(stated, dict) else {}
     sizes = tuple(context.dims(1)[d] for d in numbers.kernel_spatial)
@@ -136,6 +138,14 @@ def _convolved(context: Context, stated_padding: tuple[Ints, ...] | None) -> Res
         if (count := context.integer(name, default=1)) != 1:
             named[name] = count
     return context.main("convolution", context.operand(0), context.operand(1), **named, **_precision(context))
+
+
+def _listed(numbers: ConvolutionDimensions) -> Ints:
+    return (
+        *(numbers.input_batch, numbers.input_feature, *numbers.input_spatial),
+        *(numbers.kernel_input_feature, numbers.kernel_output_feature, *numbers.kernel_spatial),
+        *(numbers.output_batch, numbers.output_feature, *numbers.output_spatial),
+    )
 
 
 def _pairs(context: Context, value: object, rank: int) -> list[tuple[int, int]]:
