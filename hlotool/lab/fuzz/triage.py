@@ -339,7 +339,7 @@ class Triage:
             rest = {"compilations": compilations} if compilations else {}
             return blame_wrong(path, inputs, options, seconds, not self.settings.replays, **rest)
         if failure.kind in ("crashed", "hang"):
-            return blame_death(case, how, options, self.reached, seconds)
+            return blame_death(case, how, options, self.reached, seconds, not self.settings.replays)
         return Blame(problems=["runs that differ are blamed on no pass"])
 
 
