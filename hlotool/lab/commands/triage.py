@@ -161,6 +161,8 @@ def _under_their_flags(
 
 
 def _triage(asked: TriageArguments, options: RunOptions, folder: Path) -> Triage:
+    import msgspec
+
     from hlotool.interface.report.records import versions
     from hlotool.lab.fuzz.known import known_faults
     from hlotool.lab.fuzz.triage import Settings, Triage
@@ -168,7 +170,9 @@ def _triage(asked: TriageArguments, options: RunOptions, folder: Path) -> Triage
 
     width = worker_count(options.jobs, most=2)
     known = known_faults(asked.known)
-    return Triage(Settings(options, folder, known, versions(), width, asked.each, replays=True))
+    # What was chosen by name is chosen; programs that are looked into have other names.
+    own = msgspec.structs.replace(options, only=None)
+    return Triage(Settings(own, folder, known, versions(), width, asked.each, replays=True))
 
 
 def _failures(

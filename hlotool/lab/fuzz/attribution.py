@@ -278,7 +278,7 @@ def blame_death(
     except OutOfTime:
         blame.problems.append(f"switching passes off: not done after {seconds:.0f} s")
     except HlotoolError as error:
-        blame.problems.append(f"switching passes off: {error}")
+        blame.problems.append(f"blaming a death: {error}")
     if found:
         blame.level, blame.pass_name = "pass", found[0]
         blame.evidence += [f"without {name} (xla_disable_hlo_passes) the compiler survives" for name in found]
