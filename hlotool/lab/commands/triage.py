@@ -122,6 +122,8 @@ def triage(asked: TriageArguments) -> TriageResult:
             replay_on(pool, asked.paths, options, replayed, *kept)
         end.interrupted = replayed.interrupted
         programs += [Judged(task, rows, on_backend) for task, rows in replayed.by_task if rows]
+        of_programs = sum(len(judged.rows) for judged in programs)
+        replayed.notes += [f"{row.path}: {row.reason}" for row in replayed.rows[of_programs:]]
         if not end.interrupted:
             journal = Journal(folder / "triage.jsonl")
             waiting += _failures(programs, folder, journal, triage, asked.resume)

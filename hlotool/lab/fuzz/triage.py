@@ -120,7 +120,7 @@ class Triage:
         began = time.perf_counter()
         try:
             found = self._fault(failure) if dump is None else self._fault_of_dump(failure, dump)
-        except HlotoolError as error:
+        except (HlotoolError, RecursionError, MemoryError) as error:
             found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
         found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
         self.faults.append(found)
