@@ -143,7 +143,7 @@ def _of_jax(rng: random.Random) -> tuple[str, str]:
         lambda x, y: jnp.pad(x, ((1, 0), (0, 2)))[:n, :m] + y,
         lambda x, y: jnp.repeat(x[:, ::2], 2, axis=1)[:, :m] + y,
         lambda x, y: jnp.sort(x, axis=1),
-        lambda x, y: x.astype(jnp.bfloat16).astype(jnp.float32) + y,
+        lambda x, y: jnp.concatenate([x, y])[1 : n + 1],
         lambda x, y: x @ y.T @ x,
         lambda x, y: jax.nn.softmax(x, axis=-1),
         lambda x, y: x / (1.0 + jnp.exp(y)),

@@ -26,7 +26,7 @@ WRONG = (
     "planted-slice-with-stride",
     "planted-reverse-of-two",
     "planted-shift-with-sign",
-    "planted-convert-there-and-back",
+    "planted-concatenate-of-two",
 )
 #: Opcodes that end the process, by the pass that does it.
 DEADLY = {"planted-death-of-sort": "sort", "planted-death-of-popcnt": "popcnt"}

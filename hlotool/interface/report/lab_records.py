@@ -61,6 +61,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
         reason: in one line.
         level: where it came in: `pass`, `codegen`, `runtime-library`; empty where that is not known.
         pass: the accused pass; empty where none is.
+        place: how far a compiler came that died, where its dump was asked for that.
         opcodes: of the smallest program.
         work: opcodes of what the accused pass was given at the spot, else of the smallest program, without
             those that only move values about: failures of one fault have them in common.
@@ -89,6 +90,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
     level: str = ""
     pass_name: str = msgspec.field(name="pass", default="")
+    place: str = ""
     opcodes: list[str] = []
     work: list[str] = []
     families: list[str] = []

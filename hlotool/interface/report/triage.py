@@ -43,6 +43,8 @@ class TriageReport(Report[TriageRecord]):
         else:
             sizes = f"{fault.before} → " if fault.before else ""
             yield Text(f"  {fault.signature}; {sizes}{plural(fault.instructions, 'instruction')}")
+        if fault.place:
+            yield Text(f"  {fault.place}")
         if fault.bundle:
             triggers = "triggers" if fault.triggers else "does not trigger"
             yield Text.assemble("  ", path_text(fault.bundle), f"  {triggers}")

@@ -122,6 +122,8 @@ def triage(asked: TriageArguments) -> TriageResult:
             replay_on(pool, asked.paths, options, replayed, *kept)
         end.interrupted = replayed.interrupted
         programs += [Judged(task, rows, on_backend) for task, rows in replayed.by_task if rows]
+        of_programs = sum(len(judged.rows) for judged in programs)
+        replayed.notes += [f"{row.path}: {row.reason}" for row in replayed.rows[of_programs:]]
         if not end.interrupted:
             journal = Journal(folder / "triage.jsonl")
             waiting += _failures(programs, folder, journal, triage, asked.resume)
@@ -161,6 +163,8 @@ def _under_their_flags(
 
 
 def _triage(asked: TriageArguments, options: RunOptions, folder: Path) -> Triage:
+    import msgspec
+
     from hlotool.interface.report.records import versions
     from hlotool.lab.fuzz.known import known_faults
     from hlotool.lab.fuzz.triage import Settings, Triage
@@ -168,7 +172,9 @@ def _triage(asked: TriageArguments, options: RunOptions, folder: Path) -> Triage
 
     width = worker_count(options.jobs, most=2)
     known = known_faults(asked.known)
-    return Triage(Settings(options, folder, known, versions(), width, asked.each, replays=True))
+    # What was chosen by name is chosen; programs that are looked into have other names.
+    own = msgspec.structs.replace(options, only=None)
+    return Triage(Settings(own, folder, known, versions(), width, asked.each, replays=True))
 
 
 def _failures(

@@ -12,11 +12,17 @@ from pathlib import Path
 import msgspec
 
 from hlotool.backends.registry import BackendSpec, parse_spec
-from hlotool.blame.bisection.compiler import NEEDED, passes_that_changed, without
+from hlotool.blame.bisection.compiler import (
+    COMPILE_FUNCTION,
+    NEEDED,
+    LiveQuestion,
+    passes_that_changed,
+    without,
+)
 from hlotool.blame.bisection.directory import Compiler, Findings, bisect_directory
 from hlotool.blame.bisection.records import CulpritRecord
 from hlotool.blame.bisection.stages import StageOracle
-from hlotool.blame.reduction.case import Case
+from hlotool.blame.reduction.case import Case, write_case
 from hlotool.blame.reduction.case_worker import FUNCTION, CaseOutcome, CaseQuestion
 from hlotool.blame.reduction.oracle import Judge
 from hlotool.blame.reduction.reducer import Reduction, load_case
@@ -31,6 +37,7 @@ from hlotool.runs.options.kept import PRELOAD, RunOptions
 from hlotool.runs.task import Task, find_tasks
 from hlotool.sources.directory import open_dump
 from hlotool.system.executor import Limits
+from hlotool.system.files import brief_folder
 from hlotool.system.pool import Pool
 
 
@@ -120,6 +127,7 @@ class Blame:
         evidence: why, one line each.
         problems: why it is not known.
         passes: that changed the program.
+        place: how far a compiler came that died.
     """
 
     culprit: CulpritRecord | None = None
@@ -128,6 +136,7 @@ class Blame:
     evidence: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     passes: list[str] = field(default_factory=list)
+    place: str = ""
 
 
 def blame_wrong(
@@ -232,7 +241,12 @@ def _always(answer: Answer, pool: Pool, case: Case, options: RunOptions, backend
 
 
 def blame_death(
-    case: Case, failure: Signature, options: RunOptions, reached: Iterable[str], seconds: float
+    case: Case,
+    failure: Signature,
+    options: RunOptions,
+    reached: Iterable[str],
+    seconds: float,
+    switches_off: bool = True,
 ) -> Blame:
     """The part of a compiler without which it does not die, or hang: its import, its code, or single passes.
 
@@ -242,6 +256,7 @@ def blame_death(
         options: reference, backend and limits.
         reached: passes that changed programs of the campaign: what a pass did before it died leaves no dump.
         seconds: after which what was found until then has to do.
+        switches_off: try it without single passes; otherwise the dump says how far it came.
     """
     blame = Blame()
     deadline = Deadline(seconds)
@@ -250,12 +265,16 @@ def blame_death(
     found: list[str] = []
     try:
         with Pool(Limits(1, options.timeout, options.memory_limit), PRELOAD, options.backend) as pool:
+            if not switches_off:
+                blame.place = _place_of_death(pool, case, options)
             for spec, level, what in _set_ups(options.backend):
                 deadline.phase(what)
                 if _survives(pool, case, options, spec):
                     blame.level = level
                     blame.evidence.append(f"without {what} ({spec}) the compiler survives")
                     return blame
+            if not switches_off:
+                return blame
             for name in names:
                 deadline.phase(name)
                 if _survives(pool, case, options, without(options.backend, [name])):
@@ -263,13 +282,27 @@ def blame_death(
     except OutOfTime:
         blame.problems.append(f"switching passes off: not done after {seconds:.0f} s")
     except HlotoolError as error:
-        blame.problems.append(f"switching passes off: {error}")
+        blame.problems.append(f"blaming a death: {error}")
     if found:
         blame.level, blame.pass_name = "pass", found[0]
         blame.evidence += [f"without {name} (xla_disable_hlo_passes) the compiler survives" for name in found]
     elif not blame.problems:
         blame.problems.append(f"no pass of {len(names)} keeps the compiler alive by its absence: {failure}")
     return blame
+
+
+def _place_of_death(pool: Pool, case: Case, options: RunOptions) -> str:
+    """How far the compiler came, by the files that it left; empty where it left none of that kind."""
+    with brief_folder() as folder:
+        program = folder / "program.hlo"
+        write_case(case, str(program))
+        [task] = find_tasks([str(program)], msgspec.structs.replace(options, backend=options.reference), [])
+        pool.call_all(COMPILE_FUNCTION, [LiveQuestion(task, options.backend, str(folder / "dump"), 1)])
+        try:
+            modules = open_dump(folder / "dump").modules
+        except HlotoolError:
+            return ""
+        return next((module.unfinished for module in modules if module.unfinished), "")
 
 
 def _set_ups(backend: str) -> Iterator[tuple[str, str, str]]:

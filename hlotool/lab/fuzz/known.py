@@ -275,6 +275,7 @@ def described_fault(
         reason=failure.reason,
         level=blame.level,
         pass_name=blame.pass_name,
+        place=blame.place,
         opcodes=list(opcodes),
         work=work,
         backend=failure.backend,

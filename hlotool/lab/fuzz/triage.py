@@ -118,7 +118,7 @@ class Triage:
         began = time.perf_counter()
         try:
             found = self._fault(failure) if dump is None else self._fault_of_dump(failure, dump)
-        except HlotoolError as error:
+        except (HlotoolError, RecursionError, MemoryError) as error:
             found = _raw(failure, "unconfirmed", [f"{type(error).__name__}: {error}"])
         found = msgspec.structs.replace(found, seconds=time.perf_counter() - began)
         self.faults.append(found)
@@ -337,7 +337,7 @@ class Triage:
             rest = {"compilations": compilations} if compilations else {}
             return blame_wrong(path, inputs, options, seconds, not self.settings.replays, **rest)
         if failure.kind in ("crashed", "hang"):
-            return blame_death(case, how, options, self.reached, seconds)
+            return blame_death(case, how, options, self.reached, seconds, not self.settings.replays)
         return Blame(problems=["runs that differ are blamed on no pass"])
 
 
