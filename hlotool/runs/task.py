@@ -31,7 +31,6 @@ from hlotool.judge.failures import error_record, verdict_of
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
 from hlotool.sources.compilation import SUFFIX
-from hlotool.sources.directory import open_dumps, open_usable
 from hlotool.sources.file_names import Kind
 from hlotool.sources.records import DumpModule, Stage, modules_matching
 from hlotool.system.user_input import did_you_mean
@@ -142,6 +141,9 @@ def find_tasks(
         DumpError: a path cannot be read, or holds nothing to replay.
         UsageError: no module matches.
     """
+    # Workers run tasks, and look for none.
+    from hlotool.sources.directory import open_dumps, open_usable
+
     dumps = open_dumps(paths) if unusable is None else open_usable(paths, unusable)
     notes += [note for dump in dumps for note in dump.notes]
     only = options.only if isinstance(options, RunOptions) else None

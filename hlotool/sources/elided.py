@@ -45,7 +45,6 @@ from hlotool.ir.types import ArrayShape, Shape, strip_layouts
 from hlotool.ir.walk import users
 from hlotool.parser.mlir_constants import MlirConstant, MlirProgram, read_mlir_constants
 from hlotool.parser.reader import parse_module
-from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Kind
 from hlotool.sources.locations import Source
 from hlotool.sources.records import DumpModule, Stage
@@ -371,6 +370,9 @@ def _original_flags(owner: DumpModule) -> Iterator[str]:
 @lru_cache(maxsize=4)
 def _compiled(stablehlo: Source, options: str, flags: tuple[str, ...], passes: bool) -> tuple[Stage, ...]:
     """The stages that compiling writes; they lie in a folder that is removed when the process ends."""
+    # What tells files apart takes long to import, and few dumps need a compiler.
+    from hlotool.sources.directory import open_dump
+
     folder = str(passing_folder())
     devices = json.loads(options)["partitions"]
     _run(stablehlo.read_text(), options, [*flags, *_dump_flags(folder, devices, passes)])

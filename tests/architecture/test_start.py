@@ -1,4 +1,4 @@
-"""A command imports what it runs: programs are read and executed in workers, rendering needs no executor."""
+"""A command imports what it runs: programs are read and executed in workers, and these render nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 from support.budget import HUNG
+
+from hlotool.checks import run as checking
+from hlotool.checks.inspect import run as inspecting
+from hlotool.runs.options import kept as replaying
 
 PROGRAM = "HloModule small\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, x)\n}\n"
 
@@ -64,3 +68,34 @@ def test_a_command_imports_what_it_runs(command: str, most: int, tmp_path: Path)
     assert heavy == []
     own = [name for name in loaded if name.startswith("hlotool.")]
     assert len(own) <= most, own
+
+
+#: What no worker needs before its first program.
+ABSENT = (
+    "rich",
+    "lark",
+    "scipy",
+    "hlotool.interface",
+    "hlotool.lab",
+    "hlotool.blame",
+    "hlotool.backends.xla",
+    "hlotool.runs.exact",
+    "hlotool.sources.directory",
+    "hlotool.sources.wrapped",
+)
+
+
+@pytest.mark.parametrize("preload", [replaying.PRELOAD, checking.PRELOAD, inspecting.PRELOAD])
+def test_a_worker_imports_what_it_runs(preload: tuple[str, ...]) -> None:
+    names = ", ".join(("hlotool.system.worker", *preload))
+    code = f"import sys, json, {names}; print(json.dumps([*sys.modules]))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HUNG,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    loaded: list[str] = json.loads(ended.stdout)
+    assert [name for name in loaded if any(f"{name}.".startswith(f"{one}.") for one in ABSENT)] == []
