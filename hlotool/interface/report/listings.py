@@ -155,7 +155,10 @@ def _explain_facts(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
     if match.called:
         yield "called", match.called
     for origin in match.raised:
-        yield "said by", f"{origin.path}:{origin.line} in {origin.function} ({origin.package}, installed here)"
+        yield (
+            "said by",
+            f"{origin.path}:{origin.line} in {origin.function} ({origin.package}, installed here)",
+        )
         if origin.condition:
             yield "where", origin.condition
     if match.general:
