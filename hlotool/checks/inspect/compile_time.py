@@ -30,9 +30,9 @@ from hlotool.facts.buffers import total_bytes
 from hlotool.facts.dataflow import source_of
 from hlotool.ir.module import Instruction, Module
 from hlotool.sources.file_names import Kind
-from hlotool.sources.loading import read_stage
 from hlotool.sources.locations import Source
 from hlotool.sources.records import Dump, DumpModule, Stage
+from hlotool.sources.stages import read_stage
 
 #: An instruction in a text: its name and its opcode.
 _OPCODE = re.compile(r"^\s+(?:ROOT )?%?([\w.-]+) = (?:\([^\n]*?\)|\S+) ([\w-]+)\(", re.MULTILINE)

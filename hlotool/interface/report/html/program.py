@@ -14,7 +14,7 @@ from hlotool.checks.inspect.graph import Graph, graph_of
 from hlotool.errors import HlotoolError
 from hlotool.judge.records import DivergenceRecord
 from hlotool.sources.directory import open_dump
-from hlotool.sources.loading import read_stage
+from hlotool.sources.stages import read_stage
 
 #: Instructions of one program in a page, and of all together; bytes of a file that is read for it.
 _MOST, _IN_ALL, _BYTES = 5000, 15_000, 8 << 20
