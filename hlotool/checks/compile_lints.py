@@ -77,13 +77,14 @@ def _key(program: ProgramFacts) -> tuple[str, ...]:
     """Where it was compiled, and the function.
 
     That is the folder of a dump; files without a module's number, which somebody put side by side, are each
-    for itself. PyTorch/XLA calls all programs alike: the operations tell functions apart.
+    for itself. PyTorch/XLA calls all programs alike: the operations tell functions apart. JAX calls a
+    function and its gradient alike: they return another number of results.
     """
     folder, _, title = program.module.rpartition("/")
     if not _NUMBERED.search(title):
         folder = program.file.partition("#")[0]
     distinct = program.structure if program.frontend == "torch" else ""
-    return folder, program.frontend, program.function, distinct
+    return folder, program.frontend, program.function, distinct, str(len(program.results))
 
 
 def _finding(group: list[ProgramFacts]) -> Finding:

@@ -10,13 +10,15 @@ XLA: instruction_fusion.cc, gpu_fusible.cc, hlo_verifier.cc.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlotool.checks.gpus import GPUS
 from hlotool.checks.offload.positions import on_host
 from hlotool.checks.records import Severity
 from hlotool.checks.rules import Applies, Problem, Subject, module_rule
 from hlotool.errors import UsageError
+from hlotool.facts.recognition import integer_constant
+from hlotool.ir.attributes import SliceDim
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, opcodes_with
 from hlotool.ir.types import ArrayShape, leaves
@@ -196,8 +198,11 @@ def _other_readers(
 
 def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root: Instruction) -> bool:
     """It reads the very slice that is written, or element by element for such a slice alone."""
-    if reader.opcode == "dynamic-slice" and root.opcode == "dynamic-update-slice":
-        return reader.operands[1:] == root.operands[2:] and reader.dims == root.operands[1].dims
+    if root.opcode == "dynamic-update-slice":
+        if reader.opcode == "dynamic-slice":
+            return reader.operands[1:] == root.operands[2:] and reader.dims == root.operands[1].dims
+        if reader.opcode == "slice":
+            return reader.dims == root.operands[1].dims and _begins_at(reader, root.operands[2:])
     users = subject.users[reader]
     return (
         is_elementwise(reader)
@@ -205,6 +210,12 @@ def _is_harmless(subject: Subject, reader: Instruction, body: Computation, root:
         and reader is not body.root
         and all(_is_harmless(subject, user, body, root) for user in users)
     )
+
+
+def _begins_at(reader: Instruction, starts: Sequence[Instruction]) -> bool:
+    """Whether a slice begins at these numbers, which must be constants, and leaves nothing out."""
+    slices = reader.listed("slice", SliceDim, ())
+    return [(part.start, part.stride) for part in slices] == [(integer_constant(s), 1) for s in starts]
 
 
 @module_rule(

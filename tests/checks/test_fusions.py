@@ -55,6 +55,24 @@ def test_the_real_in_place_fault_is_found() -> None:
     assert [step.opcode for step in finding.path] == ["parameter", "slice", "dynamic-update-slice"]
 
 
+@pytest.mark.parametrize(("read", "expected"), [("[3:4]", set()), ("[2:3]", {"fusion-in-place"})])
+def test_what_is_overwritten_itself_may_be_read(read: str, expected: set[str]) -> None:
+    """An element of which something is computed that replaces it, by constant positions."""
+    text = f"""HloModule m, is_scheduled=true
+f {{
+  x = f32[6] parameter(0)
+  s = f32[1] slice(x), slice={{{read}}}
+  t = f32[1] add(s, s)
+  c = s32[] constant(3)
+  ROOT u = f32[6] dynamic-update-slice(x, t, c)
+}}
+ENTRY e {{
+  x = f32[6] parameter(0)
+  ROOT r = f32[6] fusion(x), kind=kLoop, calls=f
+}}"""
+    assert found(parse_module(text)) == expected
+
+
 HEROES = {"reduce", "transpose", "copy", "scatter", "reduce-window", "dynamic-slice", "concatenate"}
 
 # Ways to break a fusion; each returns False where it does not apply.

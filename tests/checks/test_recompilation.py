@@ -149,6 +149,13 @@ def test_other_types() -> None:
     assert finding.message == "f was compiled 2 times: the element types of its arguments changed"
 
 
+def test_a_function_and_its_gradient_are_two() -> None:
+    """JAX calls both `loss`."""
+    loss = "x = f32[] parameter(0) ROOT y = f32[] multiply(x, x)"
+    both = loss.replace("ROOT ", "") + " z = f32[] add(x, x) ROOT t = (f32[], f32[]) tuple(y, z)"
+    assert list(recompilation([facts(loss, 0, "jit_loss"), facts(both, 2, "jit_loss")])) == []
+
+
 def test_different_folders_are_different_runs() -> None:
     one, other = facts("ROOT x = f32[4] parameter(0)"), facts("ROOT x = f32[4] parameter(0)")
     apart = [

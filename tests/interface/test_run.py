@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.budget import HUNG, processor_budget, slowness
 from support.programs import BROKEN, DOUBLE, PAIR, SQUARE, SUM, UNKNOWN_CALL, write_module
@@ -73,6 +74,15 @@ def test_a_difference_and_the_next_command(run: Shell, dump: Path, tmp_path: Pat
     saved = sorted(path.name for path in (tmp_path / "saved").rglob("*.npy"))
     assert saved == ["out.actual.npy", "out.expected.npy"]
     assert "--seed 1" in shown.splitlines()[-1]
+
+
+def test_arguments_that_lie_in_the_dump_are_named(run: Shell, dump: Path) -> None:
+    write_module(dump, 0, DOUBLE, SUM)
+    np.savez(dump / "inputs.npz", x=np.ones(4, np.float32))
+    assert run(dump) == ExitCode.AGREE
+    assert f"{dump / 'inputs.npz'} was not used: --inputs {dump / 'inputs.npz'} does" in run.error
+    run(dump, "--inputs", dump / "inputs.npz")
+    assert "was not used" not in run.error
 
 
 def test_json(run: Shell, dump: Path) -> None:

@@ -34,8 +34,8 @@ _STEPS = (
         1,
     ),
     (
-        "Every word of a report is explained offline: what it means, how that was established, what to type"
-        " next. hlotool explain alone lists them.",
+        "Verdicts, rules and messages are explained offline: what they mean, how that was established,"
+        " what to type next. hlotool explain alone lists them.",
         "hlotool explain wrong",
         0,
     ),

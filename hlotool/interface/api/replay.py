@@ -6,6 +6,7 @@ The imports that take time stand inside the functions, after the first worker pr
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -245,7 +246,7 @@ def replay_on(
     contents = Contents(index_store() if cache else None, index_of(paths))
     choice = _chosen(every, options, contents, last)
     tasks = [every[position] for position in choice.positions]
-    found.notes += choice.notes
+    found.notes += [*choice.notes, *_beside(paths, options)]
     found.journal = _journal(tasks, paths, options, journal)
     store = verdict_store() if cache and executor.is_as_here else None
     known = Known(found.journal, store, contents)
@@ -339,6 +340,15 @@ def _unsafe_updates(
             agreeing.setdefault(program or task.path, task.module)
     modules = dict.fromkeys(agreeing.values())
     return unsafe_updates(modules, executor, store, made_with())
+
+
+def _beside(paths: Sequence[str], options: RunOptions) -> Iterator[str]:
+    """Arguments and results of an execution that lie in a dump and were not asked for."""
+    for path in paths:
+        for name, given in (("inputs", options.inputs), ("outputs", options.outputs)):
+            file = os.path.join(path, f"{name}.npz")
+            if not given and os.path.isfile(file):
+                yield f"{file} was not used: --{name} {shlex.quote(file)} does"
 
 
 def _unknown_outputs(options: RunOptions, rows: Sequence[ModuleRecord]) -> Iterator[str]:

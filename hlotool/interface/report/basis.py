@@ -14,10 +14,13 @@ from hlotool.interface.report.evidence import (
 )
 from hlotool.interface.report.records import RunRecord, is_unproved
 from hlotool.interface.report.words import UNDECIDED, is_silent, not_in_a_dump, plural
+from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import AGREEING, DIFFERING, EXCUSED, Verdict, worst
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import CAPTURED, NO_RESULT, REALITY, InputsRecord, ModuleRecord, execution_of
 
+#: Outputs named of those in which terms cancel.
+_CANCELLED = 2
 #: Of what is wrong so many are shown in full, unless everything is asked for.
 DETAILED = 3
 #: Places named of those where the inputs left something out, and characters of what.
@@ -100,17 +103,23 @@ def _frontend(modules: Sequence[ModuleRecord]) -> Iterator[str]:
         return
     sources = [leaf.source for leaf in real[-1].leaves if leaf.source is not None and leaf.source.place]
     where = f" ({sources[-1].place})" if sources else ""
-    yield f"XLA computes what this program says: of an unexpected number, see what the frontend wrote{where}"
+    yield (
+        "XLA computes what the program says; a number that is still unexpected comes from the program"
+        f"{where}; hlotool gradcheck checks a gradient"
+    )
 
 
 def _cancellations(agreeing: Sequence[ModuleRecord]) -> Iterator[str]:
     """Of how many outputs rounding alone decides about some elements, because terms cancel."""
-    outputs = [leaf for module in agreeing for leaf in module.leaves]
-    if count := sum(bool(leaf.evidence and leaf.evidence.cancelled) for leaf in outputs):
-        verb = "is" if count == 1 else "are"
+    outputs = [(module, leaf) for module in agreeing for leaf in module.leaves]
+    found = [(m, leaf) for m, leaf in outputs if leaf.evidence is not None and leaf.evidence.cancelled]
+    if found:
+        names = ", ".join(f"{output_name(leaf.index)} of {m.name}" for m, leaf in found[:_CANCELLED])
+        more = ", …" if len(found) > _CANCELLED else ""
+        verb = "is" if len(found) == 1 else "are"
         yield (
-            f"{count} of {plural(len(outputs), 'output')} {verb} in part nothing but rounding error: terms "
-            "cancel, and those elements are not judged"
+            f"{len(found)} of {plural(len(outputs), 'output')} {verb} in part nothing but rounding error: "
+            f"terms cancel, and those elements are not judged ({names}{more})"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
@@ -79,8 +80,12 @@ class DiffReport(Report[DiffRecord]):
         if diff.layers is not None:
             return layers_total(diff.layers)
         if diff.kind == "results":
-            agreeing = sum(result.comparison.verdict in AGREEING for result in diff.results)
-            return Text(f"{plural(len(diff.results), 'array')} compared: {agreeing} agree", "bold")
+            verdicts = [result.comparison.verdict for result in diff.results]
+            agreeing = sum(verdict in AGREEING for verdict in verdicts)
+            counts = [f"{agreeing} {'agrees' if agreeing == 1 else 'agree'}"]
+            others = Counter(verdict.value for verdict in verdicts if verdict not in AGREEING)
+            counts += [f"{count} {verdict}" for verdict, count in others.items()]
+            return Text(f"{plural(len(verdicts), 'array')} compared: {', '.join(counts)}", "bold")
         same = sum(program.is_same for program in diff.programs)
         failed = sum(program.error is not None for program in diff.programs)
         counts = [f"{same} the same", f"{len(diff.programs) - same - failed} differ"]

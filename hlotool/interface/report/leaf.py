@@ -111,7 +111,7 @@ def leaf_facts(leaf: LeafRecord, is_brief: bool = False) -> Iterator[tuple[str, 
         yield "infinite", f"{leaf.inf_mismatches} on one side only, or with another sign"
     if leaf.verdict not in (Verdict.DIFFERS, Verdict.UNEQUAL):
         yield from _tolerance_facts(leaf)
-    if leaf.decision:
+    if leaf.decision and leaf.verdict is not Verdict.WRONG:
         yield "note", f"made of floats by {leaf.decision}, where one ulp can flip it"
     if leaf.source and not is_brief:
         yield from source_facts(leaf.source)

@@ -91,7 +91,7 @@ class Case:
         reason = cancelled_reason(self.known, decided, rest, maker)
         said = self._said(Verdict.ROUNDING, self._with_freedom(reason), found.origin)
         assert said.evidence is not None
-        cancelled = f"cancellation: {rest or 'the terms of sums'}"
+        cancelled = f"cancellation: {rest or 'terms of several sums cancel'}"
         happened = "; ".join(filter(None, [cancelled, said.evidence.happened]))
         evidence = replace(said.evidence, cancelled=found.elements, happened=happened)
         return dataclasses.replace(said, evidence=evidence)
