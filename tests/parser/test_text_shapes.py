@@ -55,7 +55,7 @@ def test_tuples_and_others() -> None:
         ("{1,0:T(8,128}", Layout((1, 0), tiles=((8, 128),))),
         (
             "{1,0:T(8,128)(2,1E(16S(5}",
-            Layout((1, 0), tiles=((8,), (2,)), element_bits=16, memory_space=5),
+            Layout((1, 0), tiles=((8, 128), (2, 1)), element_bits=16, memory_space=5),
         ),
         ("{1,0:T()}", Layout((1, 0), tiles=((),))),
         ("{1,0:L(4)}", Layout((1, 0), tail_padding_alignment=4)),

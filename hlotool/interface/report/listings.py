@@ -155,10 +155,8 @@ def _explain_facts(match: MatchRecord) -> Iterator[tuple[str, str | Text]]:
     if match.called:
         yield "called", match.called
     for origin in match.raised:
-        yield (
-            "said by",
-            f"{origin.path}:{origin.line} in {origin.function} ({origin.package}, installed here)",
-        )
+        where = f"{origin.path}:{origin.line} in {origin.function}"
+        yield "said by", f"{where} ({origin.package}, installed here)"
         if origin.condition:
             yield "where", origin.condition
     if match.general:
