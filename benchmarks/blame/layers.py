@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 import hlotool
 from benchmarks.blame.layer_models import MODELS, Hooked
+from hlotool.facts import thresholds
 
 
 def main() -> None:
@@ -35,6 +37,7 @@ def main() -> None:
             if not asked.json:
                 print(" ".join(f"{name}={value}" for name, value in row.items()), flush=True)
     planted = [row for row in rows if row["planted"]]
+    limit = thresholds.OTHER_LAYERS.value
     totals = {
         "pairs": len(planted),
         "named": sum(row["named"] == row["planted"] for row in planted),
@@ -42,6 +45,8 @@ def main() -> None:
         "accused": sum(bool(row["named"]) for row in rows if not row["planted"]),
         "largest_legal_ratio": max(row["largest"] for row in rows if not row["planted"]),
         "unaligned": sum(row["unaligned"] for row in rows),
+        "named_doubled": sum(row["named"] == row["planted"] and row["ratio"] > 2 * limit for row in planted),
+        "accused_halved": sum(row["largest"] > limit / 2 for row in rows if not row["planted"]),
     }
     print(json.dumps(totals))
 
@@ -80,7 +85,7 @@ def compared(name: str, rng: random.Random, is_planted: bool) -> dict[str, Any]:
         "planted": arrays.planted,
         "named": first.right.partition(".")[2] if first is not None else "",
         "layer": first.name if first is not None else "",
-        "ratio": first.ratio if first is not None else None,
+        "ratio": math.inf if first is None or first.ratio is None else first.ratio,
         "largest": max(ratios, default=0.0),
         "aligned": len(layers.layers),
         "unaligned": len(result.record.only_right),

@@ -43,11 +43,11 @@ def test_a_threshold_is_calibrated_by_a_table(name: str) -> None:
 
 
 def test_the_measured_values_are_those_in_use() -> None:
-    """Printed by `verdicts.thresholds`, `blame.locate --thresholds`, `exact thresholds` and
+    """Printed by `verdicts.thresholds`, `blame.locate --thresholds`, `blame.layers`, `exact thresholds` and
     `verdicts.exact --thresholds` in benchmarks.
     """
     headings = [thresholds.SENSITIVITY, thresholds.LOCATOR, thresholds.EXACT, thresholds.EXACT_FAULTS]
-    headings.append(thresholds.ARBITER)
+    headings += [thresholds.ARBITER, thresholds.LAYERS]
     tables = "".join(map(section, headings))
     rows = re.findall(r"^\| ([A-Z][A-Z0-9_]+) \| (\S+) \|", tables, re.MULTILINE)
     assert dict(rows) == {name: f"{threshold.value:g}" for name, threshold in TABLE.items()}
