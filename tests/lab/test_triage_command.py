@@ -87,6 +87,7 @@ def test_dumps_are_compared_without_a_compiler(tmp_path: Path, corpus: Path, tri
     [fault] = [fault for fault in record["faults"] if fault["number"]]
     assert fault["kind"] == "wrong"
     assert fault["level"] == "pass"
+    assert Path(fault["program"]).is_file()
     assert fault["triggers"]
 
 

@@ -199,6 +199,7 @@ class Triage:
         described = described_fault(failure, outcome, blame, opcodes)
         described = msgspec.structs.replace(
             described,
+            program=failure.origin,
             signature=culprit.signature if culprit is not None else str(failure.failure),
             families=families_of(module, described.work) if module is not None else [],
             instructions=len(spot.instructions) if spot is not None else 0,
