@@ -36,7 +36,6 @@ def explanation(run: RunRecord) -> Iterator[str]:
 
 def basis_lines(run: RunRecord) -> Iterator[str]:
     """How far the agreement was checked, so that it is not over-read."""
-    yield from _in_full(run)
     yield from _frontend(run.modules)
     yield from _memory(run)
     yield from _unfinished(run)
@@ -79,7 +78,7 @@ def _cut(text: str) -> str:
     return text if len(missing) <= _LONGEST else f"{place} {missing[:_LONGEST]} …"
 
 
-def _in_full(run: RunRecord) -> Iterator[str]:
+def in_full(run: RunRecord) -> Iterator[str]:
     """How many of what is wrong is shown in full, and how to get the rest."""
     wrong = sum(module.verdict in DIFFERING and not module.twin_of for module in run.modules)
     if wrong > DETAILED:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlotool.interface.report.baseline import baseline_lines
-from hlotool.interface.report.basis import DETAILED, basis_lines, explanation
+from hlotool.interface.report.basis import DETAILED, basis_lines, explanation, in_full
 from hlotool.interface.report.console import Report, next_line, place_text
 from hlotool.interface.report.evidence import (
     AnnotatedSource,
@@ -73,7 +73,8 @@ class RunReport(Report[RunRecord]):
         if self.record.baseline is not None:
             yield from (Text(line) for line in baseline_lines(self.record.baseline))
         if not self.quiet:
-            yield from (Text(line, "dim") for line in basis_lines(self.record))
+            shown = () if self.verbose else in_full(self.record)
+            yield from (Text(line, "dim") for line in (*shown, *basis_lines(self.record)))
             yield from (Text(line, "dim") for line in explanation(self.record))
 
     def _parts(self) -> Iterator[RenderableType]:
