@@ -10,7 +10,7 @@ function rowDetails(row) {
   body.append(element("p", {}, element("a.anchor", { href: `#row-${row.number}` }, "link to this result")));
   for (const section of row.sections) body.append(drawn(section));
   if (row.commands.length) {
-    body.append(element("h4", {}, "reproduce"));
+    body.append(element("h3", {}, "reproduce"));
     for (const command of row.commands) {
       body.append(element("p.command-line", {}, element("code.command", {}, command), copyButton(command)));
     }
@@ -29,7 +29,7 @@ const DRAWINGS = { facts, sides, graph, heat: heatMap, histogram, table: plainTa
 
 function drawn(section) {
   const box = element("section");
-  if (section.title) box.append(element("h4", {}, section.title));
+  if (section.title) box.append(element("h3", {}, section.title));
   box.append(DRAWINGS[section.kind](section));
   return box;
 }

@@ -41,7 +41,7 @@ function histogram(section) {
       element("td.track", { "aria-hidden": "true" }, bar),
     );
   });
-  const head = ["magnitude", "mismatched", ""].map((name) => element("th", { scope: "col" }, name));
+  const head = ["magnitude", "mismatched", "share"].map((name) => element("th", { scope: "col" }, name));
   return element("table.histogram", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
 }
 

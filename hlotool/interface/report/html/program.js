@@ -56,7 +56,7 @@ class ProgramGraph {
       button("+", "larger", () => this.zoom(0.8)),
       button("−", "smaller", () => this.zoom(1.25)),
       button("all", "all that is laid out", () => this.fit()),
-      button("accused", "to the accused instruction", () => this.go(this.section.spot)),
+      button("accused", "to the wrong instruction", () => this.go(this.section.spot)),
       element("label", {}, this.isFlat, "calls as one box"),
       found,
       this.count,
@@ -142,8 +142,8 @@ class ProgramGraph {
   tell(number) {
     const [, , text, place, , state] = this.section.nodes[number];
     const distance = this.reached.get(number);
-    const known = { spot: "the accused instruction", unknown: "" }[state] ?? state;
-    const heat = known || (distance === undefined ? "does not read the accused instruction" : `reads it, ${distance} operations on`);
+    const known = { spot: "the wrong instruction", unknown: "" }[state] ?? state;
+    const heat = known || (distance === undefined ? "does not read the wrong instruction" : `reads it, ${distance} operations on`);
     const centre = element("button.quiet", { type: "button", click: () => this.go(number) }, "centre");
     this.about.replaceChildren([text, place, heat].filter(Boolean).join("\n"), "\n", centre);
   }
