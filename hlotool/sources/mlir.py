@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hlotool.errors import BackendUnavailable, DumpError, UsageError
 from hlotool.ir.module import Module
+from hlotool.sources.locations import PATH
 from hlotool.sources.prefixed import unprefixed
 from hlotool.sources.quoted import Lines, Quotation
 
@@ -101,7 +102,15 @@ def read_program(content: bytes, name: str, entry: str = "") -> Module:
             raise
         _logger.info("%s: hlotool reads it itself", error)
         return parse_mlir(content.decode("utf-8", "replace"), name, entry)
-    return _with_partitions(module, content) if is_text else module
+    return _without_own_lines(_with_partitions(module, content)) if is_text else module
+
+
+def _without_own_lines(module: Module) -> Module:
+    """Where text has no locations, XLA's importer says lines of the text itself, in a file called `-`."""
+    for instruction in module.instructions():
+        if instruction.metadata is not None and instruction.metadata.source_file == PATH:
+            instruction.metadata = None
+    return module
 
 
 _PARTITIONS = re.compile(rb"\bmhlo\.num_partitions = (\d+)")

@@ -342,11 +342,15 @@ compared with what G says. What is wrong is found by parameter and component.
 
 F returns a number, alone or before other results. G takes the same arguments, and its result ends with the
 derivatives by the floats among them, or by those that --wrt names.
+
+Both are HLO, StableHLO (jax.jit(f).lower(*args).as_text(debug_info=True)), a dump, or SCRIPT.py:FUNCTION: a
+function of JAX that is called with --args or what the script calls example_args.
 """,
         examples="""\
 examples:
   hlotool gradcheck loss.hlo grad.hlo                 two programs
   hlotool gradcheck loss.mlir grad.mlir --wrt 0,2     by two of the parameters
+  hlotool gradcheck model.py:loss model.py:grad --args 'f32[8]'
 """,
     ),
     Command(
