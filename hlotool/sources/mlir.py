@@ -19,7 +19,6 @@ from pathlib import Path
 
 from hlotool.errors import BackendUnavailable, DumpError, UsageError
 from hlotool.ir.module import Module
-from hlotool.sources.locations import PATH
 from hlotool.sources.prefixed import unprefixed
 from hlotool.sources.quoted import Lines, Quotation
 
@@ -105,10 +104,14 @@ def read_program(content: bytes, name: str, entry: str = "") -> Module:
     return _without_own_lines(_with_partitions(module, content)) if is_text else module
 
 
+#: What XLA's importer calls the file of a text that has no locations.
+_TEXT_ITSELF = "-"
+
+
 def _without_own_lines(module: Module) -> Module:
-    """Where text has no locations, XLA's importer says lines of the text itself, in a file called `-`."""
+    """Without the lines of the text itself, which are no places in a user's program."""
     for instruction in module.instructions():
-        if instruction.metadata is not None and instruction.metadata.source_file == PATH:
+        if instruction.metadata is not None and instruction.metadata.source_file == _TEXT_ITSELF:
             instruction.metadata = None
     return module
 
