@@ -323,8 +323,9 @@ examples:
         "hlotool.interface.api.releases:releases",
         description="""\
 Find the release of jaxlib with which XLA made programs wrong. Each release that is tried is installed into an
-environment of its own, which is kept, and compiles and runs the programs as the frontend gave them; the
-reference judges. Run the same command again to resume an interrupted search.
+environment of its own, about 600 MB in the cache folder (hlotool cache info, cache clear), and compiles and
+runs the programs as the frontend gave them; the reference judges. Run the same command again to resume an
+interrupted search.
 """,
         examples="""\
 examples:
@@ -421,17 +422,18 @@ examples:
     ),
     Command(
         "cache [options] info|prune|clear",
-        "the verdicts kept for later runs: look, or remove some",
+        "what is kept for later runs, verdicts and releases of jaxlib: look, or remove some",
         "hlotool.interface.api.kept:cache",
         description="""\
 `run` keeps its verdicts, so that it does not replay a program again that it knows, whatever the
-file and its names are. Nothing is lost with them but time.
+file and its names are; `releases` keeps an environment of about 600 MB for each release of jaxlib that
+it tried. Nothing is lost with them but time.
 """,
         examples="""\
 examples:
   hlotool cache info                  where they are, and how much they take
-  hlotool cache prune --size 100M     remove those of no use for the longest time
-  hlotool cache clear                 remove all
+  hlotool cache prune --size 100M     remove verdicts of no use for the longest time
+  hlotool cache clear                 remove all, the environments of releases, too
 """,
     ),
     Command(
