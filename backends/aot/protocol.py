@@ -99,7 +99,7 @@ class LowerRequest:
         script: its path.
         function: the name.
         shapes: of its arguments, as HLO writes them; None where the script says which they are.
-        platform: `tpu` or `cuda`.
+        platform: `cpu`, `tpu` or `cuda`.
         output: file that gets it, as bytecode.
     """
 

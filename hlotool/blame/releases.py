@@ -1,6 +1,6 @@
 """The release of jaxlib with which a program went wrong: each in an environment of its own.
 
-Environments are made by uv where it is there, else by venv and pip, and kept, about 500 MB each: the next
+Environments are made by uv where it is there, else by venv and pip, and kept, about 600 MB each: the next
 search has them.
 """
 
@@ -18,7 +18,7 @@ from hlotool.blame.searches import History, search_history
 from hlotool.errors import BackendUnavailable, UsageError
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.records import ModuleRecord
-from hlotool.system.cache import cache_folder
+from hlotool.system.cache import Contents, cache_folder
 from hlotool.system.records import CommandRecord, ErrorRecord, Record
 
 #: Seconds that making an environment may take.
@@ -98,6 +98,30 @@ def releases_between(low: str, high: str) -> list[str]:
     return sorted(wanted, key=order_of)
 
 
+def environments() -> Contents:
+    """The environments that are kept; no word of when they were of use."""
+    folders = _environments()
+    files = (file for folder in folders for file in folder.rglob("*") if not file.is_symlink())
+    return Contents(len(folders), sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def remove_environments() -> Contents:
+    """Remove them all; returns what was removed."""
+    before = environments()
+    for folder in _environments():
+        shutil.rmtree(folder, ignore_errors=True)
+    after = environments()
+    return Contents(before.entries - after.entries, before.size - after.size)
+
+
+def _environments() -> list[Path]:
+    return list(_folder().glob("jaxlib-*"))
+
+
+def _folder() -> Path:
+    return cache_folder() / "environments"
+
+
 def environment(version: str) -> Path:
     """The interpreter of an environment with a release of jaxlib, made where there is none.
 
@@ -105,7 +129,7 @@ def environment(version: str) -> Path:
         BackendUnavailable: it cannot be made; with what pip says.
     """
     tag = f"{sys.version_info.major}.{sys.version_info.minor}"
-    folder = cache_folder() / "environments" / f"jaxlib-{version}-py{tag}"
+    folder = _folder() / f"jaxlib-{version}-py{tag}"
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if (folder / _READY).exists():
         return python
@@ -143,29 +167,29 @@ def _called(command: Sequence[str]) -> str:
 def searched(
     known: Sequence[str],
     judged: Callable[[str], ModuleRecord | str],
+    tried: dict[str, ReleaseRecord],
     exhaustive: bool = False,
     left: Callable[[int], None] = lambda points: None,
-) -> tuple[History, list[ReleaseRecord]]:
+) -> History:
     """Where programs went wrong, in about log2(n) + 2 releases.
 
     Args:
         known: the releases, in order.
         judged: the gravest row of a release, or why there is none.
+        tried: gets each release that was asked, so that an interruption leaves them.
         exhaustive: try each of them.
         left: called with the number of open releases before each halving.
     """
-    tried: dict[int, ReleaseRecord] = {}
 
     def ask(number: int) -> Answer:
-        row = judged(known[number])
+        row = judged(version := known[number])
         if isinstance(row, str):
-            tried[number] = ReleaseRecord(version=known[number], verdict="", reason=row)
+            tried[version] = ReleaseRecord(version=version, verdict="", reason=row)
             return Answer.UNUSABLE
-        tried[number] = ReleaseRecord(version=known[number], verdict=row.verdict.value, reason=row.reason)
+        tried[version] = ReleaseRecord(version=version, verdict=row.verdict.value, reason=row.reason)
         return row.verdict.answer
 
-    history = search_history(len(known), ask, exhaustive, left)
-    return history, [tried[number] for number in sorted(tried)]
+    return search_history(len(known), ask, exhaustive, left)
 
 
 def told(known: Sequence[str], history: History) -> tuple[str, str, list[str]]:

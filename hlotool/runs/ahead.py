@@ -5,7 +5,6 @@ The compiler runs in a process of its own; what it dies of becomes part of a rec
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,19 +13,19 @@ from pathlib import Path
 
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.aot.options import TARGETS, Target
-from hlotool.backends.aot.protocol import COUNTED, AheadResult, LowerRequest
+from hlotool.backends.aot.protocol import COUNTED, AheadResult
 from hlotool.backends.base import DumpingBackend, SlowToStart
 from hlotool.backends.registry import get_backend, parse_spec
-from hlotool.backends.xla.process import ProcessKey, XlaProcess
 from hlotool.checks.explain.messages import explain_text
 from hlotool.checks.inspect.programs import stage_info
 from hlotool.checks.inspect.run import USAGE_REPORT
 from hlotool.checks.records import StageInfo
-from hlotool.errors import BackendFailed, BackendUnavailable, HlotoolError, Unsupported, UsageError
+from hlotool.errors import BackendUnavailable, HlotoolError, Unsupported, UsageError
 from hlotool.ir.module import Module
 from hlotool.judge.failures import error_record, verdict_of
 from hlotool.runs.ahead_records import COMPILES, REFUSED, CompiledRecord, LaunchesRecord, SpaceRecord
 from hlotool.runs.program import compile_program
+from hlotool.runs.scripts import lower
 from hlotool.sources.directory import open_dump
 from hlotool.sources.loading import load_stage
 from hlotool.sources.mlir import unwrapped
@@ -159,36 +158,16 @@ def _compiled(task: AheadTask, backend: AotBackend) -> AheadResult:
         file = Path(name) / "program.mlir"
         module = task.module
         if module is None:
-            lower(task, backend, file)
+            options, devices = backend.options, backend.setup.devices
+            assert options.target is not None
+            platform = options.target.platform
+            lower(task.script, task.shapes, file, platform, devices, options.python, options.timeout)
             return backend.compile_ahead(file)
         given = module.stablehlo or (module.stages[0].mlir if module.stages else None)
         if given is None:
             return backend.compile_ahead(_module(task))
         file.write_bytes(unwrapped(given.read_bytes()))
         return backend.compile_ahead(file)
-
-
-def lower(task: AheadTask, backend: AotBackend, file: Path) -> None:
-    """Write the function of a script as StableHLO; it sees as many devices as the target has, on the CPU.
-
-    Raises:
-        UsageError: it fails, there is no such function, or its arguments are not known.
-        BackendUnavailable: there is no JAX.
-    """
-    script, _, function = task.script.rpartition(":")
-    own = [(name, value) for name, value in os.environ.items() if name.startswith("JAX_")]
-    own += [("JAX_PLATFORMS", "cpu")]
-    own += [("XLA_FLAGS", f"--xla_force_host_platform_device_count={backend.setup.devices}")]
-    options = backend.options
-    assert options.target is not None
-    process = XlaProcess(ProcessKey("script", options.python, 1, options.timeout, tuple(own)))
-    request = LowerRequest(script, function, task.shapes, options.target.platform, str(file))
-    try:
-        process.call("hlotool.backends.aot.script:lower", request, str)
-    except BackendFailed as error:
-        raise UsageError(f"{script}: {error.message}") from error
-    finally:
-        process.close()
 
 
 def _module(task: AheadTask) -> Module:

@@ -195,7 +195,9 @@ def _nothing_found(path: str, listing: Listing, files: list[DumpFile]) -> str:
         return f"{path}: empty{why}; a dump is written with {_FLAGS}"
     endings = Counter(os.path.splitext(file.name.text)[1] or "without suffix" for file in files)
     found = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(4))
-    return f"{path}: no HLO among {len(files)} files ({found}); a usable dump is written with {_FLAGS}"
+    only_arrays = endings.keys() <= {".npz", ".npy"}
+    hint = "hlotool diff A B compares arrays" if only_arrays else f"a usable dump is written with {_FLAGS}"
+    return f"{path}: no HLO among {len(files)} files ({found}); {hint}"
 
 
 def _asked_for(path: str, module: DumpModule, limits: Limits) -> DumpModule:

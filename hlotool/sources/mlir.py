@@ -101,7 +101,19 @@ def read_program(content: bytes, name: str, entry: str = "") -> Module:
             raise
         _logger.info("%s: hlotool reads it itself", error)
         return parse_mlir(content.decode("utf-8", "replace"), name, entry)
-    return _with_partitions(module, content) if is_text else module
+    return _without_own_lines(_with_partitions(module, content)) if is_text else module
+
+
+#: What XLA's importer calls the file of a text that has no locations.
+_TEXT_ITSELF = "-"
+
+
+def _without_own_lines(module: Module) -> Module:
+    """Without the lines of the text itself, which are no places in a user's program."""
+    for instruction in module.instructions():
+        if instruction.metadata is not None and instruction.metadata.source_file == _TEXT_ITSELF:
+            instruction.metadata = None
+    return module
 
 
 _PARTITIONS = re.compile(rb"\bmhlo\.num_partitions = (\d+)")

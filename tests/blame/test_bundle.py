@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,10 +144,10 @@ def test_the_tolerance_of_the_user_decides_again(tmp_path: Path, stages: Bundle)
 @pytest.mark.parametrize(
     ("trigger", "words"),
     [
-        (TriggerRecord.of("triggers", "XLA 0.10.2"), "Triggers on XLA 0.10.2."),
+        (TriggerRecord.of("triggers", "jaxlib 0.10.2"), "Triggers on jaxlib 0.10.2."),
         (
-            TriggerRecord.of("does not trigger", "XLA 0.10.2"),
-            "Does not trigger on XLA 0.10.2.",
+            TriggerRecord.of("does not trigger", "jaxlib 0.10.2"),
+            "Does not trigger on jaxlib 0.10.2.",
         ),
         (TriggerRecord.of("not checked", reason="no jaxlib"), "Not checked on XLA: no jaxlib."),
     ],
@@ -194,6 +195,28 @@ def test_the_issue_says_what_why_and_how(tmp_path: Path, stages: Bundle) -> None
         "To blame is `%mul.0`",
     ):
         assert part in issue
+
+
+def test_the_issue_has_the_numbers(tmp_path: Path, stages: Bundle) -> None:
+    write_bundle(stages, tmp_path)
+    for name in ("README.md", "issue.md"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert re.search(r"Worst element of out: expected \d+\.\d+, actual \d+\.\d+\.\n", text)
+    assert read_bundle(tmp_path).element == stages.element != ""
+
+
+def test_the_issue_has_small_arguments_whole_and_the_range_of_others(tmp_path: Path) -> None:
+    write_bundle(check(), tmp_path)
+    assert "p = f32[2] {1, 2}\n" in (tmp_path / "issue.md").read_text(encoding="utf-8")
+    large = np.arange(-3, 97, dtype=np.float32)
+    large[50] = np.nan
+    bundle = replace(check(), program=ADD.replace("f32[2]", "f32[100]"), inputs=npz_bytes([large]))
+    write_bundle(bundle, tmp_path)
+    issue = (tmp_path / "issue.md").read_text(encoding="utf-8")
+    assert "p = f32[100] from -3 to 96, 1 NaN, see `inputs.npz`\n" in issue
+    two = replace(bundle, program=ADD.replace("m\n", "m, replica_count=2\n"))
+    write_bundle(replace(two, inputs=npz_bytes([(VALUE,), (2 * VALUE,)], 2)), tmp_path)
+    assert "p on device 1 = f32[2] {2, 4}\n" in (tmp_path / "issue.md").read_text(encoding="utf-8")
 
 
 def test_the_regression_test_passes_while_the_fault_is_there(tmp_path: Path, stages: Bundle) -> None:

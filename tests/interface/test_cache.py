@@ -38,3 +38,20 @@ def test_what_a_run_keeps(
     assert main(["cache", "clear"]) == 0
     assert "removed: 2 answers" in capsys.readouterr().out
     assert main(["cache", "wipe"]) == 2
+
+
+def test_environments_of_releases_are_counted_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path))
+    folder = tmp_path / "environments/jaxlib-0.9.0-py3.11/lib"
+    folder.mkdir(parents=True)
+    (folder / "native.so").write_bytes(bytes(2048))
+    (folder / "link").symlink_to(folder / "native.so")
+    assert main(["cache", "info"]) == 0
+    assert "1 environment of releases, 2 KiB" in capsys.readouterr().out
+    assert main(["cache", "prune"]) == 0
+    assert folder.exists()
+    assert main(["cache", "clear"]) == 0
+    assert "removed: 1 environment of releases" in capsys.readouterr().out
+    assert not folder.exists()

@@ -123,7 +123,7 @@ def test_a_compiler_that_fails_is_a_row(
     assert record["run"] is None
 
 
-def test_a_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
+def test_a_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, program: Path, shell: Shell) -> None:
     class Missing(Compiler):
         def call(self, function: str, argument: object, kind: type[object]) -> object:
             raise BackendUnavailable("there is no compiler for tpu here: pip install 'hlotool[tpu]'")
@@ -132,6 +132,12 @@ def test_a_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, program: Pa
     result = compile(program, target="v5e")
     assert [row.outcome for row in result] == ["unsupported"]
     assert result.exit_code is ExitCode.NOTHING_COMPARED
+    for number in range(4):
+        (program.parent / f"m{number}.hlo").write_text(PROGRAM, encoding="utf-8")
+    shell(program.parent, "--for", "v5e")
+    assert shell.out.count("✗ unsupported") == shell.out.count("because") == 1
+    assert "✗ unsupported  5 programs" in shell.out
+    assert "… 2 more (--verbose)" in shell.out
 
 
 def test_launches_of_a_gpu(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:

@@ -67,7 +67,22 @@ def test_what_another_device_would_get(
     assert list((tmp_path / "kept" / "compiled").rglob("*before_optimizations.txt"))
 
 
-def test_a_target_that_is_missing(
+def test_a_compiler_that_is_missing_is_asked_for_before_the_program_starts(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Missing(Compiler):
+        def call(self, function: str, argument: object, kind: type[object]) -> object:
+            raise BackendUnavailable("there is no compiler for tpu here: pip install 'hlotool[tpu]'")
+
+    use(monkeypatch, Missing())
+    started = tmp_path / "started"
+    program = [sys.executable, "-c", f"open({str(started)!r}, 'w')"]
+    assert main(["exec", "--for", "v5e", "--", *program]) == BackendUnavailable.exit_code
+    assert "pip install 'hlotool[tpu]'" in capfd.readouterr().err
+    assert not started.exists()
+
+
+def test_a_compiler_that_fails_later(
     stub: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replay is reported all the same."""

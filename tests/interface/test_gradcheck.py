@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hlotool
-from hlotool.errors import ExitCode, UsageError
+from hlotool.errors import BackendUnavailable, DumpError, ExitCode, UsageError
 from hlotool.interface.cli.main import main
 from hlotool.ir.module import Module
 
@@ -137,3 +138,64 @@ def test_what_jax_differentiates() -> None:
     wrong = hlotool.gradcheck(text(loss), text(jax.grad(stopped, both)))
     assert [row.verdict for row in wrong] == ["right", "wrong"]
     assert np.isclose(wrong.rows[1].actual or 0, 0)
+
+
+SCRIPT = """import jax, jax.numpy as jnp
+
+def loss(x):
+    return jnp.sum(x * x)
+
+def grad(x):
+    return 3 * x
+
+example_args = (jnp.ones(4),)
+"""
+
+
+@pytest.mark.xla
+def test_functions_of_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jax")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(SCRIPT, encoding="utf-8")
+    assert main(["gradcheck", "own.py:loss", "own.py:grad"]) == ExitCode.MISMATCH
+    shown = capsys.readouterr()
+    assert "✗ wrong  parameter 0" in shown.out
+    assert "own.py:7" in shown.out
+    assert "as_text" not in shown.err
+    [row] = hlotool.gradcheck("own.py:loss", "own.py:grad", args="f32[2,3]")
+    assert row.shape.startswith("f32[2,3]")
+    with pytest.raises(UsageError, match="no function gard; it has: grad, loss"):
+        hlotool.gradcheck("own.py:loss", "own.py:gard")
+
+
+def test_functions_of_a_script_need_jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jax.py").write_text("raise ModuleNotFoundError(\"No module named 'jax'\")", encoding="utf-8")
+    (tmp_path / "own.py").write_text(SCRIPT, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(BackendUnavailable, match="needs jax: pip install"):
+        hlotool.gradcheck(f"{tmp_path}/own.py:loss", f"{tmp_path}/own.py:grad")
+    with pytest.raises(UsageError, match="--args are of a function"):
+        hlotool.gradcheck(parsed(LOSS), parsed(GRADIENT), args="f32[2]")
+    with pytest.raises(DumpError, match=r"absent\.py: no such file"):
+        hlotool.gradcheck("absent.py:loss", "absent.py:grad")
+
+
+@pytest.mark.xla
+def test_a_line_of_the_text_is_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """StableHLO without locations: XLA's importer says `-:4` of it."""
+    text = """module @m {
+  func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.multiply %arg0, %arg0 : tensor<f32>
+    %1 = stablehlo.add %0, %arg0 : tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+"""
+    path = tmp_path / "f.mlir"
+    path.write_text(text, encoding="utf-8")
+    assert main(["gradcheck", str(path), str(path)]) == ExitCode.MISMATCH
+    shown = capsys.readouterr()
+    assert "-:4" not in shown.out
+    assert "f.mlir: no source lines: write it with" in shown.err

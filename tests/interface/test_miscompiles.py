@@ -90,7 +90,7 @@ def test_bundles_trigger_where_xla_is_wrong(
     [given] = folder.glob("*before_optimizations.txt")
     is_wrong = main(["run", str(given), *inputs, "--test", backend, "--no-resume"]) == 1
     trigger, version = culprit["trigger"], get_backend(backend).version.split()[1]
-    assert trigger["compiler"] == f"XLA {version}"
+    assert trigger["compiler"] == f"jaxlib {version}"
     assert trigger["status"] == ("triggers" if is_wrong else "does not trigger")
     assert is_wrong or version != entry.get("versions", {"jaxlib": "0.10.2"})["jaxlib"]
     assert not (is_wrong and version == entry["fault"].get("right_on"))
@@ -98,4 +98,4 @@ def test_bundles_trigger_where_xla_is_wrong(
     assert main(again) == 1
     assert "in the same way" in capsys.readouterr().out
     readme = Path(culprit["repro"], "README.md").read_text(encoding="utf-8")
-    assert f"riggers on XLA {version}." in readme or f"oes not trigger on XLA {version}." in readme
+    assert f"riggers on jaxlib {version}." in readme or f"oes not trigger on jaxlib {version}." in readme

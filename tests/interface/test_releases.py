@@ -29,10 +29,8 @@ def verdicts(text: str) -> list[ModuleRecord | str]:
 
 def searched(text: str, every: bool = False) -> tuple[str, str, list[str], int]:
     answers = dict(zip(KNOWN, verdicts(text), strict=True))
-    history, tried = releases.searched(KNOWN, answers.__getitem__, every)
-    assert [release.version for release in tried] == sorted(
-        (release.version for release in tried), key=releases.order_of
-    )
+    tried: dict[str, releases.ReleaseRecord] = {}
+    history = releases.searched(KNOWN, answers.__getitem__, tried, every)
     return *releases.told(KNOWN, history), len(tried)
 
 
@@ -126,6 +124,20 @@ def test_the_command(
     assert found.exit_code == ExitCode.AGREE
     assert main(["releases", str(path), "--between", "0.6.0..0.8.0"]) == ExitCode.AGREE
     assert "no release of the range is wrong" in capsys.readouterr().out
+
+    def stopped(version: str) -> Path:
+        if version == "0.8.0":
+            raise KeyboardInterrupt
+        return environment(version)
+
+    monkeypatch.setattr(releases, "environment", stopped)
+    assert main(["releases", str(path), "--between", "0.6.0..0.8.0"]) == ExitCode.INTERRUPTED
+    shown = capsys.readouterr().out
+    assert "0.7.0   ✓ identical" in shown
+    assert "2 of 3 releases tried" in shown
+    assert "interrupted; run the same command again to resume" in shown
+    monkeypatch.setattr(releases, "environment", {"0.6.0": path, "0.8.0": Path(sys.executable)}.__getitem__)
+    assert main(["releases", str(path), "--between", "0.6.0..0.8.0"]) == ExitCode.AGREE
     with pytest.raises(UsageError, match="two versions"):
         hlotool.releases(path, between="0.6.0")
 

@@ -372,8 +372,8 @@ def test_what_another_set_up_refuses_is_not_refused(backend: str, kind: Kind) ->
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
-        ("xla", "**Triggers on XLA 0.10.2.**"),
-        ("xla:disable=algsimp", "**Triggers on XLA 0.10.2 (disable=algsimp).**"),
+        ("xla", "**Triggers on jaxlib 0.10.2.**"),
+        ("xla:disable=algsimp", "**Triggers on jaxlib 0.10.2 (disable=algsimp).**"),
         ("opt:passes=cse", ""),
     ],
 )
@@ -383,7 +383,7 @@ def test_the_issue_of_a_death_says_which_compiler_dies(backend: str, said: str) 
     )
     outcome = CaseOutcome(answer=Answer.BAD, failure=Signature(kind="BackendCrashed", words="SIGFPE"))
     options = RunOptions(backend=backend)
-    versions = {"backend": "XLA 0.10.2"}
+    versions = {"backend": "jaxlib 0.10.2"}
     case = Case(module, (np.zeros(3, np.int32),))
     bundle = fault_bundle(death("SIGFPE", "negate"), case, None, Blame(), outcome, options, versions)
     text = issue_text(bundle)

@@ -240,7 +240,8 @@ def test_any_file_is_judged_by_its_content_when_it_is_named(write: Write) -> Non
     ("items", "message"),
     [
         ([], 'empty; a dump is written with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text"'),
-        ([("a.ll", ""), ("b.ll", ""), ("c.o", "")], "no HLO among 3 files (2 .ll, 1 .o)"),
+        ([("a.ll", ""), ("b.ll", ""), ("c.o", "")], "no HLO among 3 files (2 .ll, 1 .o); a usable dump"),
+        ([("a.npz", "PK"), ("b.npy", "\x93")], "(1 .npz, 1 .npy); hlotool diff A B compares arrays"),
     ],
 )
 def test_a_folder_without_hlo_says_what_it_holds(

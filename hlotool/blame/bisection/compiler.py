@@ -50,7 +50,7 @@ class CompilerRecord(Record, frozen=True, kw_only=True):
     """The compiler at hand.
 
     Attributes:
-        name: with version and options, such as `XLA 0.10.2`.
+        name: with version and options, such as `jaxlib 0.10.2`.
         error: why there is none.
     """
 
@@ -68,13 +68,13 @@ def compiler_here(backend: str) -> CompilerRecord:
 
 
 def compiler_name(version: str, backend: str) -> str:
-    """A compiler as its bug tracker knows it: `XLA 0.10.2`, `libtpu 0.0.42 (v5e)`, with options.
+    """A compiler as its bug tracker knows it: `jaxlib 0.10.2`, `libtpu 0.0.42 (v5e)`, with options.
 
     Args:
         version: as the backend says it.
         backend: its spec.
     """
-    name = re.split(r" \(| for ", version)[0].replace("jaxlib ", "XLA ")
+    name = re.split(r" \(| for ", version)[0]
     given = parse_spec(backend).options.items()
     options = [f"{key}={value}" if value else key for key, value in given if key not in _NOT_WHAT]
     return f"{name} ({', '.join(options)})" if options else name

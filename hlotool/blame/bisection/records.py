@@ -92,9 +92,9 @@ class TriggerRecord(Record, frozen=True, kw_only=True):
     """Whether a fault shows on the compiler at hand; `of` makes it.
 
     Attributes:
-        summary: all of it in words, such as `triggers on XLA 0.10.2`, or `not checked on XLA: REASON`.
+        summary: all of it in words, such as `triggers on jaxlib 0.10.2`, or `not checked on XLA: REASON`.
         status: `triggers`, `does not trigger`, or `not checked`.
-        compiler: that was asked, with its version, such as `XLA 0.10.2`; empty where none was.
+        compiler: that was asked, with its version, such as `jaxlib 0.10.2`; empty where none was.
         backend: its spec.
         form: which program triggers, such as `the program as given`; empty where none does.
         reason: why it was not checked, or what the compiler did instead.

@@ -76,6 +76,7 @@ class Bundle:
         wrong: shape indices of the wrong outputs; None where `signature` is what a smaller program shares
             with the one that it was made from, which says nothing of outputs.
         trigger: whether the fault shows on a compiler; None where that is not the question.
+        element: the worst one with its expected and its actual value; empty where none is known.
         tolerance: `rtol` and `atol` that the user set.
         exact: the programs, or the program and what a compiler makes of it, are other functions of real
             numbers; how far values are apart does not count.
@@ -104,6 +105,7 @@ class Bundle:
     versions: dict[str, str] = field(default_factory=dict)
     wrong: tuple[ShapeIndex, ...] | None = None
     trigger: TriggerRecord | None = None
+    element: str = ""
     tolerance: dict[str, float] = field(default_factory=dict)
     exact: bool = False
     opaque: bool = False
@@ -227,6 +229,7 @@ def read_bundle(folder: Path) -> Bundle:
         versions=facts.versions,
         wrong=failure.outputs,
         trigger=facts.trigger,
+        element=failure.element,
         tolerance={name: value for name, value in tolerance.items() if value is not None},
         exact=run.exact,
         opaque=run.opaque,
@@ -239,6 +242,7 @@ class _Failure(msgspec.Struct, frozen=True):
     verdict: str = ""
     signature: str = ""
     reason: str = ""
+    element: str = ""
     evidence: list[str] = []
     outputs: tuple[tuple[int, ...], ...] | None = None
 
@@ -283,6 +287,7 @@ def _facts_text(bundle: Bundle) -> str:
             "signature": bundle.signature,
             "outputs": bundle.wrong,
             "reason": bundle.reason,
+            "element": bundle.element,
             "evidence": list(bundle.evidence),
         },
         "run": {

@@ -14,6 +14,8 @@ from hlotool.blame.bisection.records import CulpritRecord, TriggerRecord
 from hlotool.blame.reduction.reducer import Reduction
 from hlotool.blame.repro.bundle import Bundle, Kind
 from hlotool.inputs.given import npz_bytes
+from hlotool.judge.comparison import format_position
+from hlotool.judge.records import output_name
 from hlotool.judge.verdicts import Answer, Verdict
 from hlotool.runs.options.kept import ReplayOptions
 from hlotool.runs.records import ModuleRecord
@@ -109,10 +111,22 @@ def _bundle(
         evidence=tuple(culprit.evidence),
         versions=dict(versions),
         trigger=_trigger(culprit),
+        element=_worst_element(row),
         tolerance=tolerance_of(options),
         exact=row.verdict is Verdict.UNEQUAL,
         opaque=options.opaque,
     )
+
+
+def _worst_element(row: ModuleRecord | None) -> str:
+    """The worst element of the first wrong output; programs that are other functions need not show one."""
+    leaves = row.leaves if row is not None and row.verdict is not Verdict.UNEQUAL else []
+    for leaf in leaves:
+        if leaf.top and leaf.verdict.answer is Answer.BAD:
+            worst = leaf.top[0]
+            where = f" at {format_position(tuple(worst.index))}" if worst.index else ""
+            return f"{output_name(leaf.index)}{where}: expected {worst.expected}, actual {worst.actual}"
+    return ""
 
 
 def _trigger(culprit: CulpritRecord) -> TriggerRecord | None:
@@ -180,6 +194,7 @@ def bundle_of_case(
         evidence=(f"reduced from {found.before} to {found.case.size} instructions, failing in the same way",),
         versions=dict(versions),
         trigger=None if check else trigger_on(options.backend, versions.get("backend", "")),
+        element=_worst_element(row),
         tolerance=tolerance_of(options),
         exact=options.exact,
         opaque=options.opaque,

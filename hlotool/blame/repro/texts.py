@@ -1,8 +1,8 @@
 """The texts of a bundle: its README, an issue for openxla/xla, and a regression test.
 
 The README says what the bundle is, whether it triggers, and what each file holds; the issue what is wrong,
-the program, how to run it, and versions. The test is a pytest file that fails as expected until the fault
-is gone.
+the program and its arguments, how to run it, and versions. The test is a pytest file that fails as expected
+until the fault is gone.
 """
 
 from __future__ import annotations
@@ -10,11 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hlotool.inputs.captured import read_arguments, read_device_arguments
+from hlotool.inputs.given import npz_arrays
+from hlotool.ir.arrays import Array
+from hlotool.ir.printed_literals import array_text
+from hlotool.ir.types import ArrayShape
+from hlotool.judge.comparison import format_index
+from hlotool.parser.reader import parse_module
+from hlotool.runs.leaves import array_leaves, output_records
+
 if TYPE_CHECKING:
     from hlotool.blame.repro.bundle import Bundle
 
 #: Longer programs are attached, not quoted.
 _QUOTED = 6000
+#: Arguments of more elements are described.
+_WRITTEN_OUT = 64
 
 
 def issue_text(bundle: Bundle) -> str:
@@ -25,6 +36,7 @@ def issue_text(bundle: Bundle) -> str:
 def _lines(bundle: Bundle) -> Iterator[str]:
     yield from headline(bundle)
     yield from _program(bundle)
+    yield from _arguments(bundle)
     yield from ("", "## How to run it", "", *how_to_run(bundle))
     if bundle.evidence:
         yield from ("", "## Why this is believed", "")
@@ -41,6 +53,8 @@ def headline(bundle: Bundle) -> Iterator[str]:
     yield f"# {bundle.title}"
     yield ""
     yield f"{bundle.signature}: {bundle.reason}"
+    if bundle.element:
+        yield from ("", f"Worst element of {bundle.element}.")
     if bundle.trigger is not None:
         said = bundle.trigger.summary
         yield ""
@@ -63,6 +77,35 @@ def _program(bundle: Bundle) -> Iterator[str]:
         yield from _to_blame(bundle)
     if bundle.kernel:
         yield from _quoted("The part of the compiled program that is wrong", bundle.kernel, "kernel.hlo")
+
+
+def _arguments(bundle: Bundle) -> Iterator[str]:
+    """The values of small arrays; shapes and ranges of others."""
+    if not bundle.inputs:
+        return
+    module, given = parse_module(bundle.program), npz_arrays(bundle.inputs)
+    rows = (
+        read_device_arguments(given, module, len(bundle.grid), "inputs.npz")
+        if bundle.is_per_device
+        else (read_arguments(given, module, "inputs.npz"),)
+    )
+    yield from ("", "## Arguments", "", "```")
+    for device, row in enumerate(rows):
+        on = f" on device {device}" if bundle.is_per_device else ""
+        for parameter, value in zip(module.entry.parameters, row):
+            for index, shape, array in array_leaves(parameter.shape, value):
+                part = format_index(index) if index else ""
+                small = array.size <= _WRITTEN_OUT
+                text = array_text(array, shape.element_type) if small else _range(shape, array)
+                yield f"{parameter.name}{part}{on} = {shape.logical_text()} {text}"
+    yield "```"
+
+
+def _range(shape: ArrayShape, array: Array) -> str:
+    [summary] = output_records(shape, array)
+    known = [] if summary.minimum is None else [f"from {summary.minimum:.6g} to {summary.maximum:.6g}"]
+    odd = [f"{count} {name}" for count, name in ((summary.nan, "NaN"), (summary.inf, "infinite")) if count]
+    return ", ".join([*known, *odd, "see `inputs.npz`"])
 
 
 def _to_blame(bundle: Bundle) -> Iterator[str]:

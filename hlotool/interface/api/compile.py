@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -10,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotool.errors import DumpError, ExitCode, UsageError
+from hlotool.errors import ExitCode, UsageError
 from hlotool.interface.api.calls import Accompanied, Course, Ending, ending, options_of
 from hlotool.interface.api.results import Result
 from hlotool.runs.options import parsers
 from hlotool.runs.options.declared import Arguments, Folder, option, takes
 from hlotool.runs.options.replaying import Execution
-from hlotool.runs.options.shared import Only, Paths
+from hlotool.runs.options.shared import Called, Only, Paths
 
 if TYPE_CHECKING:
     from hlotool.interface.report.records import CompileRecord, RunRecord
@@ -41,21 +40,13 @@ class CompileResult(Result["CompiledRecord"]):
         return self.record.run
 
 
-class _Compiled(Only, group="what to compile"):
+class _Compiled(Only, Called, group="what to compile"):
     target: str = option(
         "v5e, v6e,topology=2x4, h100,triton=off, … or another backend that compiles",
         "a device, with options as the backend `aot` takes them (`v6e,topology=2x4`); or another backend that"
         " compiles, such as `xla`",
         flags=("--for",),
         metavar="TARGET",
-    )
-    args: str | None = option(
-        "of a function of JAX: f32[8,128],s32[] [what the script calls example_args]",
-        "shapes of the arguments of a function of JAX, as HLO writes them; None for what the script calls"
-        " `example_args`",
-        default=None,
-        once=True,
-        parse=parsers.shapes,
     )
 
 
@@ -147,16 +138,12 @@ def new_folder(name: str, path: str | None) -> Path:
 def _tasks(asked: CompileArguments, spec: str, folder: Path, notes: list[str]) -> list[AheadTask]:
     """One for each program; of several each has a folder of its own."""
     from hlotool.runs.ahead import AheadTask
+    from hlotool.runs.scripts import scripts_among
     from hlotool.sources.directory import open_dumps
     from hlotool.sources.records import modules_matching
 
-    scripts = [path for path in asked.paths if _is_script(path)]
+    scripts = scripts_among(asked.paths, asked.args)
     paths = [path for path in asked.paths if path not in scripts]
-    for script in scripts:
-        if not os.path.isfile(file := script.rpartition(":")[0]):
-            raise DumpError(f"{file}: no such file")
-    if asked.args is not None and not scripts:
-        raise UsageError("--args are of a function: give SCRIPT.py:FUNCTION")
     if scripts and not spec.startswith("aot:"):
         raise UsageError(f"--for {asked.target}: functions of a script are compiled for TPUs and GPUs alone")
     dumps = open_dumps(paths) if paths else []
@@ -171,11 +158,6 @@ def _tasks(asked: CompileArguments, spec: str, folder: Path, notes: list[str]) -
             [*((None, s) for s in scripts), *((m, "") for m in modules)], places
         )
     ]
-
-
-def _is_script(path: str) -> bool:
-    file, colon, function = path.rpartition(":")
-    return bool(colon) and file.endswith(".py") and function.isidentifier()
 
 
 def _compiled(tasks: Sequence[AheadTask], course: Course, programs: list[CompiledRecord]) -> None:

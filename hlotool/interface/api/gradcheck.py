@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotool import errors
@@ -12,10 +13,15 @@ from hlotool.interface.api.results import Result
 from hlotool.runs.options import declared, parsers
 from hlotool.runs.options.declared import Arguments, As, Words, option, takes
 from hlotool.runs.options.parsers import Program, path_of
+from hlotool.runs.options.shared import Called
 
 if TYPE_CHECKING:
     from hlotool.runs.gradients import GradcheckRecord, GradientAnswer, SlopeRecord
     from hlotool.sources.records import DumpModule, Stage
+
+
+#: How JAX writes a program with the lines of the user's program.
+_WITH_PLACES = "jax.jit(f).lower(*args).as_text(debug_info=True)"
 
 
 class GradcheckResult(Result["SlopeRecord"]):
@@ -31,8 +37,9 @@ class GradcheckResult(Result["SlopeRecord"]):
 
 class _Programs(Arguments):
     function: As[Program, str] = option(
-        "HLO or StableHLO that returns a number",
-        "F: a file of HLO or StableHLO, the dump of one module, or a module; it returns a number",
+        "HLO, StableHLO or SCRIPT.py:FUNCTION, returns a number",
+        "F: a file of HLO or StableHLO, the dump of one module, a module, or `SCRIPT.py:FUNCTION` of JAX; it"
+        " returns a number",
         kw_only=False,
         metavar="F",
         convert=path_of,
@@ -46,7 +53,7 @@ class _Programs(Arguments):
     )
 
 
-class _Slopes(Arguments, group="what is compared"):
+class _Slopes(Called, group="what is compared"):
     wrt: Words = option(
         "numbers of the parameters that G differentiates by [the floats]",
         "numbers of the parameters that G differentiates by; the floats, in order, when empty",
@@ -74,7 +81,8 @@ def gradcheck(asked: GradcheckArguments) -> GradcheckResult:
 
     Raises:
         DumpError: a path cannot be read.
-        UsageError: a path holds several programs, or the two do not fit.
+        UsageError: a path holds several programs, the two do not fit, or a script fails.
+        BackendUnavailable: there is a script, and no JAX.
 
     >>> from hlotool import parse
     >>> f = parse("HloModule f ENTRY e { x = f32[] parameter(0) ROOT y = f32[] multiply(x, x) }")
@@ -88,18 +96,15 @@ def gradcheck(asked: GradcheckArguments) -> GradcheckResult:
     from hlotool.judge.failures import error_record
     from hlotool.runs.gradients import GradcheckRecord, GradientAnswer, GradientTask
     from hlotool.system.executor import Limits
+    from hlotool.system.files import brief_folder
     from hlotool.system.pool import Pool
 
     if not all(word.isdigit() for word in asked.wrt):
         raise UsageError(f"--wrt {','.join(asked.wrt)}: numbers of parameters, from 0")
     notes: list[str] = []
-    task = GradientTask(
-        _program(asked.function, notes),
-        _program(asked.gradient, notes),
-        tuple(map(int, asked.wrt)),
-        asked.seed,
-    )
-    with Pool(Limits(1, asked.timeout), ("hlotool.runs.gradients",)) as pool:
+    with brief_folder() as folder, Pool(Limits(1, asked.timeout), ("hlotool.runs.gradients",)) as pool:
+        function, gradient = (_program(path, notes) for path in _lowered(asked, folder))
+        task = GradientTask(function, gradient, tuple(map(int, asked.wrt)), asked.seed)
         [end] = pool.call_all("hlotool.runs.gradients:checked", [task])
     if isinstance(end.value, BackendFailed):
         answer = GradientAnswer(error=error_record(end.value))
@@ -107,6 +112,9 @@ def gradcheck(asked: GradcheckArguments) -> GradcheckResult:
         import msgspec
 
         answer = msgspec.msgpack.decode(end.value, type=GradientAnswer)
+    sources = [slope.source for slope in answer.slopes if slope.source is not None]
+    if gradient[1].mlir is not None and sources and not any(source.file for source in sources):
+        notes.append(f"{asked.gradient}: no source lines: write it with {_WITH_PLACES}")
     record = GradcheckRecord(
         versions=versions(),
         function=asked.function,
@@ -118,6 +126,20 @@ def gradcheck(asked: GradcheckArguments) -> GradcheckResult:
         seconds=time.perf_counter() - start,
     )
     return GradcheckResult(record)
+
+
+def _lowered(asked: GradcheckArguments, folder: Path) -> Iterator[str]:
+    """The paths of both programs; functions of a script are written to the folder."""
+    from hlotool.runs.scripts import lower, scripts_among
+
+    paths = (asked.function, asked.gradient)
+    scripts = scripts_among(paths, asked.args)
+    shapes = None if asked.args is None else parsers.split_shapes(asked.args)
+    for name, path in zip("FG", paths):
+        if path in scripts:
+            lower(path, shapes, file := folder / f"{name}.mlir", timeout=asked.timeout)
+            path = str(file)
+        yield path
 
 
 def _program(path: str, notes: list[str]) -> tuple[DumpModule, Stage]:

@@ -87,7 +87,8 @@ class CacheArguments(Arguments):
     action: Literal["info", "prune", "clear"] = option(
         "count, remove what is old, or all",
         "`info` only looks; `prune` removes those that were not used for the longest time, until the"
-        " others take no more than `size`; `clear` removes all, and what is known of the files of dumps",
+        " others take no more than `size`; `clear` removes all, what is known of the files of dumps, and the"
+        " environments of releases",
         default="info",
         kw_only=False,
         choices=("info", "prune", "clear"),
@@ -99,23 +100,25 @@ class CacheArguments(Arguments):
 
 @takes(CacheArguments)
 def cache(asked: CacheArguments) -> CacheResult:
-    """Look at the verdicts that `replay` keeps for later calls, or remove some.
+    """Look at what `replay` and `releases` keep for later calls, or remove some.
 
     Raises:
         UsageError: no such action, or an impossible size.
     """
+    from hlotool.blame.releases import environments, remove_environments
     from hlotool.interface.report.command_records import CacheRecord
     from hlotool.system.cache import LIMIT, Contents, index_store, verdict_store
 
     action, limit = asked.action, LIMIT if asked.size is None else asked.size
     store = verdict_store()
-    removed = Contents()
+    removed = removed_environments = Contents()
     if action == "prune":
         removed = store.prune(limit)
     elif action == "clear":
         removed = store.clear()
         index_store().clear()
-    left = store.contents()
+        removed_environments = remove_environments()
+    left, kept = store.contents(), environments()
     return CacheResult(
         CacheRecord(
             action=action,
@@ -125,6 +128,9 @@ def cache(asked: CacheArguments) -> CacheResult:
             limit=limit,
             removed=removed.entries,
             removed_size=removed.size,
+            environments=kept.entries,
+            environments_size=kept.size,
+            removed_environments=removed_environments.entries,
         )
     )
 

@@ -85,17 +85,19 @@ def releases(asked: ReleasesArguments) -> ReleasesResult:
         journal.remove()
     notes: list[str] = []
     known = releases_between(low, high)
-    found: list[tuple[History, list[ReleaseRecord]]] = []
+    found: list[History] = []
+    tried: dict[str, ReleaseRecord] = {}
     limits = Limits(worker_count(asked.jobs), asked.timeout, asked.memory_limit)
     with ending(asked.course) as end, asked.course.searching() as listener, Pool(limits, PRELOAD) as pool:
         tasks = find_tasks(asked.paths, options, notes)
         judge = _judge(tasks, options, pool, Steps(journal, listener))
-        found.append(searched(known, judge, asked.every, listener.left))
+        found.append(searched(known, judge, tried, asked.every, listener.left))
     if end.interrupted:
         journal.close()
     else:
         asked.course.forget(journal.remove)
-    return ReleasesResult(_record(asked, known, found, notes, end, time.perf_counter() - start))
+    in_order = [tried[version] for version in known if version in tried]
+    return ReleasesResult(_record(asked, known, found, in_order, notes, end, time.perf_counter() - start))
 
 
 def _judge(
@@ -142,7 +144,8 @@ def _judge(
 def _record(
     asked: ReleasesArguments,
     known: Sequence[str],
-    found: Sequence[tuple[History, list[ReleaseRecord]]],
+    found: Sequence[History],
+    tried: Sequence[ReleaseRecord],
     notes: Sequence[str],
     end: Ending,
     elapsed: float,
@@ -153,9 +156,7 @@ def _record(
 
     last, first, said = "", "", list(notes)
     code = ExitCode.INCONCLUSIVE
-    tried: list[ReleaseRecord] = []
-    if found:
-        history, tried = found[0]
+    for history in found:
         last, first, more = told(known, history)
         said += more
         if Answer.BAD in history.answers.values():
@@ -166,7 +167,7 @@ def _record(
         versions=versions(),
         paths=asked.paths,
         known=list(known),
-        tried=tried,
+        tried=list(tried),
         last_right=last,
         first_wrong=first,
         interpreter=str(environment(first)) if first else "",

@@ -323,8 +323,9 @@ examples:
         "hlotool.interface.api.releases:releases",
         description="""\
 Find the release of jaxlib with which XLA made programs wrong. Each release that is tried is installed into an
-environment of its own, which is kept, and compiles and runs the programs as the frontend gave them; the
-reference judges. Run the same command again to resume an interrupted search.
+environment of its own, about 600 MB in the cache folder (hlotool cache info, cache clear), and compiles and
+runs the programs as the frontend gave them; the reference judges. Run the same command again to resume an
+interrupted search.
 """,
         examples="""\
 examples:
@@ -342,11 +343,15 @@ compared with what G says. What is wrong is found by parameter and component.
 
 F returns a number, alone or before other results. G takes the same arguments, and its result ends with the
 derivatives by the floats among them, or by those that --wrt names.
+
+Both are HLO, StableHLO (jax.jit(f).lower(*args).as_text(debug_info=True)), a dump, or SCRIPT.py:FUNCTION: a
+function of JAX that is called with --args or what the script calls example_args.
 """,
         examples="""\
 examples:
   hlotool gradcheck loss.hlo grad.hlo                 two programs
   hlotool gradcheck loss.mlir grad.mlir --wrt 0,2     by two of the parameters
+  hlotool gradcheck model.py:loss model.py:grad --args 'f32[8]'
 """,
     ),
     Command(
@@ -417,17 +422,18 @@ examples:
     ),
     Command(
         "cache [options] info|prune|clear",
-        "the verdicts kept for later runs: look, or remove some",
+        "what is kept for later runs, verdicts and releases of jaxlib: look, or remove some",
         "hlotool.interface.api.kept:cache",
         description="""\
 `run` keeps its verdicts, so that it does not replay a program again that it knows, whatever the
-file and its names are. Nothing is lost with them but time.
+file and its names are; `releases` keeps an environment of about 600 MB for each release of jaxlib that
+it tried. Nothing is lost with them but time.
 """,
         examples="""\
 examples:
   hlotool cache info                  where they are, and how much they take
-  hlotool cache prune --size 100M     remove those of no use for the longest time
-  hlotool cache clear                 remove all
+  hlotool cache prune --size 100M     remove verdicts of no use for the longest time
+  hlotool cache clear                 remove all, the environments of releases, too
 """,
     ),
     Command(

@@ -113,9 +113,11 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
     if arguments.target:
+        from hlotool.backends.registry import get_backend
         from hlotool.runs.ahead import target_spec
 
-        target_spec(arguments.target, arguments.timeout)
+        # A compiler that is missing says so now: the program may take hours.
+        _ = get_backend(target_spec(arguments.target, arguments.timeout)).version
     missing = check_backends(options)
     folder = new_folder("--keep", arguments.keep)
     try:

@@ -57,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HlotoolError as error:
         tell(f"hlotool: error: {error}")
         return error.exit_code
+    if not arguments:
+        build_parser(declared=_declared(arguments)).print_help(sys.stderr)
+        return ExitCode.USAGE
     parser = build_parser(_is_help(arguments) and sys.stdout.isatty(), _declared(arguments))
     try:
         options = parser.parse_args(arguments)

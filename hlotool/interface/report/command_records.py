@@ -32,6 +32,9 @@ class CacheRecord(CommandRecord, frozen=True, kw_only=True):
         limit: bytes that may stay; what is used least gives way.
         removed: answers that the action removed.
         removed_size: their bytes.
+        environments: with a release of jaxlib each, which `releases` keeps, after the action.
+        environments_size: their bytes.
+        removed_environments: how many of them the action removed.
     """
 
     schema: Literal["hlotool.cache/1"] = "hlotool.cache/1"
@@ -42,6 +45,9 @@ class CacheRecord(CommandRecord, frozen=True, kw_only=True):
     limit: int
     removed: int = 0
     removed_size: int = 0
+    environments: int = 0
+    environments_size: int = 0
+    removed_environments: int = 0
     exit_code: int = 0
 
 

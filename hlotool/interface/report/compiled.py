@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -25,16 +25,16 @@ _SHOWN = 3
 
 
 class CompileReport(Report[CompileRecord]):
-    """A block for each program, what was found when it ran, and the totals.
+    """A block for each program, one for those that fail alike, what was found when it ran, and the totals.
 
     When quiet, only what does not compile or is wrong; when verbose, the rows of the run, too.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
-        for program in record.programs:
-            if not self.quiet or not _is_fine(program):
-                yield from self._program(program)
+        for alike in _alike(record.programs):
+            if not self.quiet or not _is_fine(alike[0]):
+                yield from self._program(alike)
                 yield Text("")
         run = record.run
         if run is not None and (self.verbose or any(m.verdict not in AGREEING for m in run.modules)):
@@ -49,18 +49,25 @@ class CompileReport(Report[CompileRecord]):
         elif refused := [p.path for p in record.programs if p.outcome == REFUSED and not _is_script(p)]:
             yield next_line(shlex.join(["hlotool", "check", refused[0]]))
 
-    def _program(self, program: CompiledRecord) -> Iterator[RenderableType]:
+    def _program(self, alike: Sequence[CompiledRecord]) -> Iterator[RenderableType]:
+        program = alike[0]
         is_made = program.outcome == COMPILES
         sign, style = ("✓", "green") if is_made else ("✗", "bold red")
         yield Text.assemble(
             (f"{sign} {program.outcome}", style),
             "  ",
-            (program.name, "bold"),
-            (f"  {seconds(program.seconds)}", "dim"),
+            (program.name if len(alike) == 1 else plural(len(alike), "program"), "bold"),
+            (f"  {seconds(sum(one.seconds for one in alike))}", "dim"),
         )
-        yield Padding(facts(self._facts(program)), (0, 0, 0, 2))
+        yield Padding(facts(self._facts(program, alike[1:])), (0, 0, 0, 2))
 
-    def _facts(self, program: CompiledRecord) -> Iterator[tuple[str, str | Text]]:
+    def _facts(
+        self, program: CompiledRecord, others: Sequence[CompiledRecord]
+    ) -> Iterator[tuple[str, str | Text]]:
+        if others:
+            shown = others if self.verbose else others[: _SHOWN - 1]
+            more = "" if len(shown) == len(others) else f", … {len(others) - len(shown)} more (--verbose)"
+            yield "programs", f"{', '.join(one.name for one in (program, *shown))}{more}"
         if program.compiler:
             yield "by", program.compiler
         if program.error is not None:
@@ -72,10 +79,10 @@ class CompileReport(Report[CompileRecord]):
                 ", ".join(f"{n.replace('_', ' ')} {size_text(s)}" for n, s in program.parts.items()),
             )
         yield from _work(program)
-        shown = program.warnings if self.verbose else program.warnings[:_SHOWN]
-        yield from (("" if n else "warnings", Text(text, "yellow")) for n, text in enumerate(shown))
-        if len(shown) < len(program.warnings):
-            yield "", Text(f"… and {len(program.warnings) - len(shown)} more (--verbose)", "dim")
+        warned = program.warnings if self.verbose else program.warnings[:_SHOWN]
+        yield from (("" if n else "warnings", Text(text, "yellow")) for n, text in enumerate(warned))
+        if len(warned) < len(program.warnings):
+            yield "", Text(f"… and {len(program.warnings) - len(warned)} more (--verbose)", "dim")
         for match in program.explained:
             yield from _explained(match)
         if program.verdict:
@@ -91,6 +98,15 @@ class CompileReport(Report[CompileRecord]):
         parts += [f"{count} {verdict}" for verdict, count in verdicts.items()]
         heads = f"{plural(len(programs), 'program')} for {self.record.target}: {' · '.join(parts) or 'none'}"
         return Text.assemble((heads, "bold"), (f" · {seconds(self.record.seconds)}", "dim"))
+
+
+def _alike(programs: Sequence[CompiledRecord]) -> Iterator[list[CompiledRecord]]:
+    """Programs that fail with the same message together, the others each by itself."""
+    groups: dict[object, list[CompiledRecord]] = {}
+    for number, program in enumerate(programs):
+        key = number if program.error is None else (program.outcome, program.error.message)
+        groups.setdefault(key, []).append(program)
+    yield from groups.values()
 
 
 def _is_fine(program: CompiledRecord) -> bool:

@@ -245,6 +245,11 @@ class CacheReport(Report[CacheRecord]):
             yield Text(f"removed: {plural(record.removed, 'answer')}, {size_text(record.removed_size)}")
         yield Text.assemble((plural(record.entries, "answer"), "bold"), f", {size_text(record.size)}")
         yield Text(f"in {record.folder}, which a run keeps below {size_text(record.limit)}", "dim")
+        if record.removed_environments:
+            yield Text(f"removed: {plural(record.removed_environments, 'environment')} of releases")
+        if record.environments:
+            count = plural(record.environments, "environment")
+            yield Text.assemble((count, "bold"), f" of releases, {size_text(record.environments_size)}")
 
 
 class BaselineReport(Report[BaselineRecord]):

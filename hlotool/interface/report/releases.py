@@ -30,6 +30,8 @@ class ReleasesReport(Report[ReleasesRecord]):
             yield Text("")
         tried = f"{len(record.tried)} of {plural(len(record.known), 'release')} tried"
         yield Text(f"{tried} · {seconds(record.seconds)}")
+        if record.interrupted:
+            yield Text("interrupted; run the same command again to resume", "yellow")
         if record.first_wrong:
             inputs = ["--inputs", record.inputs] if record.inputs else []
             backend = ["--backend", f"xla:python={record.interpreter}"]

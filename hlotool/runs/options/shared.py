@@ -43,6 +43,19 @@ class Only(Arguments):
     only: str | None = option("modules whose name matches", default=None, parse=parsers.regex)
 
 
+class Called(Arguments):
+    """What functions of a script are called with."""
+
+    args: str | None = option(
+        "of a function of JAX: f32[8,128],s32[] [what the script calls example_args]",
+        "shapes of the arguments of a function of JAX, as HLO writes them; None for what the script calls"
+        " `example_args`",
+        default=None,
+        once=True,
+        parse=parsers.shapes,
+    )
+
+
 class LastFailed(Arguments):
     """What an earlier run says."""
 

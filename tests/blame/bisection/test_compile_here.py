@@ -57,7 +57,7 @@ def test_xla_shows_the_pass_and_is_right_without_it(pool: Pool, corpus: Path, tm
     assert culprit.repaired_without == [["algsimp"]]
     assert any("without algsimp" in line for line in culprit.evidence)
     assert culprit.trigger is not None
-    assert culprit.trigger.summary.startswith("triggers on XLA 0.")
+    assert culprit.trigger.summary.startswith("triggers on jaxlib 0.")
     assert culprit.minimal.count("clamp(") == culprit.minimal.count("maximum(") == 1
     assert culprit.reduced_instructions == 2
 
