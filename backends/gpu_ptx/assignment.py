@@ -99,6 +99,10 @@ class Assignment:
                 place = Slice(number, int(value["offset"]), int(value["size"]))
                 self._defined[value["name"], _index(value["index"])] = place
 
+    def defined(self, name: str) -> Slice | None:
+        """Where the value lies that the array instruction of this name defines; None of what defines none."""
+        return self._defined.get((name, ()))
+
     def slice_of(self, instruction: Instruction, index: ShapeIndex = ()) -> Slice:
         """Where a part of an instruction's result lies.
 

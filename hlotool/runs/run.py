@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
-from hlotool.backends.registry import COMPILERS, get_backend
+from hlotool.backends.registry import get_backend, takes_first_stage
 from hlotool.errors import (
     BackendFailed,
     BackendOutOfMemory,
@@ -295,7 +295,9 @@ class _Replay:
         task, reference = self._task, self._reference
         actual = Actual.computed(program, outcome, work)
         row = compare_row(task, reference, trial, expected, actual, in_full=in_full)
-        is_other = program.backend != reference.backend and program.path != reference.path
+        is_other = program.backend != reference.backend and (
+            program.path != reference.path or bool(program.made_by)
+        )
         if row.verdict in AGREEING or not is_other:
             return row
         try:
@@ -350,7 +352,7 @@ def _origin(task: Task, stage: Stage | None, reference: Program) -> Program:
 
 def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
     """The stages to judge; the reference's own stage when another backend is in question."""
-    if reference is not None and task.options.backend.partition(":")[0] in COMPILERS:
+    if reference is not None and takes_first_stage(task.options.backend):
         return [reference]
     if not tested and reference is not None and task.options.backend != task.options.reference:
         return [reference]
