@@ -1,20 +1,30 @@
-"""The memory of one execution: buffers as the compiler assigned them, and the values in them."""
+"""The memory of one execution: buffers as the compiler assigned them, and the values in them.
+
+Behind each buffer are bytes that may be read, as XLA's kernels do: a thread that has nothing to do loads before
+it asks whether it has. What is read there, and what was never written, are the bytes 0xCD: a result that
+depends on them is wrong. Nothing may be written there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
 
 from hlotool.backends.base import TOKEN, Value
-from hlotool.backends.gpu_ptx.assignment import Assignment, Slice
+from hlotool.backends.gpu_ptx.assignment import Allocation, Assignment, Slice
 from hlotool.backends.gpu_ptx.images import array_in, image_of
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.errors import ElidedConstant
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
+
+
+#: Bytes behind each buffer: a block of 1024 threads that load words.
+_BEHIND = 4096
+#: What `Memory` fills new buffers with.
+_NEVER_WRITTEN = 0xCD
 
 
 class Device:
@@ -32,10 +42,10 @@ class Device:
     """
 
     def __init__(self, module: Module, assignment: Assignment) -> None:
-        self.memory = Memory()
+        self.memory = Memory(check_uninitialised=False)
         self._assignment = assignment
         self._addresses = {
-            each.number: self.memory.allocate(each.size)
+            each.number: self.memory.allocate(each.size + _BEHIND)
             for each in assignment.allocations.values()
             if not each.is_in_kernels
         }
@@ -52,6 +62,14 @@ class Device:
         if literal is None or literal.elided:
             raise ElidedConstant(constant.name, module.location(constant))
         self.write(constant, literal.array)
+
+    def overrun(self) -> Allocation | None:
+        """The first buffer behind which something was written."""
+        for number, address in self._addresses.items():
+            size = self._assignment.allocations[number].size
+            if (self.memory.read(address + size, _BEHIND) != _NEVER_WRITTEN).any():
+                return self._assignment.allocations[number]
+        return None
 
     def address(self, place: Slice) -> int:
         """Where a slice begins."""
@@ -87,28 +105,11 @@ class Device:
         place = self._assignment.slice_of(instruction, index)
         return array_in(self.memory.read(self.address(place), place.size).tobytes(), shape)
 
-    def unwritten(self, instruction: Instruction) -> bool:
-        """Whether nothing has ever written some byte of a result."""
-        return any(
-            not self.memory.written(self.address(place), place.size).all()
-            for place in self.slices(instruction)
-        )
-
     def zero(self, place: Slice) -> None:
         """Fill a slice with zeros."""
         self.memory.write(self.address(place), bytes(place.size))
 
     def copy(self, source: Slice, target: Slice) -> None:
-        """Copy the bytes of a slice; those that were never written stay so."""
-        size = min(source.size, target.size)
-        begin, to = self.address(source), self.address(target)
-        written = self.memory.written(begin, size)
-        self.memory.write(to, self.memory.read(begin, size))
-        for first, last in _runs(~written):
-            self.memory.forget(to + first, last - first)
-
-
-def _runs(mask: Array) -> Iterator[Sequence[int]]:
-    """Beginning and end of each run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
-    yield from edges.reshape(-1, 2).tolist()
+        """Copy the bytes of a slice."""
+        content = self.memory.read(self.address(source), min(source.size, target.size))
+        self.memory.write(self.address(target), content)

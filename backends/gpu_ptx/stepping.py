@@ -19,7 +19,7 @@ from hlotool.backends.gpu_ptx.launch import launch
 from hlotool.backends.gpu_ptx.program import Kernel
 from hlotool.backends.gpu_ptx.thunks import Launch, Thunk
 from hlotool.backends.registry import RUNS_COMPILED, get_backend
-from hlotool.errors import Unsupported
+from hlotool.errors import KernelFault, Location, Unsupported
 from hlotool.ir.edit_calls import extract
 from hlotool.ir.module import Instruction
 from hlotool.ir.walk import through_tuple
@@ -131,6 +131,9 @@ class Stepping:
             dynamic_shared=called.shared,
             seed=self._seed,
         )
+        if (behind := device.overrun()) is not None:
+            what = f"writes behind allocation {behind.number} of {behind.size} bytes"
+            raise KernelFault("bounds", what, kernel.name, Location(kernel.program))
         counts.launches += 1
         counts.thread_instructions += statistics.thread_instructions
 
