@@ -150,9 +150,10 @@ def freedoms_on(target: str, reference: Module) -> Freedoms:
         target: what it compiles for (`backends.base.target_of`).
         reference: the program.
     """
-    if target != "tpu":
+    products = {"tpu": ON_TPU, "gpu": ON_GPU}
+    if target not in products:
         return UNKNOWN_TARGET
-    product = ON_TPU if any(map(_is_open, reference.instructions())) else STRICT
+    product = products[target] if any(map(_is_open, reference.instructions())) else STRICT
     return Freedoms(target, "the backend", product)
 
 
