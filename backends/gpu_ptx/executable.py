@@ -31,6 +31,7 @@ class GpuExecutable:
         self._dump = dump
         self._stepping = Stepping(dump, seed)
         self.counts = Counts()
+        self._is_part = alone is not None
         if alone is None:
             self._steps = dump.steps
             self._given: Sequence[Instruction] = dump.module.entry.parameters
@@ -44,11 +45,14 @@ class GpuExecutable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What ran otherwise than on a GPU."""
+        """What ran otherwise than on a GPU; of one instruction alone, the kernels that ran."""
         names = self.counts.by_reference
-        if not names:
-            return ()
-        return (f"computed by the reference, as their code is no PTX: {', '.join(names)}",)
+        found = [f"computed by the reference, as their code is no PTX: {', '.join(names)}"] if names else []
+        if self._is_part:
+            kernels = [step.launch.kernel for top in self._steps for step in top.all() if step.launch]
+            places = [self._dump.kernels[name] for name in dict.fromkeys(kernels)]
+            found += [f"kernel {each.name}: {each.program}:{each.line}" for each in places]
+        return tuple(found)
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. Kernels are not observed on the way: `probe` must be None."""

@@ -307,11 +307,14 @@ class _Replay:
         except HlotoolError:
             return row
         beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
-        # The backend does with this text what the reference does: what differs was wrong before, in the text.
-        if beside.verdict not in AGREEING:
-            return row
         judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
-        return inherited_row(row, judged)
+        # The backend does with this text what the reference does: what differs was wrong before, in the text.
+        if beside.verdict in AGREEING:
+            return inherited_row(row, judged)
+        if judged.verdict not in AGREEING:
+            return row
+        note = f"on {reference.backend} this program is right: what {program.backend} makes of it is wrong"
+        return msgspec.structs.replace(row, notes=[*row.notes, note])
 
     def _failed(self, label: str, path: str, error: HlotoolError) -> ModuleRecord:
         return failed_comparison(self._task, self._reference, label, path, error)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Value, notes_of
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.ties import ObservedTies, ties_in, unstable_sorts
 from hlotool.backends.registry import get_backend
@@ -138,7 +138,7 @@ def _record(
         operands=operands,
         local=deviation_record(found.metrics),
         outputs=outputs,
-        notes=[note],
+        notes=[note, *found.notes],
         instructions=[source.instruction],
         neighbours=neighbourhood(execution, node),
     )
@@ -151,10 +151,12 @@ class Isolated:
     Attributes:
         node: the wrong part of its result.
         metrics: the difference.
+        notes: what the backend says of how it ran.
     """
 
     node: Node
     metrics: Metrics | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +295,12 @@ class Isolation:
             raise Unsupported("its value was not kept")
         cut = extract(self._execution.module, [instruction], [instruction])
         arguments = [value_in(frame, operand) for operand in cut.inputs]
-        result = self._backend.compile(cut.module).run(arguments)
+        executable = self._backend.compile(cut.module)
+        result = executable.run(arguments)
         found = self._difference(frame, instruction, cut.module, result)
         if found is not None and _is_order_of_ties(cut.module, arguments, result):
             return None
-        return found
+        return None if found is None else replace(found, notes=notes_of(executable))
 
     def _difference(
         self, frame: Frame, instruction: Instruction, module: Module, result: Value
