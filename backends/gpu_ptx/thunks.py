@@ -92,8 +92,10 @@ def parse_thunks(text: str, names: Mapping[int, str], path: str) -> list[Thunk]:
     #: What is open, each further in than the one before: its indentation, and whose steps follow.
     opened = [(-1, program)]
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
+        if line.strip() in ("", _NOTHING):
             continue
+        # A branch without steps has the next label on its line.
+        line = line.replace(_NOTHING, " " * len(_NOTHING))
         depth = len(line) - len(line.lstrip())
         if label := _LABEL.match(line):
             # `condition:` is never indented; it follows its loop at once.
@@ -117,6 +119,8 @@ def parse_thunks(text: str, names: Mapping[int, str], path: str) -> list[Thunk]:
     return program.parts[0][1] if program.parts else []
 
 
+#: What stands in the place of steps where there are none.
+_NOTHING = "No thunks."
 #: Columns by which the steps of a step are indented.
 _FURTHER = 2
 
