@@ -102,7 +102,7 @@ class Barriers:
         state.arrived += np.bincount(blocks, self._weight[waiting.threads], machine.blocks)
         state.present += np.bincount(blocks, minlength=machine.blocks)
         state.waiting.append(waiting)
-        machine.races.arrived(number, waiting.threads)
+        machine.races.arrived(number, waiting.threads, waiting.barrier.waits)
         if not waiting.barrier.waits:
             machine.push(waiting.threads, waiting.place + 1)
         self._complete(number, state)

@@ -109,6 +109,8 @@ class Machine:
         self.dynamic_shared = dynamic_shared
         self.shared = self._arena(self.shared_stride, self.shared_bytes, self.blocks)
         self.local = self._arena(self.local_stride, kernel.local_bytes, self.count)
+        #: The instruction that is executed.
+        self.place = 0
         self.races = Races(self)
         self.barriers = Barriers(self)
         self._specials: dict[str, Values] = {}
@@ -221,7 +223,7 @@ class Machine:
         #: Groups that can run: (round, instruction, number) and their threads, None for all.
         self._ready: list[tuple[int, int, int, NDArray[np.intp] | None]] = []
         self._number = 0
-        self._place = self._order = self._round = 0
+        self._order = self._round = 0
         self.release(None, 0)
         with np.errstate(all="ignore"):
             while self._ready:
@@ -251,9 +253,9 @@ class Machine:
 
     def _next_group(self) -> None:
         """Take the first group, and all others that are where it is."""
-        self._order, self._place, _, threads = heapq.heappop(self._ready)
+        self._order, self.place, _, threads = heapq.heappop(self._ready)
         others = []
-        while self._ready and self._ready[0][:2] == (self._order, self._place):
+        while self._ready and self._ready[0][:2] == (self._order, self.place):
             others.append(heapq.heappop(self._ready)[3])
         if others:
             threads = np.sort(np.concatenate([cast(NDArray[np.intp], one) for one in (threads, *others)]))
@@ -266,7 +268,7 @@ class Machine:
         steps, predicates, compiled = self.compiled.steps, self.compiled.predicates, self.compiled
         statistics = self.statistics
         count = self.active_count
-        place = self._place
+        place = self.place
         meeting = self._ready[0][1] if self._ready and self._ready[0][0] == self._order else NEVER
         try:
             while True:
@@ -276,6 +278,7 @@ class Machine:
                 statistics.thread_instructions += count
                 statistics.steps += 1
                 predicate = predicates[place]
+                self.place = place
                 if isinstance(step, Control):
                     place = step.go(self, place, self._holds(predicate))
                     if place < 0:

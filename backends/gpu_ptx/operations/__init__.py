@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_FAMILIES = ("integers", "bit_fields", "floats", "approximate", "comparisons", "conversions", "moves", "warps", "atomics")
+_FAMILIES = (
+    "integers",
+    "bit_fields",
+    "floats",
+    "approximate",
+    "comparisons",
+    "conversions",
+    "moves",
+    "warps",
+    "atomics",
+    "matrices",
+)
 
 
 def load() -> None:

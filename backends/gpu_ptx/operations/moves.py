@@ -152,7 +152,7 @@ def store_words(machine: Machine, space: str, addresses: Values, values: Values,
         raise AccessFault("bounds", "stores to a parameter of the kernel")
     arena, offsets = machine.locate(space, addresses, bits // 8)
     if space == "shared":
-        machine.races.writes(offsets, bits // 8)
+        machine.races.writes(offsets, bits // 8, values)
     arena.store(offsets, values, bits)
 
 
