@@ -11,6 +11,8 @@ from hlotool.errors import KernelFault, Location
 
 #: Threads that are executed together, at most, unless a block has more.
 TOGETHER = 1 << 15
+#: Bytes of shared memory of all blocks that are executed together, at most, unless one block has more.
+SHARED_TOGETHER = 1 << 22
 #: Limits of every GPU since compute capability 3.0 (CUDA programming guide, "Compute capabilities").
 BLOCK_LIMITS = (1024, 1024, 64)
 THREADS_LIMIT = 1024
@@ -83,7 +85,8 @@ def launch(
     statistics = LaunchStatistics()
     threads = block[0] * block[1] * block[2]
     blocks = grid[0] * grid[1] * grid[2]
-    together = max(1, TOGETHER // threads)
+    shared = kernel.shared_bytes + dynamic_shared
+    together = max(1, min(TOGETHER // threads, SHARED_TOGETHER // max(1, shared)))
     parameters = bytearray(kernel.parameter_bytes)
     for parameter, argument in zip(kernel.parameters, arguments):
         parameters[parameter.offset : parameter.offset + parameter.size] = argument
