@@ -11,13 +11,13 @@ from hlotool._version import __version__
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.aot.options import parse_options
 from hlotool.backends.base import Backend, DevicesExecutable
-from hlotool.backends.gpu_ptx.dump import GpuDump, has_ptx, read_dump
+from hlotool.backends.gpu_ptx.dump import GpuDump, copy_dump, program_at, read_dump
 from hlotool.backends.gpu_ptx.executable import GpuExecutable
 from hlotool.backends.registry import Options
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.module import Module
-from hlotool.ir.types import strip_layouts
+from hlotool.ir.types import Shape, strip_layouts
 from hlotool.system.files import passing_folder
 
 
@@ -27,44 +27,61 @@ class DumpedPtx:
     Args:
         seed: of what the hardware may choose.
         name: its spec.
+        folder: gets the dump of each program that is executed; None for none.
     """
 
     target = "gpu"
 
-    def __init__(self, seed: int, name: str = "gpu-ptx") -> None:
+    def __init__(self, seed: int, name: str, folder: Path | None = None) -> None:
         self.name = name
         self._seed = seed
+        self._folder = folder
 
     @property
     def version(self) -> str:
         """What executes it."""
         return f"PTX on hlotool {__version__}"
 
+    def dumping(self, folder: Path, passes: str = ".*") -> DumpedPtx:
+        """See `DumpingBackend.dumping`: the dump that there is, with what passes it has."""
+        return DumpedPtx(self._seed, self.name, folder)
+
     def compile(self, module: Module) -> GpuExecutable:
-        """Read the PTX of the program that `module` is, or that it is one instruction of.
+        """Read the PTX of a program that `module` is a stage of, or that it is one instruction of.
 
         Raises:
             Unsupported: there is none, or `module` is neither.
         """
-        path = module.path or ""
-        if not has_ptx(path):
+        path = program_at(module.path)
+        if not path:
             raise Unsupported(
-                f"{path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to compile for, "
-                "as in gpu-ptx:h100"
+                f"{module.path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to compile "
+                "for, as in gpu-ptx:h100"
             )
         if module.num_partitions * module.replica_count > 1:
             raise Unsupported("gpu-ptx executes programs for one device")
         dump = _dump_at(path)
-        own = {i.name: i for i in dump.module.instructions()}
-        if [i.name for i in module.entry.instructions] == [i.name for i in dump.module.entry.instructions]:
-            for parameter in module.entry.parameters:
-                if strip_layouts(own[parameter.name].shape) != strip_layouts(parameter.shape):
-                    raise Unsupported("the PTX is for other sizes: it cannot be scaled (--scale never)")
+        if _signature(module) == _signature(dump.module) and not _is_part(module, dump.module):
+            if self._folder is not None:
+                copy_dump(path, self._folder)
             return GpuExecutable(dump, self._seed)
-        alone = own.get(module.entry.root.name)
+        alone = next((i for i in dump.module.instructions() if i.name == module.entry.root.name), None)
         if alone is None or strip_layouts(alone.shape) != strip_layouts(module.entry.root.shape):
-            raise Unsupported(f"{module.name} is not the program of {Path(path).name}, nor an instruction of it")
+            raise Unsupported(
+                f"{module.name} is not the program of {Path(path).name}, nor an instruction of it; of other sizes "
+                "(--scale) there is no PTX"
+            )
         return GpuExecutable(dump, self._seed, alone)
+
+
+def _signature(module: Module) -> list[Shape]:
+    return [strip_layouts(i.shape) for i in (*module.entry.parameters, module.entry.root)]
+
+
+def _is_part(module: Module, program: Module) -> bool:
+    """Whether `module` is one instruction that was cut out of the program."""
+    names = [[i.name for i in each.entry.instructions if i.opcode != "parameter"] for each in (module, program)]
+    return module.path == program.path and names[0] != names[1]
 
 
 @lru_cache(maxsize=2)

@@ -7,6 +7,7 @@ Beside `PREFIX.sm_9.0a_gpu_after_optimizations.txt` lie the PTX (`PREFIX.N.ptx`,
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from glob import escape
@@ -19,7 +20,7 @@ from hlotool.errors import Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
 
-_AFTER = re.compile(r"(?P<prefix>.+?)\.(?P<stage>[^.]*(?:\.\d+\w*)?_?gpu_after_optimizations)\.(?:txt|hlo\.pb|hlo)$")
+_AFTER = re.compile(r"(?P<prefix>.+?)\.(?P<stage>[^.]*(?:\.\d+\w*)?_?gpu_after_optimizations)\.txt$")
 
 _STEPS = "thunk_sequence.txt"
 
@@ -41,18 +42,36 @@ class GpuDump:
     kernels: Mapping[str, Kernel]
 
 
-def has_ptx(path: str | None) -> bool:
-    """Whether the text of HLO in this file is of a dump with the PTX that was made of it."""
-    found = _AFTER.match(path or "")
-    return bool(found) and Path(f"{found['prefix']}.{_STEPS}").is_file()  # type: ignore[index]
+def program_at(path: str | None) -> str:
+    """The program after all passes, with PTX, that the HLO in the file `path` is, or that was made of it.
+
+    Empty where there is none.
+    """
+    if path is None or not Path(path).is_file():
+        return ""
+    folder = Path(path).parent
+    for file in folder.glob("*gpu_after_optimizations.txt"):
+        found = _AFTER.match(str(file))
+        if found and path.startswith(f"{found['prefix']}.") and Path(f"{found['prefix']}.{_STEPS}").is_file():
+            return str(file)
+    return ""
 
 
-def read_dump(path: str, module: Module | None = None) -> GpuDump:
+def copy_dump(path: str, folder: Path) -> None:
+    """Copy the files of the program after all passes in `path`."""
+    match = _AFTER.match(path)
+    assert match is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in Path(path).parent.glob(f"{escape(Path(match['prefix']).name)}.*"):
+        if file.is_file():
+            shutil.copy(file, folder / file.name)
+
+
+def read_dump(path: str) -> GpuDump:
     """The program whose HLO after all passes is in the file `path`.
 
     Args:
         path: of the file; the others lie beside it.
-        module: what is in it, where it was read already.
 
     Raises:
         Unsupported: something of it is missing, or the PTX has what is not known.
@@ -63,8 +82,7 @@ def read_dump(path: str, module: Module | None = None) -> GpuDump:
     if match is None:
         raise Unsupported("it is no program after all passes of XLA:GPU", location=Location(path))
     prefix, stage = match["prefix"], match["stage"]
-    if module is None:
-        module = parse_module(Path(path).read_text(encoding="utf-8"), path)
+    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     steps = f"{prefix}.{_STEPS}"
     names = instruction_names(_read(f"{prefix}.thunk_metadata.txt", path))
     placed = f"{prefix}.{stage}-buffer-assignment.txt"

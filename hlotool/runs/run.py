@@ -313,7 +313,7 @@ class _Replay:
             return inherited_row(row, judged)
         if judged.verdict not in AGREEING:
             return row
-        note = f"on {reference.backend} this program is right: what {program.backend} makes of it is wrong"
+        note = f"this HLO is right on {reference.backend}: the code that was generated of it is wrong"
         return msgspec.structs.replace(row, notes=[*row.notes, note])
 
     def _failed(self, label: str, path: str, error: HlotoolError) -> ModuleRecord:
