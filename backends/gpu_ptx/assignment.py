@@ -74,7 +74,7 @@ class Assignment:
         allocations: by number.
 
     Raises:
-        DumpError: the text is none of a buffer assignment.
+        DumpError: the text is none of a buffer assignment, or its numbers make no sense.
     """
 
     def __init__(self, text: str, module: Module, path: str) -> None:
@@ -97,6 +97,8 @@ class Assignment:
                 )
             elif (value := _VALUE.match(line)) and number >= 0:
                 place = Slice(number, int(value["offset"]), int(value["size"]))
+                if place.offset + place.size > self.allocations[number].size:
+                    raise DumpError(f"{self._path}: {value['name']} is larger than allocation {number}")
                 self._defined[value["name"], _index(value["index"])] = place
 
     def defined(self, name: str) -> Slice | None:
