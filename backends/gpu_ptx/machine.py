@@ -150,8 +150,8 @@ class Machine:
     def undefined(self, index: int) -> Values:
         """The value of a register that was never written: any."""
         bits = self.kernel.register_bits[index]
-        value = np.random.default_rng((self.seed, index)).integers(0, 1 << min(bits, 63), dtype=np.uint64)
-        found = np.bool_(value) if bits == 1 else value.astype(UNSIGNED[bits])
+        value = (self.seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95) % (1 << 64) >> (64 - bits)
+        found = np.bool_(value) if bits == 1 else UNSIGNED[bits](value)
         self.registers[index] = found
         return found
 
