@@ -8,27 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.ptx import elementwise
-
-COUNT = 256
-
-
-def operands(bits: int, number: int, seed: int = 0, signed: bool = False) -> list[Any]:
-    """Random ones of all sizes, and the corners, in all combinations of the first ones."""
-    random = np.random.default_rng((bits, number, seed))
-    corners = [0, 1, 2, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, 31, 32, 63, 64]
-    arrays = []
-    for place in range(number):
-        shifts = random.integers(0, bits, COUNT).astype(np.uint64)
-        values = random.integers(0, 1 << 64, COUNT, dtype=np.uint64) >> np.uint64(64 - bits) >> shifts
-        for at in range(100):
-            values[at] = corners[(at // 10 ** (place % 2)) % 10] % (1 << bits)
-        arrays.append(values.astype(np.dtype(f"u{bits // 8}")))
-    return [array.view(np.dtype(f"i{bits // 8}")) if signed else array for array in arrays]
-
-
-def signed_of(value: int, bits: int) -> int:
-    value %= 1 << bits
-    return value - (1 << bits) if value >> (bits - 1) else value
+from support.ptx_operands import COUNT, signed_of
+from support.ptx_operands import integer_operands as operands
 
 
 def check(
