@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 operations.load()
 
 WARP = 32
+#: How often warps that a barrier lets go on are not in step. All else is decided by the check of races.
+SPLITS = 0.25
 #: Behind the last instruction.
 NEVER = 1 << 60
 #: Bytes without memory behind the shared memory of a block and the local memory of a thread.
@@ -236,12 +238,12 @@ class Machine:
         self.barriers.finish()
 
     def release(self, threads: NDArray[np.intp] | None, place: int) -> None:
-        """These threads go on at `place`; with a seed, in several parts one after the other."""
-        if self.random is None:
+        """These threads go on at `place`; with a seed, now and then in two parts one after the other."""
+        if self.random is None or self.random.random() > SPLITS:
             self._push(threads, place, self._round)
             return
         everyone = np.arange(self.count) if threads is None else threads
-        parts = self.random.integers(0, 3, self.blocks * self.warps_per_block)[self.warp[everyone]]
+        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[self.warp[everyone]]
         for part in np.unique(parts):
             chosen = everyone[parts == part]
             self._round += 1

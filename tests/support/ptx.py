@@ -14,7 +14,7 @@ from hlotool.backends.gpu_ptx.program import parse_ptx
 
 HEADER = ".version 8.5\n.target sm_90a\n.address_size 64\n"
 _REGISTERS = """
-.reg .pred %p<20>; .reg .b16 %h<40>; .reg .b32 %r<80>; .reg .b64 %d<80>; .reg .f32 %f<40>; .reg .f64 %g<20>;
+.reg .pred %p<20>; .reg .b16 %h<40>; .reg .b32 %r<80>; .reg .b64 %d<80>; .reg .f32 %f<40>; .reg .f64 %g<40>;
 """
 
 
