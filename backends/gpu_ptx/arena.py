@@ -28,12 +28,14 @@ class AccessFault(Exception):
         kind: see `KernelFault`.
         message: what is wrong.
         which: index of the first thread, of those that access, that does it.
+        offset: where in the arena.
     """
 
-    def __init__(self, kind: str, message: str, which: int = 0) -> None:
+    def __init__(self, kind: str, message: str, which: int = 0, offset: int = 0) -> None:
         super().__init__(message)
         self.kind = kind
         self.which = which
+        self.offset = offset
 
 
 def first(condition: NDArray[np.bool_]) -> int:
@@ -59,7 +61,7 @@ class Arena:
         self.words = {bits: self.data.view(kind) for bits, kind in UNSIGNED.items()}
         self.shadows = {bits: self.shadow.view(kind) for bits, kind in UNSIGNED.items()}
 
-    def load(self, offsets: Offsets, bits: int, aligned: bool = True) -> Bits:
+    def load(self, offsets: Offsets, bits: int) -> Bits:
         """Words of `bits` bits at `offsets`, which are multiples of their size.
 
         Raises:
@@ -69,7 +71,7 @@ class Arena:
         if self.shadowed:
             states = self.shadows[bits][places]
             if states.size and not (states == _ALL_SET[bits]).all():
-                self._refuse(states, bits)
+                self._refuse(states, offsets, bits)
         found: Bits = self.words[bits][places]
         return found
 
@@ -79,16 +81,18 @@ class Arena:
         if self.shadowed:
             states = self.shadows[bits][places]
             if (states & _ALL_FLIGHT[bits]).any():
-                self._refuse(states | _ALL_SET[bits], bits)
+                self._refuse(states | _ALL_SET[bits], offsets, bits)
             self.shadows[bits][places] = _ALL_SET[bits]
         self.words[bits][places] = values
 
-    def _refuse(self, states: Bits, bits: int) -> None:
+    def _refuse(self, states: Bits, offsets: Offsets, bits: int) -> None:
         """Say what is wrong with the bytes of a shadow."""
         each = states.reshape(-1, 1).view(np.uint8)
-        flying = ((each & FLIGHT) == FLIGHT).any(axis=1)
+        flying = (each & FLIGHT) == FLIGHT
         if flying.any():
-            raise AccessFault("in flight", "an asynchronous copy to these bytes is not waited for", first(flying))
+            which = first(flying.any(axis=1))
+            where = int(np.atleast_1d(offsets)[which]) + first(flying[which])
+            raise AccessFault("in flight", "an asynchronous copy to these bytes is not waited for", which, where)
         raw = (each != SET).any(axis=1)
         if raw.any():
             raise AccessFault("uninitialised", "reads memory that was never written", first(raw))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -53,22 +52,19 @@ def executes(*opcodes: str, family: str = "") -> Callable[[Rule], Rule]:
     return register
 
 
-@dataclass(frozen=True)
 class Site:
-    """An instruction where it stands, as a rule sees it."""
+    """An instruction where it stands, as a rule sees it.
 
-    kernel: Kernel
-    instruction: Instruction
+    Attributes:
+        types: the modifiers that name types.
+        words: the modifiers that name none.
+    """
 
-    @property
-    def types(self) -> list[str]:
-        """The modifiers that name types."""
-        return [word for word in self.instruction.modifiers if is_type(word)]
-
-    @property
-    def words(self) -> list[str]:
-        """The modifiers that name no types."""
-        return [word for word in self.instruction.modifiers if not is_type(word)]
+    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
+        self.kernel = kernel
+        self.instruction = instruction
+        self.types = [word for word in instruction.modifiers if is_type(word)]
+        self.words = [word for word in instruction.modifiers if not is_type(word)]
 
     @property
     def operands(self) -> tuple[Operand, ...]:

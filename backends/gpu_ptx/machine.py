@@ -16,9 +16,11 @@ from hlotool.backends.gpu_ptx import operations
 from hlotool.backends.gpu_ptx.arena import GUARD, RAW, UNSIGNED, AccessFault, Arena
 from hlotool.backends.gpu_ptx.barriers import Barriers
 from hlotool.backends.gpu_ptx.control import Control, control_of
-from hlotool.backends.gpu_ptx.lowering import WINDOWS, Step, lower
+from hlotool.backends.gpu_ptx.copies import Copies
+from hlotool.backends.gpu_ptx.lowering import Step, lower
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Not, Register
+from hlotool.backends.gpu_ptx.operations.warpgroups import Products
 from hlotool.backends.gpu_ptx.races import Races
 from hlotool.backends.gpu_ptx.types import Values
 from hlotool.errors import BackendTimeout, KernelFault, Location
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 operations.load()
 
 WARP = 32
+#: How often warps that a barrier lets go on are not in step. All else is decided by the check of races.
+SPLITS = 0.25
 #: Behind the last instruction.
 NEVER = 1 << 60
 #: Bytes without memory behind the shared memory of a block and the local memory of a thread.
@@ -113,6 +117,8 @@ class Machine:
         self.place = 0
         self.races = Races(self)
         self.barriers = Barriers(self)
+        self.copies = Copies(self)
+        self.products = Products()
         self._specials: dict[str, Values] = {}
         self.compiled = cast(Compiled, kernel.compiled.setdefault("steps", Compiled(kernel)))
 
@@ -146,8 +152,8 @@ class Machine:
     def undefined(self, index: int) -> Values:
         """The value of a register that was never written: any."""
         bits = self.kernel.register_bits[index]
-        value = np.random.default_rng((self.seed, index)).integers(0, 1 << min(bits, 63), dtype=np.uint64)
-        found = np.bool_(value) if bits == 1 else value.astype(UNSIGNED[bits])
+        value = (self.seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95) % (1 << 64) >> (64 - bits)
+        found = np.bool_(value) if bits == 1 else UNSIGNED[bits](value)
         self.registers[index] = found
         return found
 
@@ -232,12 +238,12 @@ class Machine:
         self.barriers.finish()
 
     def release(self, threads: NDArray[np.intp] | None, place: int) -> None:
-        """These threads go on at `place`; with a seed, in several parts one after the other."""
-        if self.random is None:
+        """These threads go on at `place`; with a seed, now and then in two parts one after the other."""
+        if self.random is None or self.random.random() > SPLITS:
             self._push(threads, place, self._round)
             return
         everyone = np.arange(self.count) if threads is None else threads
-        parts = self.random.integers(0, 3, self.blocks * self.warps_per_block)[self.warp[everyone]]
+        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[self.warp[everyone]]
         for part in np.unique(parts):
             chosen = everyone[parts == part]
             self._round += 1
@@ -334,13 +340,17 @@ class Machine:
     def _fault(self, fault: AccessFault, place: int) -> KernelFault:
         """The error that names thread and instruction."""
         instruction = self.kernel.code[place]
+        message = str(fault)
+        if fault.kind == "in flight":
+            begun = [self.kernel.code[one] for one in self.copies.lines(fault.offset)]
+            message += "".join(f"; line {one.line}: {one.text}" for one in begun)
         threads = self.active_threads
         who = int(threads[min(fault.which, len(threads) - 1)])
         block = np.unravel_index(int(self.grid_block[who]), self.grid[::-1])[::-1]
         thread = np.unravel_index(int(self.thread[who]), self.extents[::-1])[::-1]
         return KernelFault(
             fault.kind,
-            f"thread {tuple(map(int, thread))} of block {tuple(map(int, block))}: {fault}",
+            f"thread {tuple(map(int, thread))} of block {tuple(map(int, block))}: {message}",
             self.kernel.name,
             Location(self.kernel.program, instruction.line),
             instruction.text,
@@ -365,16 +375,6 @@ class Machine:
             where = int(self.spread(addresses)[which])
             raise AccessFault("bounds", f"accesses byte {where} of {size} bytes of {space} memory", which)
         return arena, addresses + self.active_of(base)
-
-
-def window_of(addresses: Values) -> Values:
-    """For generic addresses the window that they lie in: 0 is global memory."""
-    return (addresses >> 48).astype(np.int64) if addresses.size else addresses
-
-
-def windows() -> dict[int, str]:
-    """The space of each window."""
-    return {base >> 48: space for space, base in WINDOWS.items()}
 
 
 def _with_guard(size: int) -> int:

@@ -153,6 +153,7 @@ class Memory:
         at = bisect.bisect_right(self._begins, low) - 1
         if at >= 0 and high <= self._allocations[at].end:
             return self._allocations[at]
+        offsets = np.atleast_1d(offsets)
         begins = np.array(self._begins, np.int64)
         ends = np.array([one.end for one in self._allocations], np.int64)
         which = np.searchsorted(begins, offsets, side="right") - 1

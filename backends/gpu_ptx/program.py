@@ -42,6 +42,7 @@ _FUNCTION = re.compile(
 )
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$")
 _PREDICATE = re.compile(r"@(!?)([\w$%]+)\s+")
+_NUMBERED = re.compile(r"(.*?\D)(\d+)$")
 #: Statements about how it is compiled, not about what it computes.
 _REMARKS = (".pragma", ".alias", ".noreturn")
 
@@ -321,11 +322,13 @@ class _Reader:
 
     def name(self, text: str) -> Operand | None:
         """The register or variable of that name."""
-        number = re.match(r"(.*?\D)(\d+)$", text)
+        number = None
         for scope in self.scope.chain():
             found = scope.names.get(text)
             if found is not None:
                 return found
+            if scope.ranges and number is None:
+                number = _NUMBERED.match(text)
             if number is not None and number[1] in scope.ranges:
                 bits, count = scope.ranges[number[1]]
                 if int(number[2]) < count:

@@ -137,7 +137,7 @@ class Races:
         block, warp, who = (machine.active_of(each) for each in (machine.block, self._warp, self._who))
         clock = self._known[block, warp, warp]
         for where in self._granules(offsets, width):
-            self._check(self._writes, where, block, warp, who, clock, "reads", "writes")
+            self._check(self._writes, where, block, warp, who, clock, "reads", "wrote")
             self._record_read(where, warp, who, clock)
 
     def _record_read(self, where: Values, warp: Values, who: Values, clock: Values) -> None:
@@ -163,7 +163,8 @@ class Races:
         """The active threads write.
 
         Args:
-            values: what each of them writes. Threads may write the same to one place at once; None: they may not.
+            values: what each of them writes. Several threads may write what is there already: compilers let all
+                threads that hold a value write it. None: they may not.
 
         Raises:
             AccessFault: another access is not ordered before.
@@ -173,10 +174,14 @@ class Races:
         machine = self._machine
         block, warp, who = (machine.active_of(each) for each in (machine.block, self._warp, self._who))
         clock = self._known[block, warp, warp]
+        same = None
+        if values is not None:
+            bits = 8 * width
+            same = machine.shared.words[bits][offsets >> (bits.bit_length() - 4)] == values
         for where in self._granules(offsets, width):
-            self._check(self._writes, where, block, warp, who, clock, "writes", "writes")
-            self._check(self._reads, where, block, warp, who, clock, "writes", "reads")
-            self._check(self._other_reads, where, block, warp, who, clock, "writes", "reads")
+            self._check(self._writes, where, block, warp, who, clock, "writes", "wrote", same)
+            self._check(self._reads, where, block, warp, who, clock, "writes", "read")
+            self._check(self._other_reads, where, block, warp, who, clock, "writes", "read")
             self._writes.set(where, who, clock, machine.place)
             lost = self._writes.who[where] != who
             if lost.any():
@@ -202,9 +207,18 @@ class Races:
         return [first + step for step in range(max(1, width >> self._shift))]
 
     def _check(
-        self, record: _Record, where: Values, block: Values, warp: Values, who: Values, clock: Values, does: str, did: str
+        self,
+        record: _Record,
+        where: Values,
+        block: Values,
+        warp: Values,
+        who: Values,
+        clock: Values,
+        does: str,
+        did: str,
+        harmless: Values | None = None,
     ) -> None:
-        """Refuse accesses that are not ordered behind what is recorded."""
+        """Refuse accesses that are not ordered behind what is recorded, but those that are `harmless`."""
         then = record.clock[where]
         if not then.any():
             return
@@ -213,6 +227,8 @@ class Races:
         known = self._known[block, warp, their_warp]
         inside = their_warp == warp
         wrong = np.where(inside, (then >= known) & (before != who), then > known) & (then > 0)
+        if harmless is not None:
+            wrong &= ~harmless
         if not wrong.any():
             return
         which = int(np.argmax(wrong))
@@ -237,7 +253,7 @@ class Races:
         everywhere = np.full(where.shape, warp)
         who = everywhere * 64 + SEVERAL
         clock = np.full(where.shape, self._known[block, warp, warp])
-        self._check(self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "writes")
+        self._check(self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote")
         self._other_reads.set(where, who, UNFINISHED, machine.place)
         return where
 

@@ -104,7 +104,7 @@ def quotient_f64(a: Values, b: Values, mode: str) -> Values:
     a, b = np.broadcast_to(a, found.shape), np.broadcast_to(b, found.shape)
     for place in np.flatnonzero(plain):
         exact = Fraction(float(a.flat[place])) / Fraction(float(b.flat[place]))
-        found.flat[place] = round_fraction(exact, mode) or math.copysign(0.0, exact)
+        found.flat[place] = round_fraction(exact, mode) or (0.0 if exact > 0 else -0.0)
     return found
 
 
@@ -115,7 +115,7 @@ def round_fraction(exact: Fraction, mode: str) -> float:
     try:
         nearest = float(exact)
     except OverflowError:
-        nearest = math.copysign(math.inf, exact)
+        nearest = math.inf if exact > 0 else -math.inf
     if mode == "rn":
         return nearest
     goes_up = mode == "rp" or (mode == "rz" and exact < 0)
@@ -166,7 +166,7 @@ def _fma_exactly(a: float, b: float, c: float, mode: str) -> float:
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact:
         rounded = round_fraction(exact, mode)
-        return rounded or math.copysign(0.0, exact)
+        return rounded or (0.0 if exact > 0 else -0.0)
     signs = {math.copysign(1, a) * math.copysign(1, b), math.copysign(1, c)}
     if len(signs) == 1 and (a == 0 or b == 0) and c == 0:
         return math.copysign(0.0, signs.pop())

@@ -84,7 +84,7 @@ def statements(text: str) -> Iterator[Statement]:
             depth += 1 if mark == "{" else -1
             continue
         before = text[begin:at]
-        label_free = _LABEL.sub("", before).strip()
+        label_free = _LABEL.sub("", before).strip()  # what a scope begins with, and nothing else
         if mark == "{" and label_free and not _FUNCTION.search(label_free):
             depth = 1  # the braces of a vector or of an initial value
             continue

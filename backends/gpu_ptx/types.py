@@ -90,6 +90,7 @@ _ENCODE: dict[str, Any] = {
 _NAME = re.compile(r"(?:(b|u|s|f|bf)(8|16|32|64|128)(x2|x4)?|pred|tf32|e4m3x2|e5m2x2|e4m3|e5m2|s4|u4|b1)$")
 
 
+@cache
 def is_type(word: str) -> bool:
     """A modifier names a type."""
     return _NAME.match(word) is not None

@@ -15,6 +15,8 @@ _FAMILIES = (
     "warps",
     "atomics",
     "matrices",
+    "asynchronous",
+    "warpgroups",
 )
 
 
