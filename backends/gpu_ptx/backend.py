@@ -61,17 +61,17 @@ class DumpedPtx:
         if module.num_partitions * module.replica_count > 1:
             raise Unsupported("gpu-ptx executes programs for one device")
         dump = _dump_at(path)
-        if _signature(module) == _signature(dump.module) and not _is_part(module, dump.module):
-            if self._folder is not None:
-                copy_dump(path, self._folder)
-            return GpuExecutable(dump, self._seed)
-        alone = next((i for i in dump.module.instructions() if i.name == module.entry.root.name), None)
-        if alone is None or strip_layouts(alone.shape) != strip_layouts(module.entry.root.shape):
-            raise Unsupported(
-                f"{module.name} is not the program of {Path(path).name}, nor an instruction of it; of other sizes "
-                "(--scale) there is no PTX"
-            )
-        return GpuExecutable(dump, self._seed, alone)
+        if _is_part(module, dump.module):
+            name = module.entry.root.name
+            alone = next((i for i in dump.module.instructions() if i.name == name), None)
+            if alone is None:
+                raise Unsupported(f"{Path(path).name} has no instruction {name}")
+            return GpuExecutable(dump, self._seed, alone)
+        if _signature(module) != _signature(dump.module):
+            raise Unsupported(f"{Path(path).name} is a program of other sizes: the PTX cannot be scaled (--scale)")
+        if self._folder is not None:
+            copy_dump(path, self._folder)
+        return GpuExecutable(dump, self._seed)
 
 
 def _signature(module: Module) -> list[Shape]:
@@ -79,8 +79,10 @@ def _signature(module: Module) -> list[Shape]:
 
 
 def _is_part(module: Module, program: Module) -> bool:
-    """Whether `module` is one instruction that was cut out of the program."""
-    names = [[i.name for i in each.entry.instructions if i.opcode != "parameter"] for each in (module, program)]
+    """Whether `module` is one instruction that was cut out of the program, and no other stage of it."""
+    names = [
+        [i.name for i in each.entry.instructions if i.opcode != "parameter"] for each in (module, program)
+    ]
     return module.path == program.path and names[0] != names[1]
 
 
