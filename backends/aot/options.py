@@ -185,11 +185,11 @@ def parse_options(options: Options, forms: Mapping[str, str], name: str = "aot")
         flags.append(("xla_disable_hlo_passes", tuple(known["disable"].split("+"))))
     if "triton" in known:
         if known["triton"] != "off" or target is None or target.platform != "cuda":
-            raise UsageError(f"backend {name}: triton=off is all that may be said of Triton, and of GPUs alone")
+            raise UsageError(
+                f"backend {name}: triton=off is all that may be said of Triton, and of GPUs alone"
+            )
         flags.append(("xla_gpu_enable_triton_gemm", False))
-    flags += [
-        (key, flag_value(key, value, name)) for key, value in options.items() if key.startswith("xla_")
-    ]
+    flags += [(key, flag_value(key, value, name)) for key, value in options.items() if key.startswith("xla_")]
     return AotOptions(
         target=target,
         topology=known.get("topology", ""),

@@ -1,9 +1,8 @@
 """PTX, the assembly that XLA:GPU generates, executed on the CPU without any GPU.
 
-`program.py` reads PTX, `memory.py` is the device's memory, `launch.py` runs a kernel. The semantics is that of
-NVIDIA's "Parallel Thread Execution ISA", sections named in the docstrings.
-
-`thunks.py`, `assignment.py` and `dump.py` read what the compiler wrote beside it, `stepping.py` executes a program.
+`program.py` reads PTX, `memory.py` is the device's memory, `launch.py` runs a kernel. The semantics is that
+of NVIDIA's "Parallel Thread Execution ISA", sections named in the docstrings. `thunks.py`, `assignment.py`
+and `dump.py` read what the compiler wrote beside the PTX, `stepping.py` executes a program.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class DumpedPtx:
         path = program_at(module.path)
         if not path:
             raise Unsupported(
-                f"{module.path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to compile "
-                "for, as in gpu-ptx:h100"
+                f"{module.path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to "
+                "compile for, as in gpu-ptx:h100"
             )
         if module.num_partitions * module.replica_count > 1:
             raise Unsupported("gpu-ptx executes programs for one device")
@@ -68,7 +68,9 @@ class DumpedPtx:
                 raise Unsupported(f"{Path(path).name} has no instruction {name}")
             return GpuExecutable(dump, self._seed, alone)
         if _signature(module) != _signature(dump.module):
-            raise Unsupported(f"{Path(path).name} is a program of other sizes: the PTX cannot be scaled (--scale)")
+            raise Unsupported(
+                f"{Path(path).name} is a program of other sizes: the PTX cannot be scaled (--scale)"
+            )
         if self._folder is not None:
             copy_dump(path, self._folder)
         return GpuExecutable(dump, self._seed)

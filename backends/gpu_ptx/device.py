@@ -1,8 +1,8 @@
 """The memory of one execution: buffers as the compiler assigned them, and the values in them.
 
-Behind each buffer are bytes that may be read, as XLA's kernels do: a thread that has nothing to do loads before
-it asks whether it has. What is read there, and what was never written, are the bytes 0xCD: a result that
-depends on them is wrong. Nothing may be written there.
+Behind each buffer are bytes that may be read, as XLA's kernels do: a thread that has nothing to do loads
+before it asks whether it has. What is read there, and what was never written, are the bytes 0xCD: a result
+that depends on them is wrong. Nothing may be written there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hlotool.errors import ElidedConstant
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
-
 
 #: Bytes behind each buffer: a block of 1024 threads that load words.
 _BEHIND = 4096

@@ -109,7 +109,9 @@ class Stepping:
     def _instruction(self, step: Thunk) -> Instruction:
         found = self._named.get(step.instruction)
         if found is None:
-            raise self._unsupported(step, f"the dump does not say what step {step.number} ({step.kind}) is for")
+            raise self._unsupported(
+                step, f"the dump does not say what step {step.number} ({step.kind}) is for"
+            )
         return found
 
     def _launch(self, step: Thunk, called: Launch, device: Device, counts: Counts) -> None:
@@ -197,7 +199,9 @@ class _Library:
     def __init__(self, dump: GpuDump, instruction: Instruction) -> None:
         members = [instruction]
         if instruction.opcode.endswith("-start"):
-            members += [i for c in dump.module.computations for i in c.instructions if instruction in i.operands][:1]
+            members += [
+                i for c in dump.module.computations for i in c.instructions if instruction in i.operands
+            ][:1]
         self._result = members[-1]
         cut = extract(dump.module, members, members[-1:])
         self._inputs = cut.inputs

@@ -1,6 +1,6 @@
 """What a GPU's program executes, step by step: `thunk_sequence.txt`, with the names of `thunk_metadata.txt`.
 
-001: kCustomKernel [prev=… | next=…] loop_add_fusion grid: [32, 1, 1] threads: [128, 1, 1]  shared_memory: 0 bytes
+001: kCustomKernel [source | sink] add grid: [32, 1, 1] threads: [128, 1, 1]  shared_memory: 0 bytes
 
 What a step executes in turn (a loop's condition and body, branches, a sequence) is indented below it. The
 first of a `kSequential` stands on its own line. XLA: xla/backends/gpu/runtime/thunk.cc, sequential_thunk.cc.

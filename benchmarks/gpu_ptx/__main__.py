@@ -2,10 +2,10 @@
 
     python -m benchmarks.gpu_ptx --python PYTHON --seed 1 --drawn 40 [--variant triton=off] [--jobs 1]
 
-The programs of corpus/jax and corpus/gpu as the frontend made them, and drawn ones, are compiled by the plug-in
-of PYTHON for an H100, by each variant of its options, and executed from PTX. A program that is wrong in the HLO
-after all passes is told apart from one that is wrong as generated. Prints a table; every `wrong` and every
-reason why something did not run is listed below it.
+The programs of corpus/jax and corpus/gpu as the frontend made them, and drawn ones, are compiled by the
+plug-in of PYTHON for an H100, by each variant of its options, and executed from PTX. A program that is wrong
+in the HLO after all passes is told apart from one that is wrong as generated. Prints a table; every `wrong`
+and every reason why something did not run is listed below it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _VARIANTS = ("", "triton=off")
 
 #: Verdicts of programs that ran.
 _RIGHT = ("identical", "agree", "rounding")
-#: What a program for the CPU, for several devices, or with code of the user in it, has to do with a GPU: nothing.
+#: Why a program has nothing to do with one GPU.
 _NOT_FOR_A_GPU = re.compile(
-    r"No FFI handler|one device|user's Python|return its parts|returns its parts|elided|jaxlib|stage|No registered"
+    r"No FFI handler|one device|user's Python|returns its parts|elided|jaxlib|stage|No registered"
 )
 
 
@@ -71,7 +71,7 @@ def main() -> int:
     parser.add_argument("--python", required=True, help="interpreter with jax and the plug-in for CUDA")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--drawn", type=int, default=40)
-    parser.add_argument("--variant", action="append", help="options beside the GPU; all that are known when left out")
+    parser.add_argument("--variant", action="append", help="options beside the GPU [none, triton=off]")
     parser.add_argument("--corpus", nargs="*", default=_CORPUS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=int, default=120)

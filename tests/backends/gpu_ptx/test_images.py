@@ -33,7 +33,14 @@ def test_integers_of_four_bits_are_packed_where_the_layout_says_so(bits: int, ex
 
 @given(
     kind=st.sampled_from(
-        [ElementType.PRED, ElementType.S4, ElementType.U2, ElementType.BF16, ElementType.F8E4M3FN, ElementType.C64]
+        [
+            ElementType.PRED,
+            ElementType.S4,
+            ElementType.U2,
+            ElementType.BF16,
+            ElementType.F8E4M3FN,
+            ElementType.C64,
+        ]
     ),
     order=st.permutations(range(3)),
     packed=st.booleans(),
@@ -47,7 +54,9 @@ def test_what_is_written_is_read(
     shape = ArrayShape(kind, dims, layout=Layout(tuple(order), element_bits=bits))
     least = -(1 << kind.bits - 1) if kind.is_integer and kind.is_signed else 0
     most = 1 if kind is ElementType.PRED or kind.bits == 2 else 7
-    array = np.array(data.draw(st.lists(st.integers(least if kind.bits < 8 else 0, most), min_size=30, max_size=30)))
+    array = np.array(
+        data.draw(st.lists(st.integers(least if kind.bits < 8 else 0, most), min_size=30, max_size=30))
+    )
     array = array.reshape(dims).astype(dtype_of(kind))
     image = image_of(array, shape)
     assert len(image) == image_bytes(shape)

@@ -13,15 +13,15 @@ CORPUS = Path(__file__).resolve().parents[3] / "corpus"
 
 NESTED = """\
 001: kCopy  [source       | next=003 (2)] kCopy
-003: kWhile [prev=001 (1) | sink        ]   
+003: kWhile [prev=001 (1) | sink        ]
 condition:
     004: kCustomKernel [source | sink] compare grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes
   body:
-    016: kConditional  [prev=006 (1) | next=017 (1)]       
+    016: kConditional  [prev=006 (1) | next=017 (1)]
       false_branch:
-        009: kWhile [prev=008 (1) | sink        ]           
+        009: kWhile [prev=008 (1) | sink        ]
 condition:
-            010: kCustomKernel [source | sink] inner grid: [4, 2, 1] threads: [64, 1, 1]  shared_memory: 1024 bytes
+            010: kCustomKernel [sink] k grid: [4, 2, 1] threads: [64, 1, 1] shared_memory: 1024 bytes
           body:
             012: kCopy         [source       | next=013 (1)] kCopy
       true_branch:
@@ -56,7 +56,7 @@ def test_what_is_indented_belongs_to_the_step_above() -> None:
 def test_a_launch() -> None:
     loop = parse_thunks(NESTED, {}, "x")[1]
     [inner] = [step for step in loop.all() if step.number == 10]
-    assert inner.launch == Launch("inner", (4, 2, 1), (64, 1, 1), 1024)
+    assert inner.launch == Launch("k", (4, 2, 1), (64, 1, 1), 1024)
     assert inner.line == 10
 
 
