@@ -155,7 +155,9 @@ class Barriers:
                 continue
             machine.active = one.threads[free]
             blocks = machine.block[machine.active]
-            found = {"popc": true.astype(np.uint32), "and": true == total, "or": true > 0}[str(one.barrier.combine)]
+            found = {"popc": true.astype(np.uint32), "and": true == total, "or": true > 0}[
+                str(one.barrier.combine)
+            ]
             one.barrier.write(machine, found[blocks])
         machine.active = kept
 

@@ -67,7 +67,9 @@ class Copies:
             if not due.all():
                 rest = ~due
                 kept.append(
-                    _Copy(copy.threads[rest], copy.groups[rest], copy.offsets[rest], copy.data[rest], copy.place)
+                    _Copy(
+                        copy.threads[rest], copy.groups[rest], copy.offsets[rest], copy.data[rest], copy.place
+                    )
                 )
         self._pending = kept
         machine.active = everyone

@@ -95,7 +95,9 @@ def right_factor(registers: Sequence[Values], element: Element, depth: int) -> V
 
 def result_places(count: int) -> list[tuple[Any, Any]]:
     """For each of the `count` values of a lane its row and column, arrays of 32, among 16 rows and 8 × any columns."""
-    return [(GROUP + 8 * (number // 2 % 2), 8 * (number // 4) + 2 * PLACE + number % 2) for number in range(count)]
+    return [
+        (GROUP + 8 * (number // 2 % 2), 8 * (number // 4) + 2 * PLACE + number % 2) for number in range(count)
+    ]
 
 
 def accumulated(product: Values, start: Values, kind: str, saturates: bool) -> Values:

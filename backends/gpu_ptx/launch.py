@@ -61,7 +61,7 @@ def launch(
     *,
     dynamic_shared: int = 0,
     seed: int = 0,
-    checks: Checks = Checks(),  # noqa: B008 - it is frozen
+    checks: Checks = Checks(),
     limit: int = 10**11,
 ) -> LaunchStatistics:
     """Execute a kernel.
@@ -93,7 +93,17 @@ def launch(
     for begin in range(0, blocks, together):
         end = min(blocks, begin + together)
         Machine(
-            kernel, grid, block, range(begin, end), bytes(parameters), memory, dynamic_shared, seed, checks, statistics, limit
+            kernel,
+            grid,
+            block,
+            range(begin, end),
+            bytes(parameters),
+            memory,
+            dynamic_shared,
+            seed,
+            checks,
+            statistics,
+            limit,
         ).run()
     return statistics
 

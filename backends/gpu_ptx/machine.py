@@ -44,6 +44,7 @@ class Compiled:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.warpgroups = any(one.opcode == "wgmma" for one in kernel.code)
         self.steps: list[Step | Control | None] = [None] * len(kernel.code)
         self.predicates: list[tuple[int, bool] | None] = [_predicate(one) for one in kernel.code]
 
@@ -183,7 +184,16 @@ class Machine:
 
     def _special(self, name: str) -> Values:
         word, _, axis = name[1:].partition(".")
-        if axis and word in ("tid", "ctaid", "ntid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+        if axis and word in (
+            "tid",
+            "ctaid",
+            "ntid",
+            "nctaid",
+            "clusterid",
+            "nclusterid",
+            "cluster_ctaid",
+            "cluster_nctaid",
+        ):
             place = "xyz".index(axis)
             if word in ("ntid", "nctaid", "nclusterid"):
                 return np.uint32((self.extents if word == "ntid" else self.grid)[place])
@@ -243,7 +253,13 @@ class Machine:
             self._push(threads, place, self._round)
             return
         everyone = np.arange(self.count) if threads is None else threads
-        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[self.warp[everyone]]
+        # Warps of a warpgroup multiply together, so they stay together.
+        units = (
+            self.warp
+            if not self.compiled.warpgroups
+            else self.block * self.warps_per_block + self.thread // 128
+        )
+        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[units[everyone]]
         for part in np.unique(parts):
             chosen = everyone[parts == part]
             self._round += 1

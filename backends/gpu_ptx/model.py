@@ -96,9 +96,7 @@ class Target:
     index: int
 
 
-Operand: TypeAlias = (
-    "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target | GlobalVariable"
-)
+Operand: TypeAlias = "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target | GlobalVariable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,9 @@ def parse_ptx(text: str, name: str) -> PtxProgram:
     """
     header = header_lines(text)
     if header.get("address_size", "64") != "64":
-        raise unsupported(name, 0, f".address_size {header['address_size']}", "only 64-bit addresses are executed")
+        raise unsupported(
+            name, 0, f".address_size {header['address_size']}", "only 64-bit addresses are executed"
+        )
     functions: dict[str, _Function] = {}
     variables: dict[str, _Variable] = {}
     for statement, body in _top_level(text):
@@ -123,7 +125,9 @@ def parse_ptx(text: str, name: str) -> PtxProgram:
             variable = _variable(name, statement)
             variables[variable.name] = variable
     global_variables = {
-        variable.name: _global(name, variable) for variable in variables.values() if variable.space in ("global", "const")
+        variable.name: _global(name, variable)
+        for variable in variables.values()
+        if variable.space in ("global", "const")
     }
     kernels = {
         function.name: _Reader(name, functions, variables, global_variables).kernel(function)
@@ -193,7 +197,12 @@ def _global(program: str, variable: _Variable) -> GlobalVariable:
             data += (value.value % (1 << variable.bits)).to_bytes(width, "little")
         initial = bytes(data).ljust(variable.size, b"\0")
     return GlobalVariable(
-        program, variable.name, variable.space, variable.size, variable.alignment, initial or bytes(variable.size)
+        program,
+        variable.name,
+        variable.space,
+        variable.size,
+        variable.alignment,
+        initial or bytes(variable.size),
     )
 
 
@@ -290,7 +299,9 @@ class _Reader:
         if found is not None:
             bits = 1 if found[1] == "pred" else int(re.sub(r"\D", "", found[1]))
             if bits > 64:
-                raise unsupported(self.program, statement.line, statement.text, "registers have at most 64 bits")
+                raise unsupported(
+                    self.program, statement.line, statement.text, "registers have at most 64 bits"
+                )
             for name in split_commas(found[2]):
                 many = re.match(r"(.+)<(\d+)>$", name)
                 if many is not None:
@@ -307,7 +318,9 @@ class _Reader:
             self.scope.names[variable.name] = _global(self.program, variable)
         else:
             # A parameter of a call stands where the caller put it, which is memory of the thread.
-            self.scope.names[variable.name] = self.place(variable, "shared" if variable.space == "shared" else "local")
+            self.scope.names[variable.name] = self.place(
+                variable, "shared" if variable.space == "shared" else "local"
+            )
 
     def place(self, variable: _Variable, space: str) -> Place:
         """Room for a variable in shared or local memory."""
@@ -373,7 +386,9 @@ class _Reader:
         results = call.operands[0].elements if isinstance(call.operands[0], Vector) else ()
         called = call.operands[1 if isinstance(call.operands[0], Vector) else 0]
         last = call.operands[-1]
-        arguments: Sequence[Operand] = last.elements if isinstance(last, Vector) and len(call.operands) > 1 else ()
+        arguments: Sequence[Operand] = (
+            last.elements if isinstance(last, Vector) and len(call.operands) > 1 else ()
+        )
         function = self.functions.get(called.name) if isinstance(called, Symbol) else None
         if function is None or call.predicate is not None or function.name in active:
             raise unsupported(self.program, call.line, call.text, "this call is not executed")
@@ -382,9 +397,13 @@ class _Reader:
             return
         caller = self.scope
         self.scope = _Scope()
-        for formal, actual in zip((*function.results, *function.formals), (*results, *arguments), strict=True):
+        for formal, actual in zip(
+            (*function.results, *function.formals), (*results, *arguments), strict=True
+        ):
             if not isinstance(actual, Place):
-                raise unsupported(self.program, call.line, call.text, "only variables are passed to functions")
+                raise unsupported(
+                    self.program, call.line, call.text, "only variables are passed to functions"
+                )
             self.scope.names[formal.name] = actual
         self.expand(function, (*active, function.name))
         self.scope = caller
@@ -411,10 +430,17 @@ class _Reader:
         if instruction.opcode == "bra" and isinstance(operands[0], Symbol):
             operands = (label(operands[0].name),)
         elif instruction.opcode == "brx" and isinstance(operands[1], Symbol):
-            table = next((one.tables[operands[1].name] for one in scope.chain() if operands[1].name in one.tables), ())
+            table = next(
+                (one.tables[operands[1].name] for one in scope.chain() if operands[1].name in one.tables), ()
+            )
             operands = (operands[0], Vector(tuple(label(name) for name in table)))
         elif operands == instruction.operands:
             return instruction
         return Instruction(
-            instruction.opcode, instruction.modifiers, operands, instruction.predicate, instruction.line, instruction.text
+            instruction.opcode,
+            instruction.modifiers,
+            operands,
+            instruction.predicate,
+            instruction.line,
+            instruction.text,
         )

@@ -122,7 +122,9 @@ class Races:
     def _warps_of(self, threads: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Blocks and warps in them of these threads, each once."""
         machine = self._machine
-        found = np.flatnonzero(np.bincount(machine.warp[threads], minlength=machine.blocks * machine.warps_per_block))
+        found = np.flatnonzero(
+            np.bincount(machine.warp[threads], minlength=machine.blocks * machine.warps_per_block)
+        )
         return found // machine.warps_per_block, found % machine.warps_per_block
 
     def reads(self, offsets: Values, width: int) -> None:
@@ -199,7 +201,9 @@ class Races:
                 return
             lost = np.zeros_like(lost)
             lost[order[1:][differs]] = True
-        raise AccessFault("race", "another thread writes another value there in the same instruction", int(np.argmax(lost)))
+        raise AccessFault(
+            "race", "another thread writes another value there in the same instruction", int(np.argmax(lost))
+        )
 
     def _granules(self, offsets: Values, width: int) -> list[Values]:
         """The granules of `width` bytes at each offset, one after the other."""
@@ -247,13 +251,15 @@ class Races:
         """An asynchronous operation, begun by `thread`, reads `width` bytes at each offset; the granules."""
         if not self.enabled:
             return np.zeros(0, np.int64)
-        where = np.unique(np.concatenate([part.ravel() for part in self._granules(offsets, width)]))
+        where = np.concatenate(self._granules(offsets, width))
         machine = self._machine
         block, warp = machine.block[thread], self._warp[thread]
         everywhere = np.full(where.shape, warp)
         who = everywhere * 64 + SEVERAL
         clock = np.full(where.shape, self._known[block, warp, warp])
-        self._check(self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote")
+        self._check(
+            self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote"
+        )
         self._other_reads.set(where, who, UNFINISHED, machine.place)
         return where
 
@@ -275,6 +281,8 @@ def _granule(kernel: Kernel) -> int:
         kind = instruction.modifiers[-1]
         if kind[1:] == "8":
             return 0
-        if kind.endswith("16") and (instruction.opcode in ("ld", "st", "atom", "red") or instruction.has("trans")):
+        if kind.endswith("16") and (
+            instruction.opcode in ("ld", "st", "atom", "red") or instruction.has("trans")
+        ):
             smallest = 1
     return smallest

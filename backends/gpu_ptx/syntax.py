@@ -20,7 +20,8 @@ from hlotool.backends.gpu_ptx.model import (
 
 #: Directives that end with their line. They, comments and debug sections say nothing about values.
 _NOISE = re.compile(
-    r"//[^\n]*|/\*.*?\*/|^[ \t]*\.(?:loc|file)\b[^\n]*|^[ \t]*\.section\b[^{]*\{[^}]*\}", re.MULTILINE | re.DOTALL
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*\.(?:loc|file)\b[^\n]*|^[ \t]*\.section\b[^{]*\{[^}]*\}",
+    re.MULTILINE | re.DOTALL,
 )
 _HEADER_LINE = re.compile(r"^[ \t]*\.(version|target|address_size)[ \t]+([^\n;]+)", re.MULTILINE)
 _DELIMITER = re.compile(r'[;{}]|"[^"\n]*"')
@@ -89,7 +90,11 @@ def statements(text: str) -> Iterator[Statement]:
             depth = 1  # the braces of a vector or of an initial value
             continue
         for statement in cut(at):
-            yield Statement("header", statement.text, statement.line) if statement.kind != "label" else statement
+            yield (
+                Statement("header", statement.text, statement.line)
+                if statement.kind != "label"
+                else statement
+            )
         yield Statement("open" if mark == "{" else "close", mark, line)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hlotool.backends.gpu_ptx.lowering import Site, Step, executes
 from hlotool.backends.gpu_ptx.operations.floats import divide, finished, reciprocal, root
-from hlotool.backends.gpu_ptx.types import Values, type_of
+from hlotool.backends.gpu_ptx.types import Values
 
 if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
@@ -117,5 +117,3 @@ def reciprocal_any(site: Site) -> Step:
 def root_any(site: Site) -> Step:
     """`sqrt.rn` and `sqrt.approx`."""
     return _approximate(site) if site.choice("approx") else root(site)
-
-

@@ -20,7 +20,13 @@ _TO_INTEGER: dict[str, Callable[[Values], Values]] = {
     "rpi": np.ceil,
 }
 _F8: dict[str, Any] = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "f16": 65504.0, "bf16": 3.3895313892515355e38, "tf32": 3.4011621342146535e38}
+_LARGEST = {
+    "e4m3": 448.0,
+    "e5m2": 57344.0,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "tf32": 3.4011621342146535e38,
+}
 F32 = type_of("f32")
 
 
@@ -197,7 +203,11 @@ def _packed(site: Site, target: str, source: str) -> Step:
         result = type_of("b16")
         if source == "f32":
             reads = [site.read(2, F32), site.read(1, F32)]
-            return computed(reads, site.write(0, result), lambda low, high: _joined(f8_bits(bounded(low), name), f8_bits(bounded(high), name)))
+            return computed(
+                reads,
+                site.write(0, result),
+                lambda low, high: _joined(f8_bits(bounded(low), name), f8_bits(bounded(high), name)),
+            )
         reads = [site.read(1, type_of(source))]
         return computed(reads, site.write(0, result), lambda both: _joined(*f8_bits(bounded(both), name)))
     if source[:4] in _F8 and target in ("f16x2", "bf16x2"):

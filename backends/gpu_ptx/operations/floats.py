@@ -62,7 +62,11 @@ def _sum(kind: Type, mode: str) -> Callable[[Values, Values], Values]:
         exact = to_odd(*two_sum(a.astype(np.float64), b.astype(np.float64)))
         found = narrow(exact, kind.element, mode)
         if mode == "rm":  # what cancels is -0 when rounding down
-            found = np.where((found == 0) & (a == -b) & ((a != 0) | (np.signbit(a) != np.signbit(b))), np.float32(-0.0), found)
+            found = np.where(
+                (found == 0) & (a == -b) & ((a != 0) | (np.signbit(a) != np.signbit(b))),
+                np.float32(-0.0),
+                found,
+            )
         return found
 
     return function

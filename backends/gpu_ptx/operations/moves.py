@@ -269,7 +269,9 @@ def nothing(site: Site) -> Step:
 @executes("call")
 def call(site: Site) -> Step:
     """External functions: what they print is not printed, and as the device's `printf` the result is the number of arguments."""
-    name = next((part.name for part in site.operands if hasattr(part, "name") and not isinstance(part, Register)), "")
+    name = next(
+        (part.name for part in site.operands if hasattr(part, "name") and not isinstance(part, Register)), ""
+    )
     results = site.operands[0]
     if name != "vprintf" or not isinstance(results, Vector):
         raise site.unsupported(f"function {name} is not known")

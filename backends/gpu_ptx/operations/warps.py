@@ -32,7 +32,9 @@ def shuffle(site: Site) -> Step:
     words = site.accept("sync", "up", "down", "bfly", "idx")
     mode = next(word for word in words if word != "sync")
     destination = site.operands[0]
-    value_to, predicate_to = (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    value_to, predicate_to = (
+        (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    )
     write, write_predicate = site.writer(value_to, U32), site.writer(predicate_to, PREDICATE)
     reads = [site.read(place, U32) for place in (1, 2, 3)]
 
@@ -59,7 +61,9 @@ def shuffle(site: Site) -> Step:
         found = held[at]
         if absent.any():
             _absent(machine, absent)
-            found[absent] = np.random.default_rng((machine.seed, site.instruction.line)).integers(1 << 32, dtype=np.uint32)
+            found[absent] = np.random.default_rng((machine.seed, site.instruction.line)).integers(
+                1 << 32, dtype=np.uint32
+            )
         write(machine, found)
         write_predicate(machine, inside)
         machine.races.synchronised()
@@ -153,7 +157,9 @@ def match(site: Site) -> Step:
     words = site.accept("sync", "any", "all")
     kind = type_of(f"b{site.type().bits}")
     destination = site.operands[0]
-    first, second = (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    first, second = (
+        (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    )
     write, write_predicate = site.writer(first, U32), site.writer(second, PREDICATE)
     read, mask = site.read(1, kind), site.read(2, U32)
 

@@ -44,7 +44,9 @@ def test_threads_meet_behind_a_branch(seed: int) -> None:
     $END:
     @%p1 add.u32 %r1, %r1, 1;
     """
-    (found,), statistics = run_kernel(kernel_text(body + STORE, 1), [], [(64, np.uint32)], block=64, seed=seed)
+    (found,), statistics = run_kernel(
+        kernel_text(body + STORE, 1), [], [(64, np.uint32)], block=64, seed=seed
+    )
     assert found.tolist() == [11, 20, 30, 30] * 16
     if seed == 0:
         assert statistics.steps < 30
@@ -195,8 +197,14 @@ def test_lanes_without_threads_give_any_value() -> None:
     ("body", "expected"),
     [
         ("setp.lt.u32 %p1, %r61, 7; vote.sync.ballot.b32 %r1, %p1, -1;", lambda lane: 0x7F),
-        ("setp.lt.u32 %p1, %r61, 7; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;", lambda lane: 1),
-        ("setp.lt.u32 %p1, %r61, 7; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;", lambda lane: 0),
+        (
+            "setp.lt.u32 %p1, %r61, 7; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;",
+            lambda lane: 1,
+        ),
+        (
+            "setp.lt.u32 %p1, %r61, 7; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;",
+            lambda lane: 0,
+        ),
         ("redux.sync.add.u32 %r1, %r61, -1;", lambda lane: 496),
         ("redux.sync.max.s32 %r1, %r61, -1;", lambda lane: 31),
         ("shr.u32 %r2, %r61, 3; match.any.sync.b32 %r1, %r2, -1;", lambda lane: 0xFF << lane // 8 * 8),
@@ -332,7 +340,13 @@ def test_endless_loops_end() -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    ["frobnicate.b32 %r1, %r2;", "add.rn.weird.f32 %f1, %f2, %f3;", "tcgen05.alloc.b32 [%r1], 5;", "add.s32 %r1, %r2, somewhere;", "call unknown;"],
+    [
+        "frobnicate.b32 %r1, %r2;",
+        "add.rn.weird.f32 %f1, %f2, %f3;",
+        "tcgen05.alloc.b32 [%r1], 5;",
+        "add.s32 %r1, %r2, somewhere;",
+        "call unknown;",
+    ],
 )
 def test_what_is_not_known_is_named(instruction: str) -> None:
     """With the file, the line and the instruction; and only when it is reached."""
@@ -386,7 +400,9 @@ def test_generic_addresses_reach_every_space() -> None:
 
 
 def test_variables_of_the_module() -> None:
-    program = parse_ptx(HEADER + ".global .align 4 .u32 table[3] = {5, 0x10, 7};\n.const .f32 one = 0f3F800000;", "m")
+    program = parse_ptx(
+        HEADER + ".global .align 4 .u32 table[3] = {5, 0x10, 7};\n.const .f32 one = 0f3F800000;", "m"
+    )
     table, one = program.globals["table"], program.globals["one"]
     assert np.frombuffer(table.initial or b"", np.uint32).tolist() == [5, 16, 7]
     assert np.frombuffer(one.initial or b"", np.float32).tolist() == [1.0]

@@ -55,7 +55,9 @@ RESULTS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "s32": np.int32
 def fragment(matrix: Any, place: Place) -> Any:
     """The elements of each lane, shape (32, n), by a layout."""
     count = matrix.size // 32
-    return np.array([[matrix[place(i, lane // 4, lane % 4)] for i in range(count)] for lane in range(32)], matrix.dtype)
+    return np.array(
+        [[matrix[place(i, lane // 4, lane % 4)] for i in range(count)] for lane in range(32)], matrix.dtype
+    )
 
 
 def registers(values: Any) -> Any:
@@ -67,7 +69,9 @@ def matrices(kind: Any, rows: int, depth: int) -> tuple[Any, Any]:
     """Small whole numbers, whose products and sums are exact in any order."""
     random = np.random.default_rng(depth)
     low = 0 if np.dtype(kind) == np.uint8 else -4
-    return random.integers(low, 5, (rows, depth)).astype(kind), random.integers(low, 5, (depth, 8)).astype(kind)
+    return random.integers(low, 5, (rows, depth)).astype(kind), random.integers(low, 5, (depth, 8)).astype(
+        kind
+    )
 
 
 def load(letter: str, count: int, first: int, pointer: int, size: int) -> str:
@@ -87,15 +91,22 @@ def product(shape: str, kind: str, result: str, dtype: Any, seed: int = 0) -> tu
     random = np.random.default_rng(1)
     start = random.integers(-50, 50, (rows, 8)).astype(RESULTS[result])
     start_place: Place = lambda i, g, q: (g if i < 2 else g + 8, q * 2 + (i & 1))  # noqa: E731
-    parts = [registers(fragment(m, p)) for m, p in ((left, left_place), (right, right_place), (start, start_place))]
+    parts = [
+        registers(fragment(m, p)) for m, p in ((left, left_place), (right, right_place), (start, start_place))
+    ]
     letter, size = ("g", 8) if kind == "f64" else ("r", 4)
     body, firsts = "", (1, 11, 21)
     for number, (part, first) in enumerate(zip(parts, firsts)):
         body += load(letter, part.shape[1], first, 60 + number, size) + "\n"
-    names = ["{" + ", ".join(f"%{letter}{first + i}" for i in range(part.shape[1])) + "}" for part, first in zip(parts, firsts)]
+    names = [
+        "{" + ", ".join(f"%{letter}{first + i}" for i in range(part.shape[1])) + "}"
+        for part, first in zip(parts, firsts)
+    ]
     body += f"mma.sync.aligned.{name}.row.col.{result}.{kind}.{kind}.{result} {names[2]}, {names[0]}, {names[1]}, {names[2]};\n"
     body += f"mul.wide.u32 %d1, %r61, {size * parts[2].shape[1]}; add.u64 %d1, %d1, %d63;\n"
-    body += "\n".join(f"st.global.b{8 * size} [%d1+{size * i}], %{letter}{21 + i};" for i in range(parts[2].shape[1]))
+    body += "\n".join(
+        f"st.global.b{8 * size} [%d1+{size * i}], %{letter}{21 + i};" for i in range(parts[2].shape[1])
+    )
     (found,), _ = run_kernel(kernel_text(body, 4), parts, [(start.size, RESULTS[result])], seed=seed)
     held = found.reshape(32, -1)
     got = np.empty((rows, 8))
@@ -146,7 +157,9 @@ def test_matrices_are_loaded_and_stored(count: int, transposed: bool) -> None:
     @%p1 st.global.v4.u32 [%d4], {{%r40, %r41, %r42, %r43}};
     """
     text = kernel_text(body, 3, ".shared .align 16 .b8 buffer[1024];")
-    (lanes, again), _ = run_kernel(text, [data.reshape(-1)], [(64 * count, np.uint16), (64 * count, np.uint16)])
+    (lanes, again), _ = run_kernel(
+        text, [data.reshape(-1)], [(64 * count, np.uint16), (64 * count, np.uint16)]
+    )
     for lane in range(32):
         for i in range(count):
             for half in range(2):
@@ -200,7 +213,9 @@ def test_products_of_a_warpgroup(wait: str) -> None:
     """
     text = kernel_text(body, 2, f".shared .align 1024 .b8 buffer[{len(image)}];")
     if not wait:
-        with pytest.raises(KernelFault, match=r"asynchronously, not waited for, in line \d+ \(wgmma.mma_async") as caught:
+        with pytest.raises(
+            KernelFault, match=r"asynchronously, not waited for, in line \d+ \(wgmma.mma_async"
+        ) as caught:
             run_kernel(text, [words], [(512, np.float32)], block=128)
         assert caught.value.kind == "race"
         return
