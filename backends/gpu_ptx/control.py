@@ -21,7 +21,8 @@ class Control:
     """What decides where threads go on."""
 
     def go(self, machine: Machine, place: int, holds: Values | None) -> int:
-        """The instruction at which all active threads go on, or -1: the machine knows where each of them does.
+        """The instruction at which all active threads go on, or -1: the machine knows where each of them
+        does.
 
         Args:
             place: the instruction itself.

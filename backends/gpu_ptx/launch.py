@@ -24,9 +24,11 @@ class Checks:
     """What is checked that hardware does not check.
 
     Attributes:
-        uninitialised: reads of shared and local memory that was never written (global memory knows by itself).
+        uninitialised: reads of shared and local memory that was never written (global memory knows by
+            itself).
         races: accesses of shared memory by two threads that no barrier orders.
-        lanes: a shuffle that reads a lane that takes no part is a fault; else its result is some value, drawn by
+        lanes: a shuffle that reads a lane that takes no part is a fault; else its result is some value,
+            drawn by
             the seed, and the reads are counted.
     """
 

@@ -74,7 +74,8 @@ class Machine:
         count: threads of all these blocks.
         active: indices of the threads that execute now, ascending; None: all of them.
         registers: for each register its value in every thread, one for all, or None as long as it has none.
-        block, thread, lane, warp: of each thread its block (from 0 in this machine), index in its block, lane, and warp
+        block, thread, lane, warp: of each thread its block (from 0 in this machine), index in its block,
+            lane, and warp
             (from 0 in this machine).
     """
 
@@ -205,7 +206,7 @@ class Machine:
             return found[0] if extents[place] == 1 or (word == "ctaid" and self.blocks == 1) else found
         lane = self.lane.astype(np.uint64)
         one = np.uint64(1)
-        masks = {
+        masks: dict[str, Values] = {
             "lanemask_eq": one << lane,
             "lanemask_lt": (one << lane) - one,
             "lanemask_le": (np.uint64(2) << lane) - one,

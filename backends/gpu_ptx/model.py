@@ -96,7 +96,10 @@ class Target:
     index: int
 
 
-Operand: TypeAlias = "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target | GlobalVariable"
+Operand: TypeAlias = (
+    "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target"
+    " | GlobalVariable"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class GlobalVariable:
-    """A variable of space `global` or `const`; `initial` holds all of its bytes, or None where none are given."""
+    """A variable of space `global` or `const`; `initial` holds all of its bytes, or None where none are
+    given.
+    """
 
     program: str
     name: str

@@ -1,10 +1,11 @@
-"""Accesses of shared memory that no synchronisation orders: a happens-before check with a clock for each warp.
+"""Accesses of shared memory that no synchronisation orders: a happens-before check with a clock for each
+warp.
 
-Every warp counts its synchronisations and knows of each other warp up to which count all that it did is done. A
-barrier makes its participants know what any of them knew. For each granule of memory the last write is recorded,
-and the last reads by two different warps: those suffice where barriers are of the whole block, as then any read
-since the last barrier is as unordered as the latest. Threads of one warp are ordered by what they execute together
-with `.sync`. Atomic operations race with nothing here.
+Every warp counts its synchronisations and knows of each other warp up to which count all that it did is
+done. A barrier makes its participants know what any of them knew. For each granule of memory the last write
+is recorded, and the last reads by two different warps: those suffice where barriers are of the whole block,
+as then any read since the last barrier is as unordered as the latest. Threads of one warp are ordered by what
+they execute together with `.sync`. Atomic operations race with nothing here.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ SEVERAL = 32
 
 
 class _Record:
-    """Of each granule, who accessed it last (64 × warp + lane), at which clock of that warp (0: never), by which instruction."""
+    """Of each granule, who accessed it last (64 × warp + lane), at which clock of that warp (0: never), by
+    which instruction.
+    """
 
     def __init__(self, size: int) -> None:
         self.who = np.zeros(size, np.int32)
@@ -165,8 +168,8 @@ class Races:
         """The active threads write.
 
         Args:
-            values: what each of them writes. Several threads may write what is there already: compilers let all
-                threads that hold a value write it. None: they may not.
+            values: what each of them writes. Several threads may write what is there already: compilers let
+                all threads that hold a value write it. None: they may not.
 
         Raises:
             AccessFault: another access is not ordered before.
@@ -242,8 +245,8 @@ class Races:
         asynchronous = " asynchronously, not waited for," if then[which] >= UNFINISHED else ""
         raise AccessFault(
             "race",
-            f"{does} shared memory that {lane} of the block {did}{asynchronous} in line {other.line} ({other.text}): nothing"
-            " orders the two",
+            f"{does} shared memory that {lane} of the block {did}{asynchronous} in line {other.line}"
+            f" ({other.text}): nothing orders the two",
             which,
         )
 

@@ -1,7 +1,7 @@
 """Floating-point results rounded once, in any of the four directions (PTX ISA, "Rounding Modifiers").
 
-A result is first computed in f64 and rounded to odd: if it is not exact, its last bit is 1. What is rounded to
-odd with at least two spare bits rounds further to what the exact value does (Boldo and Melquiond).
+A result is first computed in f64 and rounded to odd: if it is not exact, its last bit is 1. What is rounded
+to odd with at least two spare bits rounds further to what the exact value does (Boldo and Melquiond).
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ _NARROW: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32":
 
 
 def narrow(odd: Values, name: str, mode: str = "rn") -> Values:
-    """f64 that is exact, or rounded to odd, as the values of another type: f32 that hold f16 or bf16, or f32."""
+    """f64 that is exact, or rounded to odd, as the values of another type: f32 that hold f16 or bf16, or
+    f32.
+    """
     kind = _NARROW[name]
     if name == "bf16":
         # ml_dtypes goes by way of f32: rounded to odd there, too.

@@ -44,7 +44,9 @@ def float_operands(name: str, number: int, seed: int = 0) -> list[Any]:
             random.integers(0, 1 << 64, COUNT, dtype=np.uint64).astype(np.dtype(f"u{width}")).view(kind)
         )
         values[::3] = patterns[::3]
-        corners = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, float(ml_dtypes.finfo(kind).max), float(ml_dtypes.finfo(kind).tiny), -float(ml_dtypes.finfo(kind).smallest_subnormal)]  # fmt: skip
+        limits = ml_dtypes.finfo(kind)
+        corners = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan]
+        corners += [float(limits.max), float(limits.tiny), -float(limits.smallest_subnormal)]
         for at in range(100):
             values[at] = corners[at // 10 ** (place % 2) % 10]
         arrays.append(values)

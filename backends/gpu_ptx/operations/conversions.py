@@ -1,4 +1,6 @@
-"""`cvt`: between all types, rounded in any way (PTX ISA, "Data Movement and Conversion Instructions: cvt")."""
+"""`cvt`: between all types, rounded in any way (PTX ISA, "Data Movement and Conversion Instructions:
+cvt").
+"""
 
 from __future__ import annotations
 
@@ -233,10 +235,10 @@ def _pack(site: Site) -> Step:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if target[0] == "s" else (0, (1 << bits) - 1)
     s32, b32 = type_of("s32"), type_of("b32")
 
-    def function(a: Values, b: Values, c: Values = np.uint32(0)) -> Values:
+    def function(a: Values, b: Values, c: Values = None) -> Values:
         clipped = [np.clip(x, low, high).view(np.uint32) & np.uint32((1 << bits) - 1) for x in (a, b)]
         both = (clipped[0] << np.uint32(bits)) | clipped[1]
-        return both if bits == 16 else (c << np.uint32(2 * bits)) | both
+        return both if c is None else (c << np.uint32(2 * bits)) | both
 
     sources = [s32, s32] if bits == 16 else [s32, s32, b32]
     return elementwise(site, b32, sources, function)

@@ -1,4 +1,6 @@
-"""Floating-point arithmetic that is defined to the bit (PTX ISA, "Floating Point Instructions", "Half Precision ...")."""
+"""Floating-point arithmetic that is defined to the bit (PTX ISA, "Floating Point Instructions", "Half
+Precision ...").
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,9 @@ def larger(a: Values, b: Values) -> Values:
 
 @executes("min", "max", family="float")
 def minmax(site: Site) -> Step:
-    """Smaller and larger of two, or of three; `.NaN`: NaN if one is; `.xorsign.abs`: of the sizes, with the product's sign."""
+    """Smaller and larger of two, or of three; `.NaN`: NaN if one is; `.xorsign.abs`: of the sizes, with the
+    product's sign.
+    """
     words = site.accept("ftz", "NaN", "xorsign", "abs")
     kind = site.type()
     choose = smaller if site.instruction.opcode == "min" else larger

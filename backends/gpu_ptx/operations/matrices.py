@@ -1,4 +1,6 @@
-"""Products of small matrices by a warp, and how it loads and stores them (PTX ISA, "mma", "ldmatrix", "stmatrix")."""
+"""Products of small matrices by a warp, and how it loads and stores them (PTX ISA, "mma", "ldmatrix",
+"stmatrix").
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Products by four warps, with factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
+"""Products by four warps, with factors in shared memory ("Asynchronous Warpgroup Level Matrix Instructions").
 
-The product is computed when it is issued; that its factors are read until it is waited for is told to the check of
-races, so that a write which comes too early is seen.
+The product is computed when it is issued; that its factors are read until it is waited for is told to the
+check of races, so that a write which comes too early is seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
 
 GROUP_THREADS = 128
-#: Bytes of a row of a swizzled tile, and the bits of the address by which its 16-byte chunks are permuted, by the mode.
+#: Bytes of a row of a swizzled tile, and the bits of the address by which its 16-byte chunks are permuted,
+#: by the mode.
 _SWIZZLES = {0: (16, 0), 1: (128, 7), 2: (64, 3), 3: (32, 1)}
 
 
@@ -59,7 +60,9 @@ def tile_offsets(descriptor: int, rows: int, depth: int, size: int, along_rows: 
 def _factor(
     machine: Machine, first: int, descriptor: int, rows: int, depth: int, element: Element, along_rows: bool
 ) -> Any:
-    """A factor of shape (rows, depth) of the warpgroup whose first thread is `first`, and the granules that it reads."""
+    """A factor of shape (rows, depth) of the warpgroup whose first thread is `first`, and the granules that
+    it reads.
+    """
     size = element.bits // 8
     try:
         places = tile_offsets(descriptor, rows, depth, size, along_rows)

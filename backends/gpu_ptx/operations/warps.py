@@ -1,4 +1,6 @@
-"""What the threads of a warp tell each other (PTX ISA, "shfl", "vote", "match", "redux", "activemask", "elect")."""
+"""What the threads of a warp tell each other (PTX ISA, "shfl", "vote", "match", "redux", "activemask",
+"elect").
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PREDICATE = type_of("pred")
 
 
 def warp_parts(machine: Machine) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where the threads of each warp begin among the active ones, and for each active thread the number of its part."""
+    """Where the threads of each warp begin among the active ones, and for each active thread the number of
+    its part.
+    """
     warps = machine.active_of(machine.warp)
     changes = np.concatenate([[True], warps[1:] != warps[:-1]])
     return np.flatnonzero(changes), np.cumsum(changes) - 1

@@ -27,7 +27,9 @@ def check(
     mode: str = "rn",
     result: str = "",
 ) -> None:
-    """All results: exact ones rounded; where operands are not finite, or the result is zero, what f64 arithmetic says."""
+    """All results: exact ones rounded; where operands are not finite, or the result is zero, what f64
+    arithmetic says.
+    """
     result = result or name
     kind = DTYPES[result]
     found = elementwise(
@@ -232,7 +234,9 @@ APPROXIMATE = {
 
 @pytest.mark.parametrize("opcode", APPROXIMATE)
 def test_approximate_functions_stay_within_their_bounds(opcode: str) -> None:
-    """Seed 0 gives the nearest values; others differ from them, within the bound and the rounding to f32, and repeatably."""
+    """Seed 0 gives the nearest values; others differ from them, within the bound and the rounding to f32,
+    and repeatably.
+    """
     function, relative, absolute = APPROXIMATE[opcode]
     x = np.random.default_rng(0).uniform(0.01, 3, COUNT).astype(np.float32)
     exact = function(x.astype(np.float64))

@@ -110,7 +110,8 @@ def test_carries(bits: int) -> None:
     """The carry of one instruction goes into the next."""
     first = f"add.cc.u{bits} {{d}}, {{0}}, {{1}};\naddc.u{bits} {{d}}, {{2}}, {{3}};"
     check(first, bits, 4, lambda a, b, c, d: c + d + (a + b >> bits))
-    borrow = f"sub.cc.u{bits} {{d}}, {{0}}, {{1}};\nsubc.cc.u{bits} {{d}}, {{2}}, {{3}};\nsubc.u{bits} {{d}}, 0, 0;"
+    borrow = f"sub.cc.u{bits} {{d}}, {{0}}, {{1}};\nsubc.cc.u{bits} {{d}}, {{2}}, {{3}};\n"
+    borrow += f"subc.u{bits} {{d}}, 0, 0;"
     check(borrow, bits, 4, lambda a, b, c, d: -int((d << bits) + b > (c << bits) + a))
     product = f"mad.lo.cc.u{bits} {{d}}, {{0}}, {{1}}, {{2}};\nmadc.hi.u{bits} {{d}}, {{0}}, {{1}}, {{3}};"
     check(product, bits, 4, lambda a, b, c, d: (a * b + c + (d << bits)) >> bits)
@@ -170,9 +171,12 @@ def test_bit_fields(bits: int) -> None:
     def extract_signed(a: int, position: int, length: int) -> int:
         if length == 0:
             return 0
-        last = min(position + length - 1, bits - 1)
-        sign = a >> last & 1
-        return sum(((a >> position + at if position + at < bits else sign) & 1 if at < length and position + at < bits else sign) << at for at in range(bits))  # fmt: skip
+        sign = a >> min(position + length - 1, bits - 1) & 1
+        found = 0
+        for at in range(bits):
+            inside = at < length and position + at < bits
+            found |= (a >> position + at & 1 if inside else sign) << at
+        return found
 
     def insert(a: int, b: int, position: int, length: int) -> int:
         found = b

@@ -1,4 +1,6 @@
-"""Matrix instructions: elements are put where the PTX ISA says that each lane has them, and products are NumPy's."""
+"""Matrix instructions: elements are put where the PTX ISA says that each lane has them, and products are
+NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from support.ptx import kernel_text, run_kernel
 
 Place = Callable[[int, int, int], tuple[int, int]]
 
-#: For each shape, of element `i` of a lane with group `g` and place `q`: its row and column in A, and in B. "Matrix
-#: Fragments for mma.m16n8k16 with .f16 type" and the sections beside it.
+#: For each shape, of element `i` of a lane with group `g` and place `q`: its row and column in A, and in B.
+#: "Matrix Fragments for mma.m16n8k16 with .f16 type" and the sections beside it.
 LAYOUTS: dict[str, tuple[Place, Place]] = {
     "m16n8k16": (
         lambda i, g, q: (g if i % 4 < 2 else g + 8, q * 2 + (i & 1) + (0 if i < 4 else 8)),
@@ -102,7 +104,8 @@ def product(shape: str, kind: str, result: str, dtype: Any, seed: int = 0) -> tu
         "{" + ", ".join(f"%{letter}{first + i}" for i in range(part.shape[1])) + "}"
         for part, first in zip(parts, firsts)
     ]
-    body += f"mma.sync.aligned.{name}.row.col.{result}.{kind}.{kind}.{result} {names[2]}, {names[0]}, {names[1]}, {names[2]};\n"
+    opcode = f"mma.sync.aligned.{name}.row.col.{result}.{kind}.{kind}.{result}"
+    body += f"{opcode} {names[2]}, {names[0]}, {names[1]}, {names[2]};\n"
     body += f"mul.wide.u32 %d1, %r61, {size * parts[2].shape[1]}; add.u64 %d1, %d1, %d63;\n"
     body += "\n".join(
         f"st.global.b{8 * size} [%d1+{size * i}], %{letter}{21 + i};" for i in range(parts[2].shape[1])
@@ -126,7 +129,11 @@ def test_products(shape: str, kind: str, result: str, dtype: Any) -> None:
 def test_a_product_needs_all_lanes() -> None:
     from hlotool.errors import KernelFault
 
-    body = "setp.lt.u32 %p1, %r61, 16; @%p1 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};"
+    body = """
+    setp.lt.u32 %p1, %r61, 16;
+    @%p1 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+        {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+    """
     with pytest.raises(KernelFault, match="not all threads of a warp"):
         run_kernel(kernel_text(body, 1), [], [(1, np.uint32)])
 
@@ -134,7 +141,9 @@ def test_a_product_needs_all_lanes() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_matrices_are_loaded_and_stored(count: int, transposed: bool) -> None:
-    """Lane `l` gets elements `2 (l % 4)` and the next of row `l / 4` of each matrix; stored again they are the same."""
+    """Lane `l` gets elements `2 (l % 4)` and the next of row `l / 4` of each matrix; stored again they are
+    the same.
+    """
     data = np.random.default_rng(0).integers(0, 1 << 16, (4, 8, 8)).astype(np.uint16)
     word = ".trans" if transposed else ""
     registers_ = "{" + ", ".join(f"%r{1 + i}" for i in range(count)) + "}"
@@ -175,7 +184,8 @@ def descriptor(start: int, leading: int, stride: int, swizzle: int) -> int:
 
 @pytest.mark.parametrize("wait", ["wgmma.wait_group.sync.aligned 0;", ""])
 def test_products_of_a_warpgroup(wait: str) -> None:
-    """64×16 by 16×8, both in shared memory with rows of 128 bytes swizzled: chunk `c` of row `r` lies at `c ^ (r % 8)`.
+    """64×16 by 16×8, both in shared memory with rows of 128 bytes swizzled: chunk `c` of row `r` lies at `c
+    ^ (r % 8)`.
 
     Where shared memory is overwritten before the product is waited for, that is a race.
     """

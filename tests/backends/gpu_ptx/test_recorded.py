@@ -1,7 +1,8 @@
 """Kernels as XLA:GPU and Triton generate them (jaxlib 0.10.2, for an H100), against NumPy.
 
-`recorded/` holds the PTX of small programs, with the number of the dump's file where a program has several kernels;
-`wgmma_*` were compiled with `--xla_gpu_override_gemm_autotuner='block_m: 64 block_n: 128 block_k: 64 split_k: 1
+`recorded/` holds the PTX of small programs, with the number of the dump's file where a program has several
+kernels; `wgmma_*` were compiled with `--xla_gpu_override_gemm_autotuner='block_m: 64 block_n: 128 block_k: 64
+split_k: 1
 num_stages: 3 num_warps: 4 num_ctas: 1'`. Launches are those of `thunk_sequence.txt`.
 """
 
@@ -29,7 +30,9 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch: PTX file, blocks, threads of each, dynamic shared memory, and which buffers are its arguments."""
+    """A launch: PTX file, blocks, threads of each, dynamic shared memory, and which buffers are its
+    arguments.
+    """
 
     file: str
     grid: int
@@ -40,7 +43,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Program:
-    """Launches on buffers: first the inputs, then others, of which the result is the last (`result`: another one).
+    """Launches on buffers: first the inputs, then others, of which the result is the last (`result`: another
+    one).
 
     Attributes:
         error: of the result at most, relative to its largest element. Zero: it is exact.
@@ -229,8 +233,8 @@ def test_programs(name: str, seed: int) -> None:
 
 #: What orders accesses.
 SYNCHRONISES = re.compile(r"^\s*(?:bar\.sync|cp\.async\.wait_group|wgmma\.wait_group)[^;]*;", re.MULTILINE)
-#: Those that order nothing: the first ones, before which no shared memory is used, or no stage of a pipeline again;
-#: and one in a block of one warp, between shuffles.
+#: Those that order nothing: the first ones, before which no shared memory is used, or no stage of a pipeline
+#: again; and one in a block of one warp, between shuffles.
 REDUNDANT = {
     ("layernorm", 0),
     ("matmul_bf16.3", 0),
