@@ -267,7 +267,8 @@ class KernelFault(BackendFailed):
     """A kernel does what is forbidden, or has no defined result, on any GPU.
 
     Args:
-        kind: `bounds`, `alignment`, `uninitialised`, `race`, `in flight`, `barrier`, `lanes`, `launch`, `assert`
+        kind: `bounds`, `alignment`, `uninitialised`, `race`, `in flight`, `barrier`, `lanes`, `launch`,
+            `assert`
             or `trap`.
         message: what happens there, to which thread.
         kernel: name of the kernel.

@@ -92,12 +92,16 @@ class Arena:
         if flying.any():
             which = first(flying.any(axis=1))
             where = int(np.atleast_1d(offsets)[which]) + first(flying[which])
-            raise AccessFault("in flight", "an asynchronous copy to these bytes is not waited for", which, where)
+            raise AccessFault(
+                "in flight", "an asynchronous copy to these bytes is not waited for", which, where
+            )
         raw = (each != SET).any(axis=1)
         if raw.any():
             raise AccessFault("uninitialised", "reads memory that was never written", first(raw))
 
 
 _LOG = {16: 1, 32: 2, 64: 3}
-_ALL_SET = {bits: kind(int.from_bytes(bytes([SET]) * (bits // 8), "little")) for bits, kind in UNSIGNED.items()}
+_ALL_SET = {
+    bits: kind(int.from_bytes(bytes([SET]) * (bits // 8), "little")) for bits, kind in UNSIGNED.items()
+}
 _ALL_FLIGHT = {bits: kind(int.from_bytes(b"\x04" * (bits // 8), "little")) for bits, kind in UNSIGNED.items()}

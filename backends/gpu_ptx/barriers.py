@@ -32,7 +32,7 @@ class _Waiting:
 
 @dataclass
 class _State:
-    """One of the sixteen barriers: for each block the threads that have arrived, and the number awaited (0: all)."""
+    """One of the sixteen barriers: of each block how many arrived, and how many are awaited (0: all)."""
 
     arrived: NDArray[np.float64]
     present: NDArray[np.int64]
@@ -94,7 +94,8 @@ class Barriers:
             which = int(np.argmax(other))
             raise AccessFault(
                 "barrier",
-                f"waits at barrier {number} for {int(counts[which])} threads, others for {state.awaited[blocks[which]]}"
+                f"waits at barrier {number} for {int(counts[which])} threads, others for"
+                f" {state.awaited[blocks[which]]}"
                 " (0: all)",
                 which,
             )
@@ -155,7 +156,9 @@ class Barriers:
                 continue
             machine.active = one.threads[free]
             blocks = machine.block[machine.active]
-            found = {"popc": true.astype(np.uint32), "and": true == total, "or": true > 0}[str(one.barrier.combine)]
+            found = {"popc": true.astype(np.uint32), "and": true == total, "or": true > 0}[
+                str(one.barrier.combine)
+            ]
             one.barrier.write(machine, found[blocks])
         machine.active = kept
 
@@ -180,7 +183,8 @@ class Barriers:
                 block = int(self._machine.grid_block[one.threads[0]])
                 raise KernelFault(
                     "barrier",
-                    f"{len(one.threads)} threads wait for ever at barrier {number} (the first in block {block})",
+                    f"{len(one.threads)} threads wait for ever at barrier {number},"
+                    f" the first in block {block}",
                     self._machine.kernel.name,
                     Location(self._machine.kernel.program, instruction.line),
                     instruction.text,

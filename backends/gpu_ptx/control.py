@@ -21,7 +21,8 @@ class Control:
     """What decides where threads go on."""
 
     def go(self, machine: Machine, place: int, holds: Values | None) -> int:
-        """The instruction at which all active threads go on, or -1: the machine knows where each of them does.
+        """The instruction at which all active threads go on, or -1: the machine knows where each of them
+        does.
 
         Args:
             place: the instruction itself.
@@ -48,7 +49,9 @@ class BranchTable(Control):
     def __init__(self, site: Site) -> None:
         targets = site.operands[1]
         assert isinstance(targets, Vector)
-        self.targets = np.array([part.index for part in targets.elements if isinstance(part, Target)], np.int64)
+        self.targets = np.array(
+            [part.index for part in targets.elements if isinstance(part, Target)], np.int64
+        )
         self.index = site.read(0, U32)
 
     def go(self, machine: Machine, place: int, holds: Values | None) -> int:
@@ -56,7 +59,9 @@ class BranchTable(Control):
             raise AccessFault("barrier", "a branch by index under a predicate is not executed")
         index = machine.spread(self.index(machine))
         if (index >= len(self.targets)).any():
-            raise AccessFault("bounds", "branches beyond its table", int(np.argmax(index >= len(self.targets))))
+            raise AccessFault(
+                "bounds", "branches beyond its table", int(np.argmax(index >= len(self.targets)))
+            )
         goals = self.targets[index]
         threads = machine.active_threads
         for goal in np.unique(goals):
@@ -147,4 +152,3 @@ def control_of(kernel: Kernel, instruction: Instruction) -> Control | None:
 def _called(instruction: Instruction) -> str:
     """The function that a call names."""
     return next((part.name for part in instruction.operands if isinstance(part, Symbol)), "")
-

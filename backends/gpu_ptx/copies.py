@@ -1,7 +1,9 @@
-"""Asynchronous copies that are on their way: what they write appears when a thread waits for them, not before.
+"""Asynchronous copies that are on their way: what they write appears when a thread waits for them, not
+before.
 
-`cp.async` belongs to the group that its thread commits next; waiting for all but the `n` latest groups lets the
-earlier ones arrive. Meanwhile the bytes that are going to be written are marked, so that to touch them is a fault.
+`cp.async` belongs to the group that its thread commits next; waiting for all but the `n` latest groups lets
+the earlier ones arrive. Meanwhile the bytes that are going to be written are marked, so that to touch them
+is a fault.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Copy:
-    """Bytes of shape (threads, size) on their way to `offsets` of shared memory; `groups`: which group of its thread."""
+    """Bytes of shape (threads, size) on their way to `offsets` of shared memory; `groups`: which group of
+    its thread.
+    """
 
     threads: NDArray[np.intp]
     groups: NDArray[np.int64]
@@ -39,7 +43,9 @@ class Copies:
         self._pending: list[_Copy] = []
 
     def begin(self, offsets: Values, data: NDArray[np.uint8]) -> None:
-        """The active threads begin copies of `data`, of shape (threads, size), to `offsets` of all shared memory."""
+        """The active threads begin copies of `data`, of shape (threads, size), to `offsets` of all shared
+        memory.
+        """
         machine = self._machine
         threads = machine.active_threads
         self._pending.append(_Copy(threads, self._committed[threads], offsets, data, machine.place))
@@ -67,7 +73,9 @@ class Copies:
             if not due.all():
                 rest = ~due
                 kept.append(
-                    _Copy(copy.threads[rest], copy.groups[rest], copy.offsets[rest], copy.data[rest], copy.place)
+                    _Copy(
+                        copy.threads[rest], copy.groups[rest], copy.offsets[rest], copy.data[rest], copy.place
+                    )
                 )
         self._pending = kept
         machine.active = everyone

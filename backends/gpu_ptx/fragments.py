@@ -1,6 +1,9 @@
-"""Where the elements of matrices lie in the registers of a warp, and products of them (PTX ISA, "Matrix Fragments").
+"""Where the elements of matrices lie in the registers of a warp, and products of them.
 
-Lane `l` has group `l // 4` and place `l % 4`. A register of 32 bits holds neighbouring elements, lowest first.
+The places are those of "Matrix Fragments" in the PTX ISA.
+
+Lane `l` has group `l // 4` and place `l % 4`. A register of 32 bits holds neighbouring elements, lowest
+first.
 """
 
 from __future__ import annotations
@@ -73,7 +76,9 @@ ELEMENTS = {
 
 
 def left_factor(registers: Sequence[Values], element: Element, rows: int, depth: int) -> Values:
-    """Matrices of shape (warps, rows, depth) from registers of shape (warps, 32): rows by group, columns by place."""
+    """Matrices of shape (warps, rows, depth) from registers of shape (warps, 32): rows by group, columns by
+    place.
+    """
     count, blocks = element.per_register, rows // 8
     found = np.empty((registers[0].shape[0], rows, depth))
     for number, raw in enumerate(registers):
@@ -94,8 +99,12 @@ def right_factor(registers: Sequence[Values], element: Element, depth: int) -> V
 
 
 def result_places(count: int) -> list[tuple[Any, Any]]:
-    """For each of the `count` values of a lane its row and column, arrays of 32, among 16 rows and 8 × any columns."""
-    return [(GROUP + 8 * (number // 2 % 2), 8 * (number // 4) + 2 * PLACE + number % 2) for number in range(count)]
+    """For each of the `count` values of a lane its row and column, arrays of 32, among 16 rows and 8 × any
+    columns.
+    """
+    return [
+        (GROUP + 8 * (number // 2 % 2), 8 * (number // 4) + 2 * PLACE + number % 2) for number in range(count)
+    ]
 
 
 def accumulated(product: Values, start: Values, kind: str, saturates: bool) -> Values:
@@ -117,8 +126,9 @@ def accumulated(product: Values, start: Values, kind: str, saturates: bool) -> V
 def multiplied(left: Values, right: Values, start: Values, kind: str, saturates: bool, seed: int) -> Values:
     """`left @ right + start`.
 
-    Tensor cores add exact products with at least the precision of f32, in an order that is not documented, and cut
-    what is below (PTX ISA, "Matrix multiply-accumulate"). With a seed the columns are added in parts, each cut to f32.
+    Tensor cores add exact products with at least the precision of f32, in an order that is not documented,
+    and cut what is below (PTX ISA, "Matrix multiply-accumulate"). With a seed the columns are added in parts,
+    each cut to f32.
     """
     if not seed or kind in ("s32", "f64"):
         return accumulated(left @ right, start, kind, saturates)

@@ -24,9 +24,11 @@ class Checks:
     """What is checked that hardware does not check.
 
     Attributes:
-        uninitialised: reads of shared and local memory that was never written (global memory knows by itself).
+        uninitialised: reads of shared and local memory that was never written (global memory knows by
+            itself).
         races: accesses of shared memory by two threads that no barrier orders.
-        lanes: a shuffle that reads a lane that takes no part is a fault; else its result is some value, drawn by
+        lanes: a shuffle that reads a lane that takes no part is a fault; else its result is some value,
+            drawn by
             the seed, and the reads are counted.
     """
 
@@ -61,7 +63,7 @@ def launch(
     *,
     dynamic_shared: int = 0,
     seed: int = 0,
-    checks: Checks = Checks(),  # noqa: B008 - it is frozen
+    checks: Checks = Checks(),
     limit: int = 10**11,
 ) -> LaunchStatistics:
     """Execute a kernel.
@@ -93,7 +95,17 @@ def launch(
     for begin in range(0, blocks, together):
         end = min(blocks, begin + together)
         Machine(
-            kernel, grid, block, range(begin, end), bytes(parameters), memory, dynamic_shared, seed, checks, statistics, limit
+            kernel,
+            grid,
+            block,
+            range(begin, end),
+            bytes(parameters),
+            memory,
+            dynamic_shared,
+            seed,
+            checks,
+            statistics,
+            limit,
         ).run()
     return statistics
 

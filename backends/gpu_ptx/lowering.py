@@ -211,7 +211,10 @@ def elementwise(site: Site, result: Type, sources: list[Type], function: Callabl
 
 
 def computed(reads: list[Reader], write: Writer, function: Callable[..., Values]) -> Step:
-    """What reads, computes and writes. Scalars are given as arrays of one element where there are only scalars."""
+    """What reads, computes and writes.
+
+    Scalars are given as arrays of one element where there are only scalars.
+    """
 
     def step(machine: Machine) -> None:
         values = [read(machine) for read in reads]

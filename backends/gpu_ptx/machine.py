@@ -44,6 +44,7 @@ class Compiled:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.warpgroups = any(one.opcode == "wgmma" for one in kernel.code)
         self.steps: list[Step | Control | None] = [None] * len(kernel.code)
         self.predicates: list[tuple[int, bool] | None] = [_predicate(one) for one in kernel.code]
 
@@ -73,7 +74,8 @@ class Machine:
         count: threads of all these blocks.
         active: indices of the threads that execute now, ascending; None: all of them.
         registers: for each register its value in every thread, one for all, or None as long as it has none.
-        block, thread, lane, warp: of each thread its block (from 0 in this machine), index in its block, lane, and warp
+        block, thread, lane, warp: of each thread its block (from 0 in this machine), index in its block,
+            lane, and warp
             (from 0 in this machine).
     """
 
@@ -183,7 +185,16 @@ class Machine:
 
     def _special(self, name: str) -> Values:
         word, _, axis = name[1:].partition(".")
-        if axis and word in ("tid", "ctaid", "ntid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+        if axis and word in (
+            "tid",
+            "ctaid",
+            "ntid",
+            "nctaid",
+            "clusterid",
+            "nclusterid",
+            "cluster_ctaid",
+            "cluster_nctaid",
+        ):
             place = "xyz".index(axis)
             if word in ("ntid", "nctaid", "nclusterid"):
                 return np.uint32((self.extents if word == "ntid" else self.grid)[place])
@@ -195,7 +206,7 @@ class Machine:
             return found[0] if extents[place] == 1 or (word == "ctaid" and self.blocks == 1) else found
         lane = self.lane.astype(np.uint64)
         one = np.uint64(1)
-        masks = {
+        masks: dict[str, Values] = {
             "lanemask_eq": one << lane,
             "lanemask_lt": (one << lane) - one,
             "lanemask_le": (np.uint64(2) << lane) - one,
@@ -243,7 +254,13 @@ class Machine:
             self._push(threads, place, self._round)
             return
         everyone = np.arange(self.count) if threads is None else threads
-        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[self.warp[everyone]]
+        # Warps of a warpgroup multiply together, so they stay together.
+        units = (
+            self.warp
+            if not self.compiled.warpgroups
+            else self.block * self.warps_per_block + self.thread // 128
+        )
+        parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[units[everyone]]
         for part in np.unique(parts):
             chosen = everyone[parts == part]
             self._round += 1

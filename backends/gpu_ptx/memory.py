@@ -175,5 +175,6 @@ class Memory:
         where = f"address {offset + BASE:#x}"
         if at >= 0:
             one = self._allocations[at]
-            where = f"byte {offset - one.begin} of a buffer of {one.end - one.begin} bytes at {one.begin + BASE:#x}"
+            size = one.end - one.begin
+            where = f"byte {offset - one.begin} of a buffer of {size} bytes at {one.begin + BASE:#x}"
         return f"accesses {width} bytes out of bounds, at {where}"

@@ -97,7 +97,8 @@ class Target:
 
 
 Operand: TypeAlias = (
-    "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target | GlobalVariable"
+    "Register | Immediate | Special | Symbol | Place | Address | Vector | Pair | Not | Sink | Target"
+    " | GlobalVariable"
 )
 
 
@@ -143,7 +144,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class GlobalVariable:
-    """A variable of space `global` or `const`; `initial` holds all of its bytes, or None where none are given."""
+    """A variable of space `global` or `const`; `initial` holds all of its bytes, or None where none are
+    given.
+    """
 
     program: str
     name: str

@@ -1,4 +1,6 @@
-"""PTX text into programs: functions, variables, scopes; device functions are expanded where they are called."""
+"""PTX text into programs: functions, variables, scopes; device functions are expanded where they are
+called.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hlotool.backends.gpu_ptx.declarations import Variable, global_variable, variable_of, variables_of
 from hlotool.backends.gpu_ptx.model import (
+    Address,
     GlobalVariable,
     Instruction,
     Kernel,
@@ -24,7 +28,6 @@ from hlotool.backends.gpu_ptx.model import (
 from hlotool.backends.gpu_ptx.syntax import (
     Statement,
     header_lines,
-    literal,
     operand,
     split_commas,
     statements,
@@ -32,31 +35,15 @@ from hlotool.backends.gpu_ptx.syntax import (
 
 __all__ = ["GlobalVariable", "Kernel", "Parameter", "PtxProgram", "parse_ptx"]
 
-_VARIABLE = re.compile(
-    r"(?:\.(?:visible|extern|weak|common)\s+)*\.(?P<space>global|const|shared|local|param)\s+(?P<attributes>(?:\.\w+(?:\s+\d+)?\s+)*?)"
-    r"\.(?P<kind>[bus]|f)(?P<bits>\d+)\s+(?:\.ptr\s+(?:\.\w+\s+)??(?:\.align\s+(?P<pointee>\d+)\s+)?)?(?P<name>[\w$%]+)(?P<extents>(?:\[\d*\])*)"
-    r"(?:\s*=\s*(?P<initial>.*))?$"
-)
 _FUNCTION = re.compile(
     r"(?P<linkage>(?:\.\w+\s+)*?)\.(?P<kind>entry|func)\s+(?:\((?P<results>[^)]*)\)\s*)?(?P<name>[\w$%]+)\s*(?:\((?P<formals>[^)]*)\))?(?P<rest>.*)$"
 )
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$")
 _PREDICATE = re.compile(r"@(!?)([\w$%]+)\s+")
+_LIMIT = re.compile(r"\.(maxntid|reqntid)\s+(\d+(?:\s*,\s*\d+)*)")
 _NUMBERED = re.compile(r"(.*?\D)(\d+)$")
 #: Statements about how it is compiled, not about what it computes.
 _REMARKS = (".pragma", ".alias", ".noreturn")
-
-
-@dataclass(frozen=True, slots=True)
-class _Variable:
-    """A declared variable."""
-
-    space: str
-    name: str
-    bits: int
-    size: int
-    alignment: int
-    initial: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +53,8 @@ class _Function:
     kind: str
     name: str
     line: int
-    results: tuple[_Variable, ...]
-    formals: tuple[_Variable, ...]
+    results: tuple[Variable, ...]
+    formals: tuple[Variable, ...]
     rest: str
     body: tuple[Statement, ...] | None
 
@@ -102,9 +89,11 @@ def parse_ptx(text: str, name: str) -> PtxProgram:
     """
     header = header_lines(text)
     if header.get("address_size", "64") != "64":
-        raise unsupported(name, 0, f".address_size {header['address_size']}", "only 64-bit addresses are executed")
+        raise unsupported(
+            name, 0, f".address_size {header['address_size']}", "only 64-bit addresses are executed"
+        )
     functions: dict[str, _Function] = {}
-    variables: dict[str, _Variable] = {}
+    variables: dict[str, Variable] = {}
     for statement, body in _top_level(text):
         found = _FUNCTION.match(statement.text)
         if found is not None:
@@ -112,18 +101,20 @@ def parse_ptx(text: str, name: str) -> PtxProgram:
                 found["kind"],
                 found["name"],
                 statement.line,
-                tuple(_variables(name, statement, found["results"])),
-                tuple(_variables(name, statement, found["formals"])),
+                tuple(variables_of(name, statement, found["results"])),
+                tuple(variables_of(name, statement, found["formals"])),
                 found["rest"],
                 body,
             )
             if body is not None or function.name not in functions:
                 functions[function.name] = function
         elif not statement.text.startswith(_REMARKS):
-            variable = _variable(name, statement)
+            variable = variable_of(name, statement)
             variables[variable.name] = variable
     global_variables = {
-        variable.name: _global(name, variable) for variable in variables.values() if variable.space in ("global", "const")
+        variable.name: global_variable(name, variable)
+        for variable in variables.values()
+        if variable.space in ("global", "const")
     }
     kernels = {
         function.name: _Reader(name, functions, variables, global_variables).kernel(function)
@@ -155,46 +146,10 @@ def _top_level(text: str) -> Iterator[tuple[Statement, tuple[Statement, ...] | N
                 body.append(statement)
 
 
-def _variables(program: str, statement: Statement, text: str | None) -> Iterator[_Variable]:
-    for part in split_commas(text or ""):
-        yield _variable(program, Statement("statement", part, statement.line))
-
-
-def _variable(program: str, statement: Statement) -> _Variable:
-    """The variable that a statement declares."""
-    found = _VARIABLE.match(statement.text)
-    if found is None:
-        raise unsupported(program, statement.line, statement.text, "this declaration is not known")
-    bits = int(found["bits"])
-    count = 1
-    for extent in re.findall(r"\[(\d*)\]", found["extents"]):
-        count *= int(extent or 0)
-    alignment = re.search(r"\.align\s+(\d+)", found["attributes"])
-    return _Variable(
-        found["space"],
-        found["name"],
-        bits,
-        count * bits // 8,
-        int(alignment[1]) if alignment else bits // 8,
-        found["initial"],
-    )
-
-
-def _global(program: str, variable: _Variable) -> GlobalVariable:
-    """A variable of the module, with its initial bytes."""
-    initial = None
-    if variable.initial is not None:
-        width = variable.bits // 8
-        data = bytearray()
-        for word in split_commas(variable.initial.replace("{", " ").replace("}", " ")):
-            value = literal(word)
-            if value is None:
-                raise unsupported(program, 0, f"{variable.name} = {word}", "this initial value is not known")
-            data += (value.value % (1 << variable.bits)).to_bytes(width, "little")
-        initial = bytes(data).ljust(variable.size, b"\0")
-    return GlobalVariable(
-        program, variable.name, variable.space, variable.size, variable.alignment, initial or bytes(variable.size)
-    )
+def _extents(text: str) -> tuple[int, int, int]:
+    """Extents of a block; those that are not given are 1."""
+    x, y, z, *_ = (*map(int, text.split(",")), 1, 1)
+    return x, y, z
 
 
 class _Reader:
@@ -204,7 +159,7 @@ class _Reader:
         self,
         program: str,
         functions: dict[str, _Function],
-        variables: dict[str, _Variable],
+        variables: dict[str, Variable],
         global_variables: dict[str, GlobalVariable],
     ) -> None:
         self.program = program
@@ -232,17 +187,9 @@ class _Reader:
         code = tuple(
             self.resolve(instruction, scope, dynamic) for instruction, scope in zip(self.code, self.scopes)
         )
-        limits = {
-            found[1]: tuple(int(part) for part in found[2].split(","))
-            for found in re.finditer(r"\.(maxntid|reqntid)\s+(\d+(?:\s*,\s*\d+)*)", function.rest)
-        }
-        block = limits.get("reqntid") or limits.get("maxntid")
-        threads = None
-        if block is not None:
-            threads = 1
-            for extent in block:
-                threads *= extent
-        required = (*limits["reqntid"], 1, 1)[:3] if "reqntid" in limits else None
+        limits = {found[1]: _extents(found[2]) for found in _LIMIT.finditer(function.rest)}
+        required = limits.get("reqntid")
+        block = required or limits.get("maxntid")
         return Kernel(
             self.program,
             function.name,
@@ -252,7 +199,7 @@ class _Reader:
             tuple(self.register_bits),
             self.sizes["shared"],
             self.sizes["local"],
-            threads,
+            None if block is None else block[0] * block[1] * block[2],
             required,
         )
 
@@ -290,7 +237,9 @@ class _Reader:
         if found is not None:
             bits = 1 if found[1] == "pred" else int(re.sub(r"\D", "", found[1]))
             if bits > 64:
-                raise unsupported(self.program, statement.line, statement.text, "registers have at most 64 bits")
+                raise unsupported(
+                    self.program, statement.line, statement.text, "registers have at most 64 bits"
+                )
             for name in split_commas(found[2]):
                 many = re.match(r"(.+)<(\d+)>$", name)
                 if many is not None:
@@ -302,14 +251,16 @@ class _Reader:
             label = max(self.scope.labels, key=self.scope.labels.__getitem__)
             self.scope.tables[label] = tuple(split_commas(statement.text.removeprefix(".branchtargets")))
             return
-        variable = _variable(self.program, statement)
+        variable = variable_of(self.program, statement)
         if variable.space in ("global", "const"):
-            self.scope.names[variable.name] = _global(self.program, variable)
+            self.scope.names[variable.name] = global_variable(self.program, variable)
         else:
             # A parameter of a call stands where the caller put it, which is memory of the thread.
-            self.scope.names[variable.name] = self.place(variable, "shared" if variable.space == "shared" else "local")
+            self.scope.names[variable.name] = self.place(
+                variable, "shared" if variable.space == "shared" else "local"
+            )
 
-    def place(self, variable: _Variable, space: str) -> Place:
+    def place(self, variable: Variable, space: str) -> Place:
         """Room for a variable in shared or local memory."""
         offset = -(-self.sizes[space] // variable.alignment) * variable.alignment
         self.sizes[space] = offset + variable.size
@@ -373,7 +324,9 @@ class _Reader:
         results = call.operands[0].elements if isinstance(call.operands[0], Vector) else ()
         called = call.operands[1 if isinstance(call.operands[0], Vector) else 0]
         last = call.operands[-1]
-        arguments: Sequence[Operand] = last.elements if isinstance(last, Vector) and len(call.operands) > 1 else ()
+        arguments: Sequence[Operand] = (
+            last.elements if isinstance(last, Vector) and len(call.operands) > 1 else ()
+        )
         function = self.functions.get(called.name) if isinstance(called, Symbol) else None
         if function is None or call.predicate is not None or function.name in active:
             raise unsupported(self.program, call.line, call.text, "this call is not executed")
@@ -382,9 +335,13 @@ class _Reader:
             return
         caller = self.scope
         self.scope = _Scope()
-        for formal, actual in zip((*function.results, *function.formals), (*results, *arguments), strict=True):
+        for formal, actual in zip(
+            (*function.results, *function.formals), (*results, *arguments), strict=True
+        ):
             if not isinstance(actual, Place):
-                raise unsupported(self.program, call.line, call.text, "only variables are passed to functions")
+                raise unsupported(
+                    self.program, call.line, call.text, "only variables are passed to functions"
+                )
             self.scope.names[formal.name] = actual
         self.expand(function, (*active, function.name))
         self.scope = caller
@@ -403,18 +360,25 @@ class _Reader:
                 return Place("shared", dynamic, part.name)
             if isinstance(part, Vector):
                 return Vector(tuple(resolved(one) for one in part.elements))
-            if hasattr(part, "base"):
-                return type(part)(resolved(part.base), part.offset)
+            if isinstance(part, Address):
+                return Address(resolved(part.base), part.offset)
             return part
 
         operands = tuple(resolved(part) for part in instruction.operands)
         if instruction.opcode == "bra" and isinstance(operands[0], Symbol):
             operands = (label(operands[0].name),)
         elif instruction.opcode == "brx" and isinstance(operands[1], Symbol):
-            table = next((one.tables[operands[1].name] for one in scope.chain() if operands[1].name in one.tables), ())
+            table = next(
+                (one.tables[operands[1].name] for one in scope.chain() if operands[1].name in one.tables), ()
+            )
             operands = (operands[0], Vector(tuple(label(name) for name in table)))
         elif operands == instruction.operands:
             return instruction
         return Instruction(
-            instruction.opcode, instruction.modifiers, operands, instruction.predicate, instruction.line, instruction.text
+            instruction.opcode,
+            instruction.modifiers,
+            operands,
+            instruction.predicate,
+            instruction.line,
+            instruction.text,
         )

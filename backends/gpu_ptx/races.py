@@ -1,10 +1,11 @@
-"""Accesses of shared memory that no synchronisation orders: a happens-before check with a clock for each warp.
+"""Accesses of shared memory that no synchronisation orders: a happens-before check with a clock for each
+warp.
 
-Every warp counts its synchronisations and knows of each other warp up to which count all that it did is done. A
-barrier makes its participants know what any of them knew. For each granule of memory the last write is recorded,
-and the last reads by two different warps: those suffice where barriers are of the whole block, as then any read
-since the last barrier is as unordered as the latest. Threads of one warp are ordered by what they execute together
-with `.sync`. Atomic operations race with nothing here.
+Every warp counts its synchronisations and knows of each other warp up to which count all that it did is
+done. A barrier makes its participants know what any of them knew. For each granule of memory the last write
+is recorded, and the last reads by two different warps: those suffice where barriers are of the whole block,
+as then any read since the last barrier is as unordered as the latest. Threads of one warp are ordered by what
+they execute together with `.sync`. Atomic operations race with nothing here.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ SEVERAL = 32
 
 
 class _Record:
-    """Of each granule, who accessed it last (64 × warp + lane), at which clock of that warp (0: never), by which instruction."""
+    """Of each granule, who accessed it last (64 × warp + lane), at which clock of that warp (0: never), by
+    which instruction.
+    """
 
     def __init__(self, size: int) -> None:
         self.who = np.zeros(size, np.int32)
@@ -122,7 +125,9 @@ class Races:
     def _warps_of(self, threads: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Blocks and warps in them of these threads, each once."""
         machine = self._machine
-        found = np.flatnonzero(np.bincount(machine.warp[threads], minlength=machine.blocks * machine.warps_per_block))
+        found = np.flatnonzero(
+            np.bincount(machine.warp[threads], minlength=machine.blocks * machine.warps_per_block)
+        )
         return found // machine.warps_per_block, found % machine.warps_per_block
 
     def reads(self, offsets: Values, width: int) -> None:
@@ -163,8 +168,8 @@ class Races:
         """The active threads write.
 
         Args:
-            values: what each of them writes. Several threads may write what is there already: compilers let all
-                threads that hold a value write it. None: they may not.
+            values: what each of them writes. Several threads may write what is there already: compilers let
+                all threads that hold a value write it. None: they may not.
 
         Raises:
             AccessFault: another access is not ordered before.
@@ -199,7 +204,9 @@ class Races:
                 return
             lost = np.zeros_like(lost)
             lost[order[1:][differs]] = True
-        raise AccessFault("race", "another thread writes another value there in the same instruction", int(np.argmax(lost)))
+        raise AccessFault(
+            "race", "another thread writes another value there in the same instruction", int(np.argmax(lost))
+        )
 
     def _granules(self, offsets: Values, width: int) -> list[Values]:
         """The granules of `width` bytes at each offset, one after the other."""
@@ -238,8 +245,8 @@ class Races:
         asynchronous = " asynchronously, not waited for," if then[which] >= UNFINISHED else ""
         raise AccessFault(
             "race",
-            f"{does} shared memory that {lane} of the block {did}{asynchronous} in line {other.line} ({other.text}): nothing"
-            " orders the two",
+            f"{does} shared memory that {lane} of the block {did}{asynchronous} in line {other.line}"
+            f" ({other.text}): nothing orders the two",
             which,
         )
 
@@ -247,13 +254,15 @@ class Races:
         """An asynchronous operation, begun by `thread`, reads `width` bytes at each offset; the granules."""
         if not self.enabled:
             return np.zeros(0, np.int64)
-        where = np.unique(np.concatenate([part.ravel() for part in self._granules(offsets, width)]))
+        where = np.concatenate(self._granules(offsets, width))
         machine = self._machine
         block, warp = machine.block[thread], self._warp[thread]
         everywhere = np.full(where.shape, warp)
         who = everywhere * 64 + SEVERAL
         clock = np.full(where.shape, self._known[block, warp, warp])
-        self._check(self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote")
+        self._check(
+            self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote"
+        )
         self._other_reads.set(where, who, UNFINISHED, machine.place)
         return where
 
@@ -275,6 +284,8 @@ def _granule(kernel: Kernel) -> int:
         kind = instruction.modifiers[-1]
         if kind[1:] == "8":
             return 0
-        if kind.endswith("16") and (instruction.opcode in ("ld", "st", "atom", "red") or instruction.has("trans")):
+        if kind.endswith("16") and (
+            instruction.opcode in ("ld", "st", "atom", "red") or instruction.has("trans")
+        ):
             smallest = 1
     return smallest

@@ -1,7 +1,7 @@
 """Floating-point results rounded once, in any of the four directions (PTX ISA, "Rounding Modifiers").
 
-A result is first computed in f64 and rounded to odd: if it is not exact, its last bit is 1. What is rounded to
-odd with at least two spare bits rounds further to what the exact value does (Boldo and Melquiond).
+A result is first computed in f64 and rounded to odd: if it is not exact, its last bit is 1. What is rounded
+to odd with at least two spare bits rounds further to what the exact value does (Boldo and Melquiond).
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ _NARROW: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32":
 
 
 def narrow(odd: Values, name: str, mode: str = "rn") -> Values:
-    """f64 that is exact, or rounded to odd, as the values of another type: f32 that hold f16 or bf16, or f32."""
+    """f64 that is exact, or rounded to odd, as the values of another type: f32 that hold f16 or bf16, or
+    f32.
+    """
     kind = _NARROW[name]
     if name == "bf16":
         # ml_dtypes goes by way of f32: rounded to odd there, too.
@@ -73,7 +75,12 @@ def narrow(odd: Values, name: str, mode: str = "rn") -> Values:
         bits = single.view(np.int32)
         inexact = (error != 0) & np.isfinite(single) & ((bits & 1) == 0)
         away = (error > 0) == (single > 0)
-        nearest = np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32).view(np.float32).astype(kind)
+        nearest = (
+            np.where(inexact, bits + np.where(away, 1, -1), bits)
+            .astype(np.int32)
+            .view(np.float32)
+            .astype(kind)
+        )
     else:
         nearest = odd.astype(kind)
     if mode != "rn":
@@ -150,7 +157,7 @@ def fma_f64(a: Values, b: Values, c: Values, mode: str) -> Values:
     size = np.abs(high)
     plain = (size < 1e290) & (size > 1e-250) & (np.abs(a) < 1e290) & (np.abs(b) < 1e290) & (np.abs(c) < 1e290)
     plain &= (np.abs(c) > 1e-250) | (c == 0)
-    plain &= (np.abs(found) > 1e-290)
+    plain &= np.abs(found) > 1e-290
     special = ~np.isfinite(a) | ~np.isfinite(b) | ~np.isfinite(c)
     rare = np.flatnonzero(~plain & ~special)
     found = np.where(special, a * b + c, found)
@@ -175,7 +182,11 @@ def _fma_exactly(a: float, b: float, c: float, mode: str) -> float:
 
 def _step_f64(nearest: Values, error: Values, mode: str) -> Values:
     """The neighbour that `mode` wants where the exact value is `nearest + error`."""
-    goes_up = (nearest < 0) | ((nearest == 0) & (error < 0)) if mode == "rz" else np.broadcast_to(mode == "rp", nearest.shape)
+    goes_up = (
+        (nearest < 0) | ((nearest == 0) & (error < 0))
+        if mode == "rz"
+        else np.broadcast_to(mode == "rp", nearest.shape)
+    )
     wrong = np.where(goes_up, error > 0, error < 0)
     return np.where(wrong, np.nextafter(nearest, np.where(goes_up, np.inf, -np.inf)), nearest)
 
@@ -192,5 +203,9 @@ def sum_f64(a: Values, b: Values, mode: str) -> Values:
         inward = overflown & ((total > 0) != (mode == "rp")) if mode != "rz" else overflown
         found = np.where(inward, np.nextafter(total, 0), found)
     if mode == "rm":  # x - x is -0 when rounding down
-        found = np.where((found == 0) & (error == 0) & (a == -b) & ~((a == 0) & (np.signbit(a) == np.signbit(b))), -0.0, found)
+        found = np.where(
+            (found == 0) & (error == 0) & (a == -b) & ~((a == 0) & (np.signbit(a) == np.signbit(b))),
+            -0.0,
+            found,
+        )
     return found

@@ -20,7 +20,8 @@ from hlotool.backends.gpu_ptx.model import (
 
 #: Directives that end with their line. They, comments and debug sections say nothing about values.
 _NOISE = re.compile(
-    r"//[^\n]*|/\*.*?\*/|^[ \t]*\.(?:loc|file)\b[^\n]*|^[ \t]*\.section\b[^{]*\{[^}]*\}", re.MULTILINE | re.DOTALL
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*\.(?:loc|file)\b[^\n]*|^[ \t]*\.section\b[^{]*\{[^}]*\}",
+    re.MULTILINE | re.DOTALL,
 )
 _HEADER_LINE = re.compile(r"^[ \t]*\.(version|target|address_size)[ \t]+([^\n;]+)", re.MULTILINE)
 _DELIMITER = re.compile(r'[;{}]|"[^"\n]*"')
@@ -89,7 +90,11 @@ def statements(text: str) -> Iterator[Statement]:
             depth = 1  # the braces of a vector or of an initial value
             continue
         for statement in cut(at):
-            yield Statement("header", statement.text, statement.line) if statement.kind != "label" else statement
+            yield (
+                Statement("header", statement.text, statement.line)
+                if statement.kind != "label"
+                else statement
+            )
         yield Statement("open" if mark == "{" else "close", mark, line)
 
 
@@ -116,9 +121,11 @@ def split_commas(text: str) -> list[str]:
 _NUMBER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
 _FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]+)$")
 _SUM = re.compile(r"(.+?)\s*([+-])\s*(-?\w+)$")
-_SPECIAL = re.compile(r"%(?:n?tid|n?ctaid)\.[xyz]$|%(?:laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64"
-                      r"|clock_hi|globaltimer|globaltimer_lo|globaltimer_hi|lanemask_(?:eq|lt|le|gt|ge)|dynamic_smem_size"
-                      r"|total_smem_size|is_explicit_cluster|n?clusterid\.[xyz]|cluster_n?ctaid\.[xyz]|cluster_n?ctarank)$")  # fmt: skip
+_SPECIAL = re.compile(
+    r"%(?:(?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)\.[xyz]|laneid|n?warpid|n?smid|gridid|clock(?:64|_hi)?"
+    r"|globaltimer(?:_lo|_hi)?|lanemask_(?:eq|lt|le|gt|ge)|dynamic_smem_size|total_smem_size"
+    r"|is_explicit_cluster|cluster_n?ctarank)$"
+)
 
 
 def integer(text: str) -> int | None:

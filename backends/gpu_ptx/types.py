@@ -1,7 +1,8 @@
 """The types of PTX instructions: how the bits of a register are values, and values bits.
 
-Integers are NumPy integers of their width. f16 and bf16 are computed with in f32, whose results round to the same
-as exact ones for +, -, × and ÷ (24 ≥ 2 × 11 + 2 bits); packed types `x2` are arrays of shape (2, threads).
+Integers are NumPy integers of their width. f16 and bf16 are computed with in f32, whose results round to the
+same as exact ones for +, -, × and ÷ (24 ≥ 2 × 11 + 2 bits); packed types `x2` are arrays of shape (2,
+threads).
 """
 
 from __future__ import annotations

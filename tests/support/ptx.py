@@ -19,7 +19,9 @@ _REGISTERS = """
 
 
 def kernel_text(body: str, pointers: int, declarations: str = "", attributes: str = "") -> str:
-    """A kernel `k` of so many pointers, which are in `%d60`, …; `%r60` is the thread of the grid, `%r61` of the block."""
+    """A kernel `k` of so many pointers, which are in `%d60`, …; `%r60` is the thread of the grid, `%r61` of
+    the block.
+    """
     parameters = ", ".join(f".param .u64 p{number}" for number in range(pointers))
     loads = "\n".join(f"ld.param.u64 %d{60 + number}, [p{number}];" for number in range(pointers))
     return f"""{HEADER}{declarations}
@@ -50,7 +52,9 @@ def run_kernel(
     memory: Memory | None = None,
     limit: int = 10**8,
 ) -> tuple[list[NDArray[Any]], LaunchStatistics]:
-    """Run kernel `k`, whose parameters are pointers to the inputs and then to the outputs (elements, dtype)."""
+    """Run kernel `k`, whose parameters are pointers to the inputs and then to the outputs (elements,
+    dtype).
+    """
     memory = memory or Memory(1 << 16)
     pointers = [memory.allocate(array.nbytes, initial=array.tobytes()) for array in inputs]
     results = [memory.allocate(count * np.dtype(kind).itemsize) for count, kind in outputs]

@@ -40,9 +40,13 @@ def float_operands(name: str, number: int, seed: int = 0) -> list[Any]:
     arrays = []
     for place in range(number):
         values = (random.standard_normal(COUNT) * 2.0 ** random.integers(-12, 12, COUNT)).astype(kind)
-        patterns = random.integers(0, 1 << 64, COUNT, dtype=np.uint64).astype(np.dtype(f"u{width}")).view(kind)
+        patterns = (
+            random.integers(0, 1 << 64, COUNT, dtype=np.uint64).astype(np.dtype(f"u{width}")).view(kind)
+        )
         values[::3] = patterns[::3]
-        corners = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, float(ml_dtypes.finfo(kind).max), float(ml_dtypes.finfo(kind).tiny), -float(ml_dtypes.finfo(kind).smallest_subnormal)]  # fmt: skip
+        limits = ml_dtypes.finfo(kind)
+        corners = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan]
+        corners += [float(limits.max), float(limits.tiny), -float(limits.smallest_subnormal)]
         for at in range(100):
             values[at] = corners[at // 10 ** (place % 2) % 10]
         arrays.append(values)

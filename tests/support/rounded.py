@@ -39,5 +39,9 @@ def rounded(exact: Fraction, name: str, mode: str) -> float:
     found = (int(whole) + away) * unit
     if found > largest:
         inward = mode == "rz" or (mode == "rm" and exact > 0) or (mode == "rp" and exact < 0)
-        return float(largest if inward else Fraction(0)) * (1 if exact > 0 else -1) if inward else float("inf") * (1 if exact > 0 else -1)
+        return (
+            float(largest if inward else Fraction(0)) * (1 if exact > 0 else -1)
+            if inward
+            else float("inf") * (1 if exact > 0 else -1)
+        )
     return float(found) * (1 if exact > 0 else -1)

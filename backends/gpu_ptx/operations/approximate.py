@@ -1,7 +1,7 @@
 """Functions whose results the ISA bounds and does not define: `.approx` and `.full`.
 
-With seed 0 results are the nearest ones. Any other seed moves each by as much as the ISA allows, as a function
-of the operands' bits: a GPU gives the same result for the same operands, too.
+With seed 0 results are the nearest ones. Any other seed moves each by as much as the ISA allows, as a
+function of the operands' bits: a GPU gives the same result for the same operands, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from hlotool.backends.gpu_ptx.lowering import Site, Step, executes
 from hlotool.backends.gpu_ptx.operations.floats import divide, finished, reciprocal, root
-from hlotool.backends.gpu_ptx.types import Values, type_of
+from hlotool.backends.gpu_ptx.types import Values
 
 if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
@@ -50,7 +50,7 @@ _FUNCTIONS: dict[str, Callable[..., Values]] = {
 
 def _drawn(seed: int, operands: tuple[Values, ...]) -> Values:
     """Numbers in [-1, 1] that depend on the seed and the operands alone."""
-    mixed = np.uint64(seed * 0x9E3779B97F4A7C15 % (1 << 64))
+    mixed: Values = np.uint64(seed * 0x9E3779B97F4A7C15 % (1 << 64))
     for operand in operands:
         bits = np.ascontiguousarray(operand.astype(np.float64)).view(np.uint64)
         mixed = (mixed ^ bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -117,5 +117,3 @@ def reciprocal_any(site: Site) -> Step:
 def root_any(site: Site) -> Step:
     """`sqrt.rn` and `sqrt.approx`."""
     return _approximate(site) if site.choice("approx") else root(site)
-
-

@@ -20,7 +20,9 @@ U32 = type_of("u32")
 @executes("cp")
 def copy(site: Site) -> Step:
     """A copy from global to shared memory, or a word about groups of them."""
-    words = site.accept("async", "commit_group", "wait_group", "wait_all", "shared", "shared::cta", "global", *CACHING)
+    words = site.accept(
+        "async", "commit_group", "wait_group", "wait_all", "shared", "shared::cta", "global", *CACHING
+    )
     if "commit_group" in words:
         return lambda machine: machine.copies.commit()
     if "wait_all" in words:
@@ -47,7 +49,9 @@ def copy(site: Site) -> Step:
             if not reads.size:
                 break
             machine.active = threads[reads]
-            data[reads, begin : begin + 4] = load_words(machine, "global", origin[reads] + begin, 32)[:, None].view(np.uint8)
+            data[reads, begin : begin + 4] = load_words(machine, "global", origin[reads] + begin, 32)[
+                :, None
+            ].view(np.uint8)
         machine.active = everyone
         data[np.arange(size) >= length[:, None]] = 0
         _, offsets = machine.locate("shared", to, size)

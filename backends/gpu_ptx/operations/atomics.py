@@ -88,10 +88,19 @@ def atomic(site: Site) -> Step:
 
 
 def _perform(
-    machine: Machine, operation: str, kind: Type, space: str, addresses: Values, operands: list[Reader], needed: bool
+    machine: Machine,
+    operation: str,
+    kind: Type,
+    space: str,
+    addresses: Values,
+    operands: list[Reader],
+    needed: bool,
 ) -> Values | None:
     """One value for each thread; the bits that were there, if they are needed."""
-    values = [np.broadcast_to(read(machine), (kind.lanes, len(addresses)) if kind.lanes > 1 else addresses.shape) for read in operands]
+    values = [
+        np.broadcast_to(read(machine), (kind.lanes, len(addresses)) if kind.lanes > 1 else addresses.shape)
+        for read in operands
+    ]
     everyone = machine.active
     threads = machine.active_threads
     order = _order(machine, addresses)

@@ -64,7 +64,9 @@ def shift(site: Site) -> Step:
     """Shifts; the count is clamped to the width."""
     site.accept()
     kind = site.type()
-    return elementwise(site, kind, [kind, U32], shifted_left if site.instruction.opcode == "shl" else shifted_right)
+    return elementwise(
+        site, kind, [kind, U32], shifted_left if site.instruction.opcode == "shl" else shifted_right
+    )
 
 
 @executes("shf")

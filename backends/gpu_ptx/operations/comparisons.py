@@ -63,7 +63,9 @@ def _compared(site: Site, kind: Type) -> tuple[list[Reader], Relation, str | Non
 
 @executes("setp")
 def compare(site: Site) -> Step:
-    """One or two predicates: the comparison, its opposite, each combined with a third predicate; of `x2` one for each half."""
+    """One or two predicates: the comparison, its opposite, each combined with a third predicate; of `x2` one
+    for each half.
+    """
     kind = site.type()
     if kind.kind == "b" and kind.bits < 16:
         raise site.unsupported("this type is not known")

@@ -1,4 +1,6 @@
-"""`cvt`: between all types, rounded in any way (PTX ISA, "Data Movement and Conversion Instructions: cvt")."""
+"""`cvt`: between all types, rounded in any way (PTX ISA, "Data Movement and Conversion Instructions:
+cvt").
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ _TO_INTEGER: dict[str, Callable[[Values], Values]] = {
     "rpi": np.ceil,
 }
 _F8: dict[str, Any] = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "f16": 65504.0, "bf16": 3.3895313892515355e38, "tf32": 3.4011621342146535e38}
+_LARGEST = {
+    "e4m3": 448.0,
+    "e5m2": 57344.0,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "tf32": 3.4011621342146535e38,
+}
 F32 = type_of("f32")
 
 
@@ -197,7 +205,11 @@ def _packed(site: Site, target: str, source: str) -> Step:
         result = type_of("b16")
         if source == "f32":
             reads = [site.read(2, F32), site.read(1, F32)]
-            return computed(reads, site.write(0, result), lambda low, high: _joined(f8_bits(bounded(low), name), f8_bits(bounded(high), name)))
+            return computed(
+                reads,
+                site.write(0, result),
+                lambda low, high: _joined(f8_bits(bounded(low), name), f8_bits(bounded(high), name)),
+            )
         reads = [site.read(1, type_of(source))]
         return computed(reads, site.write(0, result), lambda both: _joined(*f8_bits(bounded(both), name)))
     if source[:4] in _F8 and target in ("f16x2", "bf16x2"):
@@ -223,10 +235,10 @@ def _pack(site: Site) -> Step:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if target[0] == "s" else (0, (1 << bits) - 1)
     s32, b32 = type_of("s32"), type_of("b32")
 
-    def function(a: Values, b: Values, c: Values = np.uint32(0)) -> Values:
+    def function(a: Values, b: Values, c: Values = None) -> Values:
         clipped = [np.clip(x, low, high).view(np.uint32) & np.uint32((1 << bits) - 1) for x in (a, b)]
         both = (clipped[0] << np.uint32(bits)) | clipped[1]
-        return both if bits == 16 else (c << np.uint32(2 * bits)) | both
+        return both if c is None else (c << np.uint32(2 * bits)) | both
 
     sources = [s32, s32] if bits == 16 else [s32, s32, b32]
     return elementwise(site, b32, sources, function)

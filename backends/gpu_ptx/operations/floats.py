@@ -1,4 +1,6 @@
-"""Floating-point arithmetic that is defined to the bit (PTX ISA, "Floating Point Instructions", "Half Precision ...")."""
+"""Floating-point arithmetic that is defined to the bit (PTX ISA, "Floating Point Instructions", "Half
+Precision ...").
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,11 @@ def _sum(kind: Type, mode: str) -> Callable[[Values, Values], Values]:
         exact = to_odd(*two_sum(a.astype(np.float64), b.astype(np.float64)))
         found = narrow(exact, kind.element, mode)
         if mode == "rm":  # what cancels is -0 when rounding down
-            found = np.where((found == 0) & (a == -b) & ((a != 0) | (np.signbit(a) != np.signbit(b))), np.float32(-0.0), found)
+            found = np.where(
+                (found == 0) & (a == -b) & ((a != 0) | (np.signbit(a) != np.signbit(b))),
+                np.float32(-0.0),
+                found,
+            )
         return found
 
     return function
@@ -177,7 +183,9 @@ def larger(a: Values, b: Values) -> Values:
 
 @executes("min", "max", family="float")
 def minmax(site: Site) -> Step:
-    """Smaller and larger of two, or of three; `.NaN`: NaN if one is; `.xorsign.abs`: of the sizes, with the product's sign."""
+    """Smaller and larger of two, or of three; `.NaN`: NaN if one is; `.xorsign.abs`: of the sizes, with the
+    product's sign.
+    """
     words = site.accept("ftz", "NaN", "xorsign", "abs")
     kind = site.type()
     choose = smaller if site.instruction.opcode == "min" else larger

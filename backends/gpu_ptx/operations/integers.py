@@ -135,7 +135,9 @@ def mad(site: Site) -> Step:
         return madc(site)
     kind = site.type()
     if "sat" in words:
-        return elementwise(site, kind, [kind] * 3, lambda a, b, c: _saturated_sum(high_product(a, b, kind), c))
+        return elementwise(
+            site, kind, [kind] * 3, lambda a, b, c: _saturated_sum(high_product(a, b, kind), c)
+        )
     if "wide" in words:
         double = type_of(f"{kind.kind}{2 * kind.bits}")
         wide = _dtype(double)
@@ -187,7 +189,9 @@ def _truncated(a: Values, b: Values) -> tuple[Values, Values]:
         quotient, remainder = a // divisor, a % divisor
     else:
         overflow = (divisor == -1) & (a == np.iinfo(a.dtype).min)
-        remainder = np.where(overflow, a.dtype.type(0), np.fmod(a, np.where(overflow, a.dtype.type(1), divisor)))
+        remainder = np.where(
+            overflow, a.dtype.type(0), np.fmod(a, np.where(overflow, a.dtype.type(1), divisor))
+        )
         quotient = np.where(overflow, a, (a - remainder) // np.where(overflow, a.dtype.type(1), divisor))
     return np.where(zero, ~a.dtype.type(0), quotient), np.where(zero, a, remainder)
 
@@ -206,7 +210,9 @@ def minmax(site: Site) -> Step:
     """Smaller and larger; `.relu`: not below zero."""
     relu = "relu" in site.accept("relu")
     kind = site.type()
-    choose: Callable[[Values, Values], Values] = np.minimum if site.instruction.opcode == "min" else np.maximum
+    choose: Callable[[Values, Values], Values] = (
+        np.minimum if site.instruction.opcode == "min" else np.maximum
+    )
 
     def function(a: Values, b: Values) -> Values:
         return np.maximum(choose(a, b), a.dtype.type(0)) if relu else choose(a, b)

@@ -1,4 +1,6 @@
-"""Products of small matrices by a warp, and how it loads and stores them (PTX ISA, "mma", "ldmatrix", "stmatrix")."""
+"""Products of small matrices by a warp, and how it loads and stores them (PTX ISA, "mma", "ldmatrix",
+"stmatrix").
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hlotool.backends.gpu_ptx.arena import AccessFault
-from hlotool.backends.gpu_ptx.fragments import ELEMENTS, GROUP, LANES, PLACE, left_factor, multiplied, result_places, right_factor
+from hlotool.backends.gpu_ptx.fragments import (
+    ELEMENTS,
+    GROUP,
+    LANES,
+    PLACE,
+    left_factor,
+    multiplied,
+    result_places,
+    right_factor,
+)
 from hlotool.backends.gpu_ptx.lowering import Reader, Site, Step, Writer, executes
 from hlotool.backends.gpu_ptx.model import Operand
-from hlotool.backends.gpu_ptx.operations.moves import SPACES, checked_addresses, load_words, space_of, store_words
+from hlotool.backends.gpu_ptx.operations.moves import (
+    SPACES,
+    checked_addresses,
+    load_words,
+    space_of,
+    store_words,
+)
 from hlotool.backends.gpu_ptx.types import Values, type_of
 
 if TYPE_CHECKING:
@@ -61,7 +78,9 @@ def load_matrix(site: Site) -> Step:
         for number in range(len(writes)):
             if transposed:
                 halves = [
-                    load_words(machine, space, (rows[:, 8 * number + 2 * PLACE + half] + 2 * GROUP).ravel(), 16)
+                    load_words(
+                        machine, space, (rows[:, 8 * number + 2 * PLACE + half] + 2 * GROUP).ravel(), 16
+                    )
                     for half in (0, 1)
                 ]
                 found.append(halves[0].astype(np.uint32) | (halves[1].astype(np.uint32) << np.uint32(16)))
@@ -137,7 +156,9 @@ class Registers:
         name, self.per_register = _RESULTS[kind]
         self.count = len(operands) * self.per_register
         self.reads: list[Reader] = [site.reader(operand, type_of(name)) for operand in operands]
-        self.writes: list[Writer] = [site.writer(operand, type_of(name)) for operand in operands] if written else []
+        self.writes: list[Writer] = (
+            [site.writer(operand, type_of(name)) for operand in operands] if written else []
+        )
 
     def read(self, machine: Machine) -> list[Values]:
         """All values, f64, or int64 of s32."""
@@ -145,7 +166,11 @@ class Registers:
         for read in self.reads:
             values = read(machine)
             wide = np.int64 if values.dtype.kind == "i" else np.float64
-            rows = [values] if self.per_register == 1 else [np.broadcast_to(row, machine.active_count) for row in values]
+            rows = (
+                [values]
+                if self.per_register == 1
+                else [np.broadcast_to(row, machine.active_count) for row in values]
+            )
             found += [by_warp(machine, row.astype(wide)) for row in rows]
         return found
 
@@ -173,7 +198,11 @@ def multiply_integers(site: Site) -> Step:
 def _multiply(site: Site) -> Step:
     shape = next((word for word in site.words if re.fullmatch(r"m\d+n\d+k\d+", word)), "")
     words = site.accept("sync", "aligned", "row", "col", "satfinite", shape)
-    if not shape or len(site.types) != 4 or [word for word in words if word in ("row", "col")] != ["row", "col"]:
+    if (
+        not shape
+        or len(site.types) != 4
+        or [word for word in words if word in ("row", "col")] != ["row", "col"]
+    ):
         raise site.unsupported("this product is not known")
     rows, columns, depth = map(int, re.findall(r"\d+", shape))
     result, left_name, right_name, start = site.types
@@ -189,7 +218,10 @@ def _multiply(site: Site) -> Step:
         raise site.unsupported("the number of its registers")
     lefts = [site.reader(element, type_of(f"b{left_type.register_bits}")) for element in parts[1]]
     rights = [site.reader(element, type_of(f"b{right_type.register_bits}")) for element in parts[2]]
-    accumulator, destination = Registers(site, parts[3], start), Registers(site, parts[0], result, written=True)
+    accumulator, destination = (
+        Registers(site, parts[3], start),
+        Registers(site, parts[0], result, written=True),
+    )
     if 32 * accumulator.count != rows * 8:
         raise site.unsupported("the number of its registers")
     places = result_places(accumulator.count)

@@ -1,7 +1,7 @@
-"""Products by four warps, with factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
+"""Products by four warps, with factors in shared memory ("Asynchronous Warpgroup Level Matrix Instructions").
 
-The product is computed when it is issued; that its factors are read until it is waited for is told to the check of
-races, so that a write which comes too early is seen.
+The product is computed when it is issued; that its factors are read until it is waited for is told to the
+check of races, so that a write which comes too early is seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
 
 GROUP_THREADS = 128
-#: Bytes of a row of a swizzled tile, and the bits of the address by which its 16-byte chunks are permuted, by the mode.
+#: Bytes of a row of a swizzled tile, and the bits of the address by which its 16-byte chunks are permuted,
+#: by the mode.
 _SWIZZLES = {0: (16, 0), 1: (128, 7), 2: (64, 3), 3: (32, 1)}
 
 
@@ -56,15 +57,21 @@ def tile_offsets(descriptor: int, rows: int, depth: int, size: int, along_rows: 
     return place ^ ((place >> 7 & bits) << 4)
 
 
-def _factor(machine: Machine, first: int, descriptor: int, rows: int, depth: int, element: Element, along_rows: bool) -> Any:
-    """A factor of shape (rows, depth) of the warpgroup whose first thread is `first`, and the granules that it reads."""
+def _factor(
+    machine: Machine, first: int, descriptor: int, rows: int, depth: int, element: Element, along_rows: bool
+) -> Any:
+    """A factor of shape (rows, depth) of the warpgroup whose first thread is `first`, and the granules that
+    it reads.
+    """
     size = element.bits // 8
     try:
         places = tile_offsets(descriptor, rows, depth, size, along_rows)
     except ValueError as error:
         raise AccessFault("bounds", f"{error} of a matrix descriptor is not executed") from None
     if int(places.max()) + size > machine.shared_bytes:
-        raise AccessFault("bounds", f"a matrix descriptor reaches byte {int(places.max())} of {machine.shared_bytes}")
+        raise AccessFault(
+            "bounds", f"a matrix descriptor reaches byte {int(places.max())} of {machine.shared_bytes}"
+        )
     offsets = places + machine.block[first] * machine.shared_stride
     words = machine.shared.load(offsets.ravel(), element.bits).reshape(offsets.shape)
     return element.values(words), machine.races.begin_reading(first, offsets.ravel(), size)
@@ -136,7 +143,9 @@ def _multiply(site: Site) -> Step:
         raise site.unsupported("this product is not known")
     left_type, right_type = ELEMENTS[left_name], ELEMENTS[right_name]
     in_registers = isinstance(site.operands[1], Vector)
-    lefts: list[Reader] = [site.reader(element, type_of("b32")) for element in site.elements(1)] if in_registers else []
+    lefts: list[Reader] = (
+        [site.reader(element, type_of("b32")) for element in site.elements(1)] if in_registers else []
+    )
     u64 = type_of("u64")
     left_at = None if in_registers else site.read(1, u64)
     right_at = site.read(2, u64)
@@ -170,9 +179,13 @@ def _multiply(site: Site) -> Step:
         for group, first in enumerate(firsts):
             reads = []
             if left_where:
-                left[group], granules = _factor(machine, first, left_where[group], 64, depth, left_type, left_along)
+                left[group], granules = _factor(
+                    machine, first, left_where[group], 64, depth, left_type, left_along
+                )
                 reads.append(granules)
-            found, granules = _factor(machine, first, right_where[group], columns, depth, right_type, right_along)
+            found, granules = _factor(
+                machine, first, right_where[group], columns, depth, right_type, right_along
+            )
             right[group] = found.T
             machine.products.begin(first, [*reads, granules])
         held = accumulator.read(machine)
@@ -188,5 +201,3 @@ def _multiply(site: Site) -> Step:
         accumulator.write(machine, [product[:, row, column] for row, column in places])
 
     return step
-
-

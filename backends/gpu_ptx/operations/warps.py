@@ -1,4 +1,6 @@
-"""What the threads of a warp tell each other (PTX ISA, "shfl", "vote", "match", "redux", "activemask", "elect")."""
+"""What the threads of a warp tell each other (PTX ISA, "shfl", "vote", "match", "redux", "activemask",
+"elect").
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PREDICATE = type_of("pred")
 
 
 def warp_parts(machine: Machine) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where the threads of each warp begin among the active ones, and for each active thread the number of its part."""
+    """Where the threads of each warp begin among the active ones, and for each active thread the number of
+    its part.
+    """
     warps = machine.active_of(machine.warp)
     changes = np.concatenate([[True], warps[1:] != warps[:-1]])
     return np.flatnonzero(changes), np.cumsum(changes) - 1
@@ -32,7 +36,9 @@ def shuffle(site: Site) -> Step:
     words = site.accept("sync", "up", "down", "bfly", "idx")
     mode = next(word for word in words if word != "sync")
     destination = site.operands[0]
-    value_to, predicate_to = (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    value_to, predicate_to = (
+        (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    )
     write, write_predicate = site.writer(value_to, U32), site.writer(predicate_to, PREDICATE)
     reads = [site.read(place, U32) for place in (1, 2, 3)]
 
@@ -59,7 +65,9 @@ def shuffle(site: Site) -> Step:
         found = held[at]
         if absent.any():
             _absent(machine, absent)
-            found[absent] = np.random.default_rng((machine.seed, site.instruction.line)).integers(1 << 32, dtype=np.uint32)
+            found[absent] = np.random.default_rng((machine.seed, site.instruction.line)).integers(
+                1 << 32, dtype=np.uint32
+            )
         write(machine, found)
         write_predicate(machine, inside)
         machine.races.synchronised()
@@ -153,7 +161,9 @@ def match(site: Site) -> Step:
     words = site.accept("sync", "any", "all")
     kind = type_of(f"b{site.type().bits}")
     destination = site.operands[0]
-    first, second = (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    first, second = (
+        (destination.first, destination.second) if isinstance(destination, Pair) else (destination, Sink())
+    )
     write, write_predicate = site.writer(first, U32), site.writer(second, PREDICATE)
     read, mask = site.read(1, kind), site.read(2, U32)
 

@@ -32,7 +32,9 @@ def test_floats_to_integers(source: str, target: str, word: str) -> None:
     array = operands(source, 1)[0]
     array[200:260] = (np.arange(60) / 4 - 7.5).astype(DTYPES[source])
     width = INTEGERS[target]
-    found = elementwise(f"cvt.{word}.{target}.{source} {{d}}, {{0}};", [bits(array)], np.dtype(f"u{width // 8}"))
+    found = elementwise(
+        f"cvt.{word}.{target}.{source} {{d}}, {{0}};", [bits(array)], np.dtype(f"u{width // 8}")
+    )
     low, high = limits(target)
     for value, got in zip(array.astype(np.float64).tolist(), found.tolist()):
         if math.isnan(value):
@@ -53,14 +55,18 @@ def test_integers_to_floats(source: str, target: str, mode: str) -> None:
     width = INTEGERS[source]
     array = integers(width, 1)[0]
     kind = DTYPES[target]
-    raw = elementwise(f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", [array], np.dtype(f"u{np.dtype(kind).itemsize}"))
+    raw = elementwise(
+        f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", [array], np.dtype(f"u{np.dtype(kind).itemsize}")
+    )
     for value, got in zip(array.tolist(), raw.view(kind).astype(np.float64).tolist()):
         exact = Fraction(signed_of(value, width) if source[0] == "s" else value)
         assert got == rounded(exact, target, mode), (value, got)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("source", "target"), [("f64", "f32"), ("f32", "f16"), ("f32", "bf16"), ("f64", "f16")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f64", "f32"), ("f32", "f16"), ("f32", "bf16"), ("f64", "f16")]
+)
 def test_floats_to_narrower_ones(source: str, target: str, mode: str) -> None:
     array = operands(source, 1)[0]
     kind = DTYPES[target]
@@ -79,7 +85,9 @@ def test_floats_to_wider_ones() -> None:
     for source, target in (("f16", "f32"), ("bf16", "f32"), ("f32", "f64")):
         array = operands(source, 1)[0]
         kind = DTYPES[target]
-        raw = elementwise(f"cvt.{target}.{source} {{d}}, {{0}};", [bits(array)], np.dtype(f"u{np.dtype(kind).itemsize}"))
+        raw = elementwise(
+            f"cvt.{target}.{source} {{d}}, {{0}};", [bits(array)], np.dtype(f"u{np.dtype(kind).itemsize}")
+        )
         assert np.array_equal(raw.view(kind), array.astype(kind), equal_nan=True)
 
 
@@ -99,7 +107,9 @@ def test_integers_to_integers(saturates: bool) -> None:
             width, result = INTEGERS[source], INTEGERS[target]
             array = integers(width, 1)[0]
             word = ".sat" if saturates else ""
-            found = elementwise(f"cvt{word}.{target}.{source} {{d}}, {{0}};", [array], np.dtype(f"u{result // 8}"))
+            found = elementwise(
+                f"cvt{word}.{target}.{source} {{d}}, {{0}};", [array], np.dtype(f"u{result // 8}")
+            )
             low, high = limits(target)
             for value, got in zip(array.tolist(), found.tolist()):
                 exact = signed_of(value, width) if source[0] == "s" else value
@@ -118,7 +128,10 @@ def test_tf32(word: str, mode: str) -> None:
             assert math.isnan(got) if math.isnan(value) else got == value
 
 
-@pytest.mark.parametrize(("name", "kind", "largest"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)])
+@pytest.mark.parametrize(
+    ("name", "kind", "largest"),
+    [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)],
+)
 def test_eight_bits(name: str, kind: type, largest: int) -> None:
     """Two f32 in 16 bits, the first operand above; what is too large becomes the largest; and back."""
     a, b = operands("f32", 2)
@@ -135,7 +148,11 @@ def test_eight_bits(name: str, kind: type, largest: int) -> None:
             got = float(np.uint8(code).view(kind))
             assert abs(got - clipped) == np.abs(every - clipped).min(), (value, got)
     codes = np.arange(COUNT, dtype=np.uint16) * np.uint16(0x0101)
-    halves = elementwise(f"cvt.rn.f16x2.{name}x2 {{d}}, {{0}};", [codes], np.uint32).view(np.float16).reshape(-1, 2)
+    halves = (
+        elementwise(f"cvt.rn.f16x2.{name}x2 {{d}}, {{0}};", [codes], np.uint32)
+        .view(np.float16)
+        .reshape(-1, 2)
+    )
     bytes_ = codes.view(np.uint8).reshape(-1, 2)
     assert np.array_equal(halves, bytes_.view(kind).astype(np.float16), equal_nan=True)
 

@@ -44,7 +44,9 @@ def test_threads_meet_behind_a_branch(seed: int) -> None:
     $END:
     @%p1 add.u32 %r1, %r1, 1;
     """
-    (found,), statistics = run_kernel(kernel_text(body + STORE, 1), [], [(64, np.uint32)], block=64, seed=seed)
+    (found,), statistics = run_kernel(
+        kernel_text(body + STORE, 1), [], [(64, np.uint32)], block=64, seed=seed
+    )
     assert found.tolist() == [11, 20, 30, 30] * 16
     if seed == 0:
         assert statistics.steps < 30
@@ -102,7 +104,7 @@ def test_writes_behind_reads_need_a_barrier_too() -> None:
 
 def test_lanes_of_a_warp_are_ordered_by_what_they_execute_together() -> None:
     run_kernel(kernel_text(REVERSE.format(barrier="bar.warp.sync -1;"), 1, SHARED), [], [(32, np.uint32)])
-    with pytest.raises(KernelFault, match="race|orders"):
+    with pytest.raises(KernelFault, match="nothing orders"):
         run_kernel(kernel_text(REVERSE.format(barrier=""), 1, SHARED), [], [(32, np.uint32)])
 
 
@@ -162,85 +164,6 @@ def test_reductions_at_barriers() -> None:
     body = "setp.lt.u32 %p1, %r61, 40; bar.red.and.pred %p2, 0, %p1; selp.u32 %r1, 1, 0, %p2;"
     (found,), _ = run_kernel(kernel_text(body + STORE, 1), [], [(64, np.uint32)], block=64)
     assert set(found.tolist()) == {0}
-
-
-@pytest.mark.parametrize(
-    ("instruction", "source"),
-    [
-        ("shfl.sync.bfly.b32 %r1|%p1, %r60, 5, 31, -1;", lambda lane: lane ^ 5),
-        ("shfl.sync.down.b32 %r1|%p1, %r60, 3, 31, -1;", lambda lane: lane + 3 if lane + 3 < 32 else lane),
-        ("shfl.sync.up.b32 %r1|%p1, %r60, 3, 0, -1;", lambda lane: lane - 3 if lane >= 3 else lane),
-        ("shfl.sync.idx.b32 %r1|%p1, %r60, 9, 31, -1;", lambda lane: 9),
-        # Segments of eight lanes: the mask of the third operand says so in bits 8 to 12.
-        ("shfl.sync.idx.b32 %r1|%p1, %r60, 2, 6175, -1;", lambda lane: lane // 8 * 8 + 2),
-        ("shfl.sync.down.b32 %r1|%p1, %r60, 4, 6175, -1;", lambda lane: lane + 4 if lane % 8 < 4 else lane),
-    ],
-)
-def test_shuffles(instruction: str, source: object) -> None:
-    assert callable(source)
-    (found,), _ = run_kernel(kernel_text(instruction + STORE, 1), [], [(96, np.uint32)], block=96)
-    assert found.tolist() == [warp * 32 + source(lane) for warp in range(3) for lane in range(32)]
-
-
-def test_lanes_without_threads_give_any_value() -> None:
-    text = kernel_text("shfl.sync.down.b32 %r1, %r60, 8, 31, -1;" + STORE, 1)
-    results = [run_kernel(text, [], [(16, np.uint32)], block=16, seed=seed) for seed in (1, 2)]
-    for (found,), statistics in results:
-        assert found[:8].tolist() == list(range(8, 16))
-        assert statistics.absent_lane_reads == 8
-    assert results[0][0][0][8:].tolist() != results[1][0][0][8:].tolist()
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("setp.lt.u32 %p1, %r61, 7; vote.sync.ballot.b32 %r1, %p1, -1;", lambda lane: 0x7F),
-        ("setp.lt.u32 %p1, %r61, 7; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;", lambda lane: 1),
-        ("setp.lt.u32 %p1, %r61, 7; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r1, 1, 0, %p2;", lambda lane: 0),
-        ("redux.sync.add.u32 %r1, %r61, -1;", lambda lane: 496),
-        ("redux.sync.max.s32 %r1, %r61, -1;", lambda lane: 31),
-        ("shr.u32 %r2, %r61, 3; match.any.sync.b32 %r1, %r2, -1;", lambda lane: 0xFF << lane // 8 * 8),
-        ("elect.sync %r1|%p1, -1;", lambda lane: 0),
-        ("activemask.b32 %r1;", lambda lane: 0xFFFFFFFF),
-        ("mov.u32 %r1, %lanemask_lt;", lambda lane: (1 << lane) - 1),
-    ],
-)
-def test_votes(body: str, expected: object) -> None:
-    assert callable(expected)
-    (found,), _ = run_kernel(kernel_text(body + STORE, 1), [], [(32, np.uint32)])
-    assert found.tolist() == [expected(lane) for lane in range(32)]
-
-
-@SEEDS
-def test_atomics_count_every_thread(seed: int) -> None:
-    text = kernel_text("atom.global.add.u32 %r1, [%d61], 1;" + STORE, 2)
-    memory = Memory(1 << 16)
-    out, counter = memory.allocate(256), memory.allocate(4, initial=bytes(4))
-    arguments = [address.to_bytes(8, "little") for address in (out, counter)]
-    launch(parse_ptx(text, "x").kernels["k"], (1, 1, 1), (64, 1, 1), arguments, memory, seed=seed)
-    assert memory.read(counter, 4).view(np.uint32)[0] == 64
-    assert sorted(memory.read(out, 256).view(np.uint32).tolist()) == list(range(64))
-
-
-@pytest.mark.parametrize(
-    ("instruction", "expected"),
-    [
-        ("red.global.max.s32 [%d61], %r60;", 63),
-        ("red.global.min.u32 [%d61], %r60;", 0),
-        ("red.global.or.b32 [%d61], %r60;", 63),
-        ("red.global.inc.u32 [%d61], 9;", 63 % 10),  # 100 is above 9: the first one makes it zero
-        ("atom.global.exch.b32 %r5, [%d61], 5;", 5),
-        ("atom.global.cas.b32 %r5, [%d61], 100, %r60;", 0),
-    ],
-)
-def test_atomic_operations(instruction: str, expected: int) -> None:
-    memory = Memory(1 << 16)
-    out = memory.allocate(256)
-    cell = memory.allocate(4, initial=(100).to_bytes(4, "little"))
-    kernel = parse_ptx(kernel_text(instruction, 2), "x").kernels["k"]
-    launch(kernel, (1, 1, 1), (64, 1, 1), [out.to_bytes(8, "little"), cell.to_bytes(8, "little")], memory)
-    start = {"red.global.max.s32 [%d61], %r60;": 100, "red.global.or.b32 [%d61], %r60;": 127}
-    assert memory.read(cell, 4).view(np.uint32)[0] == start.get(instruction, expected)
 
 
 COPY = """
@@ -332,7 +255,13 @@ def test_endless_loops_end() -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    ["frobnicate.b32 %r1, %r2;", "add.rn.weird.f32 %f1, %f2, %f3;", "tcgen05.alloc.b32 [%r1], 5;", "add.s32 %r1, %r2, somewhere;", "call unknown;"],
+    [
+        "frobnicate.b32 %r1, %r2;",
+        "add.rn.weird.f32 %f1, %f2, %f3;",
+        "tcgen05.alloc.b32 [%r1], 5;",
+        "add.s32 %r1, %r2, somewhere;",
+        "call unknown;",
+    ],
 )
 def test_what_is_not_known_is_named(instruction: str) -> None:
     """With the file, the line and the instruction; and only when it is reached."""
@@ -386,12 +315,17 @@ def test_generic_addresses_reach_every_space() -> None:
 
 
 def test_variables_of_the_module() -> None:
-    program = parse_ptx(HEADER + ".global .align 4 .u32 table[3] = {5, 0x10, 7};\n.const .f32 one = 0f3F800000;", "m")
+    program = parse_ptx(
+        HEADER + ".global .align 4 .u32 table[3] = {5, 0x10, 7};\n.const .f32 one = 0f3F800000;", "m"
+    )
     table, one = program.globals["table"], program.globals["one"]
     assert np.frombuffer(table.initial or b"", np.uint32).tolist() == [5, 16, 7]
     assert np.frombuffer(one.initial or b"", np.float32).tolist() == [1.0]
     assert (table.size, table.alignment, one.space) == (12, 4, "const")
-    body = "and.b32 %r2, %r60, 1; mul.wide.u32 %d2, %r2, 4; mov.u64 %d3, table; add.u64 %d3, %d3, %d2; ld.global.u32 %r1, [%d3];"
+    body = """
+    and.b32 %r2, %r60, 1; mul.wide.u32 %d2, %r2, 4; mov.u64 %d3, table; add.u64 %d3, %d3, %d2;
+    ld.global.u32 %r1, [%d3];
+    """
     text = kernel_text(body + STORE, 1, ".global .align 4 .u32 table[3] = {5, 0x10, 7};")
     (found,), _ = run_kernel(text, [], [(32, np.uint32)])
     assert found.tolist() == [5, 16] * 16

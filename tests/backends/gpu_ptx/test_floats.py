@@ -17,6 +17,7 @@ from support.rounded import rounded
 # Of NaN with payloads, which NumPy warns of.
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
 
+
 def check(
     instruction: str,
     name: str,
@@ -26,10 +27,14 @@ def check(
     mode: str = "rn",
     result: str = "",
 ) -> None:
-    """All results: exact ones rounded; where operands are not finite, or the result is zero, what f64 arithmetic says."""
+    """All results: exact ones rounded; where operands are not finite, or the result is zero, what f64
+    arithmetic says.
+    """
     result = result or name
     kind = DTYPES[result]
-    found = elementwise(instruction, [bits(array) for array in arrays], np.dtype(f"u{np.dtype(kind).itemsize}")).view(kind)
+    found = elementwise(
+        instruction, [bits(array) for array in arrays], np.dtype(f"u{np.dtype(kind).itemsize}")
+    ).view(kind)
     with np.errstate(all="ignore"):
         for place, values in enumerate(zip(*(array.astype(np.float64).tolist() for array in arrays))):
             special = not all(map(math.isfinite, values))
@@ -57,7 +62,12 @@ def test_arithmetic_in_all_directions(name: str, mode: str) -> None:
     check(f"mul.{mode}.{name} {{d}}, {{0}}, {{1}};", name, two, lambda a, b: a * b, lambda a, b: a * b, mode)
     check(f"div.{mode}.{name} {{d}}, {{0}}, {{1}};", name, two, lambda a, b: a / b, lambda a, b: a / b, mode)
     check(
-        f"fma.{mode}.{name} {{d}}, {{0}}, {{1}}, {{2}};", name, three, lambda a, b, c: a * b + c, lambda a, b, c: a * b + c, mode
+        f"fma.{mode}.{name} {{d}}, {{0}}, {{1}}, {{2}};",
+        name,
+        three,
+        lambda a, b, c: a * b + c,
+        lambda a, b, c: a * b + c,
+        mode,
     )
 
 
@@ -67,19 +77,37 @@ def test_half_precision(name: str) -> None:
     check(f"add.rn.{name} {{d}}, {{0}}, {{1}};", name, two, lambda a, b: a + b, lambda a, b: a + b)
     check(f"sub.rn.{name} {{d}}, {{0}}, {{1}};", name, two, lambda a, b: a - b, lambda a, b: a - b)
     check(f"mul.rn.{name} {{d}}, {{0}}, {{1}};", name, two, lambda a, b: a * b, lambda a, b: a * b)
-    check(f"fma.rn.{name} {{d}}, {{0}}, {{1}}, {{2}};", name, three, lambda a, b, c: a * b + c, lambda a, b, c: a * b + c)
+    check(
+        f"fma.rn.{name} {{d}}, {{0}}, {{1}}, {{2}};",
+        name,
+        three,
+        lambda a, b, c: a * b + c,
+        lambda a, b, c: a * b + c,
+    )
 
 
 @pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_packed_halves_are_two_of_them(name: str) -> None:
     kind = DTYPES[name]
     low, high = operands(name, 3), operands(name, 3, seed=1)
-    packed = [bits(x).astype(np.uint32) | bits(y).astype(np.uint32) << np.uint32(16) for x, y in zip(low, high)]
-    for opcode, number in (("add.rn", 2), ("mul.rn", 2), ("fma.rn", 3), ("max", 2), ("min.NaN", 2), ("neg", 1), ("abs", 1)):
+    packed = [
+        bits(x).astype(np.uint32) | bits(y).astype(np.uint32) << np.uint32(16) for x, y in zip(low, high)
+    ]
+    for opcode, number in (
+        ("add.rn", 2),
+        ("mul.rn", 2),
+        ("fma.rn", 3),
+        ("max", 2),
+        ("min.NaN", 2),
+        ("neg", 1),
+        ("abs", 1),
+    ):
         parts = ", ".join(f"{{{place}}}" for place in range(number))
         both = elementwise(f"{opcode}.{name}x2 {{d}}, {parts};", packed[:number], np.uint32)
         for shift, single in ((0, low), (16, high)):
-            one = elementwise(f"{opcode}.{name} {{d}}, {parts};", [bits(x) for x in single[:number]], np.uint16)
+            one = elementwise(
+                f"{opcode}.{name} {{d}}, {parts};", [bits(x) for x in single[:number]], np.uint16
+            )
             assert np.array_equal((both >> np.uint32(shift)).astype(np.uint16), one), (opcode, kind)
 
 
@@ -167,10 +195,14 @@ def test_signs_and_classes() -> None:
         "normal": np.isfinite(a) & (np.abs(a) >= tiny),
         "subnormal": (np.abs(a) < tiny) & (a != 0),
     }.items():
-        assert np.array_equal(elementwise(f"testp.{word}.f32 {{d}}, {{0}};", [bits(a)], np.bool_), expected), word
+        assert np.array_equal(
+            elementwise(f"testp.{word}.f32 {{d}}, {{0}};", [bits(a)], np.bool_), expected
+        ), word
 
 
-@pytest.mark.parametrize("word", ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
+@pytest.mark.parametrize(
+    "word", ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
+)
 @pytest.mark.parametrize("name", ["f32", "bf16"])
 def test_comparisons_with_nan(name: str, word: str) -> None:
     a, b = operands(name, 2)
@@ -181,7 +213,9 @@ def test_comparisons_with_nan(name: str, word: str) -> None:
         if word in ("num", "nan"):
             expected = unordered == (word == "nan")
         else:
-            expected = related[word[:2]] and not unordered if len(word) == 2 else related[word[:2]] or unordered
+            expected = (
+                related[word[:2]] and not unordered if len(word) == 2 else related[word[:2]] or unordered
+            )
         assert got == expected, (word, x, y)
 
 
@@ -200,11 +234,16 @@ APPROXIMATE = {
 
 @pytest.mark.parametrize("opcode", APPROXIMATE)
 def test_approximate_functions_stay_within_their_bounds(opcode: str) -> None:
-    """Seed 0 gives the nearest values; others differ from them, within the bound and the rounding to f32, and repeatably."""
+    """Seed 0 gives the nearest values; others differ from them, within the bound and the rounding to f32,
+    and repeatably.
+    """
     function, relative, absolute = APPROXIMATE[opcode]
     x = np.random.default_rng(0).uniform(0.01, 3, COUNT).astype(np.float32)
     exact = function(x.astype(np.float64))
-    results = [elementwise(f"{opcode} {{d}}, {{0}};", [bits(x)], np.uint32, seed=seed).view(np.float32) for seed in (0, 1, 1, 2)]
+    results = [
+        elementwise(f"{opcode} {{d}}, {{0}};", [bits(x)], np.uint32, seed=seed).view(np.float32)
+        for seed in (0, 1, 1, 2)
+    ]
     assert np.array_equal(results[0], exact.astype(np.float32))
     assert np.array_equal(results[1], results[2])
     assert not np.array_equal(results[1], results[3])

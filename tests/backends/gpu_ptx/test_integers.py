@@ -13,7 +13,14 @@ from support.ptx_operands import integer_operands as operands
 
 
 def check(
-    instruction: str, bits: int, number: int, formula: Callable[..., int], *, signed: bool = False, result_bits: int = 0, **given: Any
+    instruction: str,
+    bits: int,
+    number: int,
+    formula: Callable[..., int],
+    *,
+    signed: bool = False,
+    result_bits: int = 0,
+    **given: Any,
 ) -> None:
     """All results, as unsigned integers, are those of a formula of Python integers."""
     result_bits = result_bits or bits
@@ -50,13 +57,26 @@ def test_arithmetic_wraps(bits: int) -> None:
 def test_upper_halves_of_products(bits: int) -> None:
     check(f"mul.hi.u{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a * b >> bits)
     check(f"mul.hi.s{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a * b >> bits, signed=True)
-    check(f"mad.hi.s{bits} {{d}}, {{0}}, {{1}}, {{2}};", bits, 3, lambda a, b, c: (a * b >> bits) + c, signed=True)
+    check(
+        f"mad.hi.s{bits} {{d}}, {{0}}, {{1}}, {{2}};",
+        bits,
+        3,
+        lambda a, b, c: (a * b >> bits) + c,
+        signed=True,
+    )
 
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_wide_products(bits: int) -> None:
     check(f"mul.wide.u{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a * b, result_bits=2 * bits)
-    check(f"mul.wide.s{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a * b, signed=True, result_bits=2 * bits)
+    check(
+        f"mul.wide.s{bits} {{d}}, {{0}}, {{1}};",
+        bits,
+        2,
+        lambda a, b: a * b,
+        signed=True,
+        result_bits=2 * bits,
+    )
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
@@ -67,7 +87,14 @@ def test_division(bits: int) -> None:
     check(f"div.u{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a // b, arrays=arrays)
     check(f"rem.u{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a % b, arrays=arrays)
     check(f"div.s{bits} {{d}}, {{0}}, {{1}};", bits, 2, truncated, signed=True, arrays=arrays)
-    check(f"rem.s{bits} {{d}}, {{0}}, {{1}};", bits, 2, lambda a, b: a - b * truncated(a, b), signed=True, arrays=arrays)
+    check(
+        f"rem.s{bits} {{d}}, {{0}}, {{1}};",
+        bits,
+        2,
+        lambda a, b: a - b * truncated(a, b),
+        signed=True,
+        arrays=arrays,
+    )
 
 
 def test_saturated_sums() -> None:
@@ -83,7 +110,8 @@ def test_carries(bits: int) -> None:
     """The carry of one instruction goes into the next."""
     first = f"add.cc.u{bits} {{d}}, {{0}}, {{1}};\naddc.u{bits} {{d}}, {{2}}, {{3}};"
     check(first, bits, 4, lambda a, b, c, d: c + d + (a + b >> bits))
-    borrow = f"sub.cc.u{bits} {{d}}, {{0}}, {{1}};\nsubc.cc.u{bits} {{d}}, {{2}}, {{3}};\nsubc.u{bits} {{d}}, 0, 0;"
+    borrow = f"sub.cc.u{bits} {{d}}, {{0}}, {{1}};\nsubc.cc.u{bits} {{d}}, {{2}}, {{3}};\n"
+    borrow += f"subc.u{bits} {{d}}, 0, 0;"
     check(borrow, bits, 4, lambda a, b, c, d: -int((d << bits) + b > (c << bits) + a))
     product = f"mad.lo.cc.u{bits} {{d}}, {{0}}, {{1}}, {{2}};\nmadc.hi.u{bits} {{d}}, {{0}}, {{1}}, {{3}};"
     check(product, bits, 4, lambda a, b, c, d: (a * b + c + (d << bits)) >> bits)
@@ -99,7 +127,8 @@ def test_logic_and_tables() -> None:
 
         def expected(a: int, b: int, c: int, table: int = table) -> int:
             return sum(
-                (table >> ((a >> bit & 1) * 4 + (b >> bit & 1) * 2 + (c >> bit & 1)) & 1) << bit for bit in range(32)
+                (table >> ((a >> bit & 1) * 4 + (b >> bit & 1) * 2 + (c >> bit & 1)) & 1) << bit
+                for bit in range(32)
             )
 
         check(f"lop3.b32 {{d}}, {{0}}, {{1}}, {{2}}, {table};", 32, 3, expected)
@@ -114,7 +143,8 @@ def test_shifts_are_clamped(bits: int) -> None:
     signs = [arrays[0], counts]
     found = elementwise(f"shr.s{bits} {{d}}, {{0}}, {{1}};", signs, np.dtype(f"u{bits // 8}"))
     expected = [
-        (signed_of(a, bits) >> min(n, bits)) % (1 << bits) for a, n in zip(arrays[0].tolist(), counts.tolist())
+        (signed_of(a, bits) >> min(n, bits)) % (1 << bits)
+        for a, n in zip(arrays[0].tolist(), counts.tolist())
     ]
     assert found.tolist() == expected
 
@@ -141,9 +171,12 @@ def test_bit_fields(bits: int) -> None:
     def extract_signed(a: int, position: int, length: int) -> int:
         if length == 0:
             return 0
-        last = min(position + length - 1, bits - 1)
-        sign = a >> last & 1
-        return sum(((a >> position + at if position + at < bits else sign) & 1 if at < length and position + at < bits else sign) << at for at in range(bits))  # fmt: skip
+        sign = a >> min(position + length - 1, bits - 1) & 1
+        found = 0
+        for at in range(bits):
+            inside = at < length and position + at < bits
+            found |= (a >> position + at & 1 if inside else sign) << at
+        return found
 
     def insert(a: int, b: int, position: int, length: int) -> int:
         found = b
@@ -155,7 +188,9 @@ def test_bit_fields(bits: int) -> None:
 
     check(f"bfe.u{bits} {{d}}, {{0}}, {{1}}, {{2}};", bits, 3, extract, arrays=[a, positions, lengths])
     check(f"bfe.s{bits} {{d}}, {{0}}, {{1}}, {{2}};", bits, 3, extract_signed, arrays=[a, positions, lengths])
-    check(f"bfi.b{bits} {{d}}, {{0}}, {{1}}, {{2}}, {{3}};", bits, 4, insert, arrays=[a, b, positions, lengths])
+    check(
+        f"bfi.b{bits} {{d}}, {{0}}, {{1}}, {{2}}, {{3}};", bits, 4, insert, arrays=[a, b, positions, lengths]
+    )
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -164,8 +199,21 @@ def test_counts(bits: int) -> None:
     check(f"popc.b{bits} {{d}}, {{0}};", bits, 1, lambda a: a.bit_count(), result_bits=32)
     check(f"brev.b{bits} {{d}}, {{0}};", bits, 1, lambda a: int(f"{a:0{bits}b}"[::-1], 2))
     check(f"bfind.u{bits} {{d}}, {{0}};", bits, 1, lambda a: a.bit_length() - 1, result_bits=32)
-    check(f"bfind.s{bits} {{d}}, {{0}};", bits, 1, lambda a: (a if a >= 0 else ~a).bit_length() - 1, result_bits=32, signed=True)
-    check(f"bfind.shiftamt.u{bits} {{d}}, {{0}};", bits, 1, lambda a: bits - a.bit_length() if a else -1, result_bits=32)
+    check(
+        f"bfind.s{bits} {{d}}, {{0}};",
+        bits,
+        1,
+        lambda a: (a if a >= 0 else ~a).bit_length() - 1,
+        result_bits=32,
+        signed=True,
+    )
+    check(
+        f"bfind.shiftamt.u{bits} {{d}}, {{0}};",
+        bits,
+        1,
+        lambda a: bits - a.bit_length() if a else -1,
+        result_bits=32,
+    )
 
 
 def test_bytes_are_permuted() -> None:
@@ -214,13 +262,16 @@ def test_packed_integers() -> None:
     check("min.s16x2 {d}, {0}, {1};", 32, 2, smaller)
 
 
-@pytest.mark.parametrize(("word", "formula"), [("lt", int.__lt__), ("ge", int.__ge__), ("eq", int.__eq__), ("ne", int.__ne__)])
+@pytest.mark.parametrize(
+    ("word", "formula"), [("lt", int.__lt__), ("ge", int.__ge__), ("eq", int.__eq__), ("ne", int.__ne__)]
+)
 def test_comparisons(word: str, formula: Callable[[int, int], bool]) -> None:
     for kind, bits in (("s32", 32), ("u32", 32), ("s64", 64), ("u16", 16)):
         arrays = operands(bits, 2)
         found = elementwise(f"setp.{word}.{kind} {{d}}, {{0}}, {{1}};", arrays, np.bool_)
         pairs = zip(*(array.tolist() for array in arrays))
         expected = [
-            formula(signed_of(a, bits), signed_of(b, bits)) if kind[0] == "s" else formula(a, b) for a, b in pairs
+            formula(signed_of(a, bits), signed_of(b, bits)) if kind[0] == "s" else formula(a, b)
+            for a, b in pairs
         ]
         assert found.tolist() == expected, kind

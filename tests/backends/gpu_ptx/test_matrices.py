@@ -1,4 +1,6 @@
-"""Matrix instructions: elements are put where the PTX ISA says that each lane has them, and products are NumPy's."""
+"""Matrix instructions: elements are put where the PTX ISA says that each lane has them, and products are
+NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from support.ptx import kernel_text, run_kernel
 
 Place = Callable[[int, int, int], tuple[int, int]]
 
-#: For each shape, of element `i` of a lane with group `g` and place `q`: its row and column in A, and in B. "Matrix
-#: Fragments for mma.m16n8k16 with .f16 type" and the sections beside it.
+#: For each shape, of element `i` of a lane with group `g` and place `q`: its row and column in A, and in B.
+#: "Matrix Fragments for mma.m16n8k16 with .f16 type" and the sections beside it.
 LAYOUTS: dict[str, tuple[Place, Place]] = {
     "m16n8k16": (
         lambda i, g, q: (g if i % 4 < 2 else g + 8, q * 2 + (i & 1) + (0 if i < 4 else 8)),
@@ -55,7 +57,9 @@ RESULTS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "s32": np.int32
 def fragment(matrix: Any, place: Place) -> Any:
     """The elements of each lane, shape (32, n), by a layout."""
     count = matrix.size // 32
-    return np.array([[matrix[place(i, lane // 4, lane % 4)] for i in range(count)] for lane in range(32)], matrix.dtype)
+    return np.array(
+        [[matrix[place(i, lane // 4, lane % 4)] for i in range(count)] for lane in range(32)], matrix.dtype
+    )
 
 
 def registers(values: Any) -> Any:
@@ -67,7 +71,9 @@ def matrices(kind: Any, rows: int, depth: int) -> tuple[Any, Any]:
     """Small whole numbers, whose products and sums are exact in any order."""
     random = np.random.default_rng(depth)
     low = 0 if np.dtype(kind) == np.uint8 else -4
-    return random.integers(low, 5, (rows, depth)).astype(kind), random.integers(low, 5, (depth, 8)).astype(kind)
+    return random.integers(low, 5, (rows, depth)).astype(kind), random.integers(low, 5, (depth, 8)).astype(
+        kind
+    )
 
 
 def load(letter: str, count: int, first: int, pointer: int, size: int) -> str:
@@ -87,15 +93,23 @@ def product(shape: str, kind: str, result: str, dtype: Any, seed: int = 0) -> tu
     random = np.random.default_rng(1)
     start = random.integers(-50, 50, (rows, 8)).astype(RESULTS[result])
     start_place: Place = lambda i, g, q: (g if i < 2 else g + 8, q * 2 + (i & 1))  # noqa: E731
-    parts = [registers(fragment(m, p)) for m, p in ((left, left_place), (right, right_place), (start, start_place))]
+    parts = [
+        registers(fragment(m, p)) for m, p in ((left, left_place), (right, right_place), (start, start_place))
+    ]
     letter, size = ("g", 8) if kind == "f64" else ("r", 4)
     body, firsts = "", (1, 11, 21)
     for number, (part, first) in enumerate(zip(parts, firsts)):
         body += load(letter, part.shape[1], first, 60 + number, size) + "\n"
-    names = ["{" + ", ".join(f"%{letter}{first + i}" for i in range(part.shape[1])) + "}" for part, first in zip(parts, firsts)]
-    body += f"mma.sync.aligned.{name}.row.col.{result}.{kind}.{kind}.{result} {names[2]}, {names[0]}, {names[1]}, {names[2]};\n"
+    names = [
+        "{" + ", ".join(f"%{letter}{first + i}" for i in range(part.shape[1])) + "}"
+        for part, first in zip(parts, firsts)
+    ]
+    opcode = f"mma.sync.aligned.{name}.row.col.{result}.{kind}.{kind}.{result}"
+    body += f"{opcode} {names[2]}, {names[0]}, {names[1]}, {names[2]};\n"
     body += f"mul.wide.u32 %d1, %r61, {size * parts[2].shape[1]}; add.u64 %d1, %d1, %d63;\n"
-    body += "\n".join(f"st.global.b{8 * size} [%d1+{size * i}], %{letter}{21 + i};" for i in range(parts[2].shape[1]))
+    body += "\n".join(
+        f"st.global.b{8 * size} [%d1+{size * i}], %{letter}{21 + i};" for i in range(parts[2].shape[1])
+    )
     (found,), _ = run_kernel(kernel_text(body, 4), parts, [(start.size, RESULTS[result])], seed=seed)
     held = found.reshape(32, -1)
     got = np.empty((rows, 8))
@@ -115,7 +129,11 @@ def test_products(shape: str, kind: str, result: str, dtype: Any) -> None:
 def test_a_product_needs_all_lanes() -> None:
     from hlotool.errors import KernelFault
 
-    body = "setp.lt.u32 %p1, %r61, 16; @%p1 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};"
+    body = """
+    setp.lt.u32 %p1, %r61, 16;
+    @%p1 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+        {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+    """
     with pytest.raises(KernelFault, match="not all threads of a warp"):
         run_kernel(kernel_text(body, 1), [], [(1, np.uint32)])
 
@@ -123,7 +141,9 @@ def test_a_product_needs_all_lanes() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_matrices_are_loaded_and_stored(count: int, transposed: bool) -> None:
-    """Lane `l` gets elements `2 (l % 4)` and the next of row `l / 4` of each matrix; stored again they are the same."""
+    """Lane `l` gets elements `2 (l % 4)` and the next of row `l / 4` of each matrix; stored again they are
+    the same.
+    """
     data = np.random.default_rng(0).integers(0, 1 << 16, (4, 8, 8)).astype(np.uint16)
     word = ".trans" if transposed else ""
     registers_ = "{" + ", ".join(f"%r{1 + i}" for i in range(count)) + "}"
@@ -146,7 +166,9 @@ def test_matrices_are_loaded_and_stored(count: int, transposed: bool) -> None:
     @%p1 st.global.v4.u32 [%d4], {{%r40, %r41, %r42, %r43}};
     """
     text = kernel_text(body, 3, ".shared .align 16 .b8 buffer[1024];")
-    (lanes, again), _ = run_kernel(text, [data.reshape(-1)], [(64 * count, np.uint16), (64 * count, np.uint16)])
+    (lanes, again), _ = run_kernel(
+        text, [data.reshape(-1)], [(64 * count, np.uint16), (64 * count, np.uint16)]
+    )
     for lane in range(32):
         for i in range(count):
             for half in range(2):
@@ -162,7 +184,8 @@ def descriptor(start: int, leading: int, stride: int, swizzle: int) -> int:
 
 @pytest.mark.parametrize("wait", ["wgmma.wait_group.sync.aligned 0;", ""])
 def test_products_of_a_warpgroup(wait: str) -> None:
-    """64×16 by 16×8, both in shared memory with rows of 128 bytes swizzled: chunk `c` of row `r` lies at `c ^ (r % 8)`.
+    """64×16 by 16×8, both in shared memory with rows of 128 bytes swizzled: chunk `c` of row `r` lies at `c
+    ^ (r % 8)`.
 
     Where shared memory is overwritten before the product is waited for, that is a race.
     """
@@ -200,7 +223,9 @@ def test_products_of_a_warpgroup(wait: str) -> None:
     """
     text = kernel_text(body, 2, f".shared .align 1024 .b8 buffer[{len(image)}];")
     if not wait:
-        with pytest.raises(KernelFault, match=r"asynchronously, not waited for, in line \d+ \(wgmma.mma_async") as caught:
+        with pytest.raises(
+            KernelFault, match=r"asynchronously, not waited for, in line \d+ \(wgmma.mma_async"
+        ) as caught:
             run_kernel(text, [words], [(512, np.float32)], block=128)
         assert caught.value.kind == "race"
         return
