@@ -11,14 +11,14 @@ looked through here. XLA: xla/service/buffer_assignment.cc, hlo_value.cc.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hlotool.errors import DumpError, Unsupported
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, ShapeIndex, leaves
-from hlotool.ir.walk import CallSite, async_start, branches, call_sites, through_tuple
+from hlotool.ir.walk import async_start, branches, call_sites, through_tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Assignment:
         self._read(text)
         if not self.allocations:
             raise DumpError(f"{path}: no allocation is listed")
-        self._sites: Mapping[object, list[CallSite]] = call_sites(module)
+        self._sites = call_sites(module)
         self._homes = {i: c for c in module.computations for i in c.instructions}
 
     def _read(self, text: str) -> None:

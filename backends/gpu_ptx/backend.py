@@ -40,7 +40,7 @@ class DumpedPtx:
     @property
     def version(self) -> str:
         """What executes it."""
-        return f"PTX on hlotool {__version__}"
+        return f"gpu-ptx {__version__}"
 
     def dumping(self, folder: Path, passes: str = ".*") -> DumpedPtx:
         """See `DumpingBackend.dumping`: the dump that there is, with what passes it has."""
@@ -105,11 +105,6 @@ class CompiledPtx(AotBackend):
     def runs(self) -> Backend:  # type: ignore[override]
         """What executes the PTX that lies beside the program that it made."""
         return DumpedPtx(self.seed, self.name)
-
-    @property
-    def version(self) -> str:
-        """The compiler, and what it compiles for."""
-        return f"{super().version}, its PTX executed"
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """Refuse: kernels wait for those of other devices."""

@@ -33,7 +33,8 @@ def image_of(array: Array, shape: ArrayShape) -> bytes:
     padded = np.zeros(-(-small.size // each) * each, np.uint8)
     padded[: small.size] = small & np.uint8((1 << bits) - 1)
     shifted = padded.reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.bitwise_or.reduce(shifted, axis=1).astype(np.uint8).tobytes()
+    packed: Array = np.bitwise_or.reduce(shifted, axis=1)
+    return packed.astype(np.uint8).tobytes()
 
 
 def array_in(image: bytes, shape: ArrayShape) -> Array:
