@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,13 @@ from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import DumpError, KernelFault, Unsupported, UsageError
 from hlotool.inputs.generate import generate_inputs
+from hlotool.inputs.recorded_values import Budget
 from hlotool.interface.cli.main import main
 from hlotool.ir.arrays import flatten
 from hlotool.ir.edit_calls import extract
 from hlotool.ir.module import Module
+from hlotool.judge.locate.isolation import Isolation
+from hlotool.judge.locate.recording import execute, on_one_device
 from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus" / "gpu_ptx"
@@ -106,6 +110,16 @@ def test_an_instruction_alone() -> None:
     executable = get_backend("gpu-ptx").compile(cut.module)
     actual, wanted = (each.run(arguments) for each in (executable, NumpyBackend().compile(cut.module)))
     assert np.allclose(np.asarray(actual, np.float64), np.asarray(wanted, np.float64), rtol=1e-2, atol=1e-2)
+
+
+def test_products_of_tf32_are_not_blamed() -> None:
+    """Tensor cores round the operands of an f32 product to TF32, which is no fault of the instruction."""
+    module = after(CORPUS / "library_calls")
+    arguments = generate_inputs(module, 3).values
+    with closing(execute(on_one_device(module, arguments), Budget())) as execution:
+        isolation = Isolation(execution, "gpu-ptx", 60.0)
+        assert isolation.first() is None
+        assert isolation.compared >= 6
 
 
 def test_a_wrong_grid_is_seen(tmp_path: Path) -> None:
