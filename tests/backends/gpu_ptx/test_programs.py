@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -90,6 +91,14 @@ def test_the_fault_is_in_the_code_and_not_in_the_text(capsys: pytest.CaptureFixt
     assert "the code that was generated of it is wrong" in said
     assert "kernel gemm_fusion_dot_general_1:" in said
     assert "fusion %gemm_fusion_dot_general.1" in said
+
+
+def test_what_the_hardware_may_do_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(CORPUS / "library_calls")
+    assert main(["run", folder, "--test", "gpu-ptx", "--jobs", "1", "--json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)["modules"]
+    assert "TF32" in row["freedoms"]["products"]
+    assert row["tested"].startswith("gpu-ptx ")
 
 
 def test_it_is_found_by_bisection_without_a_compiler(
