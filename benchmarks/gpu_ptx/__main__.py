@@ -31,9 +31,11 @@ _VARIANTS = ("", "triton=off")
 
 #: Verdicts of programs that ran.
 _RIGHT = ("identical", "agree", "rounding")
+#: What the compiler says of what it does not take, or runs out of.
+_REFUSED = re.compile(r"gpu-ptx:h100[^ ]*: [A-Z_]+: ")
 #: Why a program has nothing to do with one GPU.
 _NOT_FOR_A_GPU = re.compile(
-    r"No FFI handler|one device|user's Python|returns its parts|elided|jaxlib|stage|No registered"
+    r"No FFI handler|one device|user's Python|returns its parts|elided|captured executions only"
 )
 
 
@@ -57,7 +59,12 @@ class Tally:
         """Count a row of the record of a run."""
         verdict, name, reason = row["verdict"], row["name"], row.get("reason") or str(row.get("error"))
         if verdict not in _RIGHT and verdict != "wrong":
-            verdict = "not for a GPU" if _NOT_FOR_A_GPU.search(reason) else "did not run"
+            if _NOT_FOR_A_GPU.search(reason):
+                verdict = "not for a GPU"
+            elif _REFUSED.search(reason):
+                verdict = "refused by the compiler"
+            elif verdict != "timeout":
+                verdict = "did not run"
             self.others.append(f"{name}: {verdict}: {reason}")
         elif verdict == "wrong":
             verdict = "wrong before" if reason.startswith("the same as") else "wrong"
@@ -110,7 +117,7 @@ def tally(variant: str, given: argparse.Namespace, folder: Path) -> Tally:
 def report(variant: str, found: Tally) -> None:
     """Print a row of the table, and what it counts of what went wrong."""
     ran = sum(found.verdicts[each] for each in (*_RIGHT, "wrong", "wrong before"))
-    able = ran + found.verdicts["did not run"]
+    able = ran + found.verdicts["did not run"] + found.verdicts["timeout"]
     counts = ", ".join(f"{count} {name}" for name, count in sorted(found.verdicts.items()))
     print(f"| {variant or 'default'} | {ran} of {able} | {counts} |")
     for title, lines in (("wrong", found.wrong), ("wrong before", found.wrong_before), ("", found.others)):
