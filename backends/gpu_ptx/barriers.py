@@ -113,7 +113,7 @@ class Barriers:
         self._complete(number, state)
 
     def _complete(self, number: int, state: _State) -> None:
-        """Let go on whoever waits in blocks where the barrier is complete."""
+        """Let all threads go on that wait in blocks where the barrier is complete."""
         machine = self._machine
         everyone = (state.awaited == 0) & (state.present > 0) & (state.present >= self._live)
         counted = (state.awaited > 0) & (np.round(state.arrived) >= state.awaited)

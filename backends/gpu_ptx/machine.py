@@ -224,7 +224,7 @@ class Machine:
             "cluster_nctarank": np.uint32(1),
             "is_explicit_cluster": np.bool_(False),
         }
-        found = masks.get(word, plain.get(word))
+        found: Values = masks.get(word, plain.get(word))
         if found is None:
             raise AccessFault("launch", f"{name} has no value here")
         return found.astype(np.uint32) if word != "gridid" else found
