@@ -46,7 +46,7 @@ def first(condition: NDArray[np.bool_]) -> int:
 class Arena:
     """Memory of `size` bytes, at first filled with `fill`, with the shadow value `state`.
 
-    Offsets are not checked here but for their alignment: whoever computes them knows the limits.
+    Offsets are not checked here: what computes them knows the limits.
     """
 
     def __init__(self, size: int, state: int, fill: int = 0xCD, shadowed: bool = True) -> None:

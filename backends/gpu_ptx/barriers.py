@@ -51,6 +51,10 @@ class Barriers:
         if last:
             self._weight[machine.thread >= machine.threads_per_block - last] = 32 / last
         self._states: dict[int, _State] = {}
+        #: Of each warp the lanes that have not ended.
+        lanes = np.uint32(1) << machine.lane.astype(np.uint32)
+        self._lanes = np.zeros(machine.blocks * machine.warps_per_block, np.uint32)
+        np.bitwise_or.at(self._lanes, machine.warp, lanes)
 
     def arrive(self, barrier: Barrier, place: int) -> int:
         """The active threads arrive; where they go on (see `Control.go`)."""
@@ -109,7 +113,7 @@ class Barriers:
         self._complete(number, state)
 
     def _complete(self, number: int, state: _State) -> None:
-        """Let go on whoever waits in blocks where the barrier is complete."""
+        """Let all threads go on that wait in blocks where the barrier is complete."""
         machine = self._machine
         everyone = (state.awaited == 0) & (state.present > 0) & (state.present >= self._live)
         counted = (state.awaited > 0) & (np.round(state.arrived) >= state.awaited)
@@ -165,9 +169,15 @@ class Barriers:
     def exited(self, threads: NDArray[np.intp]) -> None:
         """These threads have ended: they are no longer waited for."""
         machine = self._machine
+        lanes = np.uint32(1) << machine.lane[threads].astype(np.uint32)
+        np.bitwise_and.at(self._lanes, machine.warp[threads], ~lanes)
         self._live -= np.bincount(machine.block[threads], minlength=machine.blocks)
         for number, state in list(self._states.items()):
             self._complete(number, state)
+
+    def living_lanes(self, warps: NDArray[np.intp]) -> NDArray[np.uint32]:
+        """The lanes of these warps that have not ended, as masks."""
+        return self._lanes[warps]
 
     def finish(self) -> None:
         """No thread can go on.

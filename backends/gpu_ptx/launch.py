@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Kernel
@@ -45,13 +45,11 @@ class LaunchStatistics:
         thread_instructions: instructions, each counted for each thread that executed it.
         steps: instructions, each counted once for each group of threads.
         absent_lane_reads: values that shuffles took from lanes without a thread.
-        lines: for each line that was executed, by how many threads.
     """
 
     thread_instructions: int = 0
     steps: int = 0
     absent_lane_reads: int = 0
-    lines: dict[int, int] = field(default_factory=dict)
 
 
 def launch(

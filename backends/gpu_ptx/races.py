@@ -66,7 +66,7 @@ class Races:
         self._who = (self._warp * 64 + machine.lane).astype(np.int32)
 
     def arrived(self, number: int, threads: NDArray[np.intp], waits: bool) -> None:
-        """Threads arrive at barrier `number`: what they know is known to whoever it lets go on."""
+        """Threads arrive at barrier `number`: what they know is known to those that it lets go on."""
         if not self.enabled:
             return
         blocks, warps = self._warps_of(threads)

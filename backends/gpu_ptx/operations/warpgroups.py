@@ -7,6 +7,7 @@ check of races, so that a write which comes too early is seen.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ GROUP_THREADS = 128
 _SWIZZLES = {0: (16, 0), 1: (128, 7), 2: (64, 3), 3: (32, 1)}
 
 
+@lru_cache(maxsize=1024)
 def tile_offsets(descriptor: int, rows: int, depth: int, size: int, along_rows: bool) -> Values:
     """Offsets in the block's shared memory of the elements of a factor, shape (rows, depth).
 

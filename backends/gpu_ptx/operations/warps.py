@@ -41,8 +41,11 @@ def shuffle(site: Site) -> Step:
     )
     write, write_predicate = site.writer(value_to, U32), site.writer(predicate_to, PREDICATE)
     reads = [site.read(place, U32) for place in (1, 2, 3)]
+    mask = site.read(4, U32) if "sync" in words else None
 
     def step(machine: Machine) -> None:
+        if mask is not None:
+            _check_members(machine, mask(machine))
         value, lanes, clamp = (machine.spread(read(machine)) for read in reads)
         lane, threads = machine.active_of(machine.lane), machine.active_threads
         segment = (clamp >> np.uint32(8)).astype(np.int64) & 31
@@ -82,17 +85,27 @@ def _absent(machine: Machine, absent: NDArray[np.bool_]) -> None:
     machine.statistics.absent_lane_reads += int(absent.sum())
 
 
-def _members(machine: Machine, mask: Values) -> NDArray[np.bool_]:
-    """Which active threads are named in their own mask.
+def _check_members(machine: Machine, mask: Values) -> None:
+    """Refuse masks that do not name the threads that take part.
 
     Raises:
-        AccessFault: one is not, which has no defined result.
+        AccessFault: a thread is not named in its own mask, or one that is named, and lives, is elsewhere.
     """
     lane = machine.active_of(machine.lane).astype(np.uint32)
-    named: NDArray[np.bool_] = ((machine.spread(mask) >> lane) & np.uint32(1)) != 0
+    mask = machine.spread(mask)
+    named = ((mask >> lane) & np.uint32(1)) != 0
     if not named.all():
         raise AccessFault("lanes", "is not named in its own mask", int(np.argmin(named)))
-    return named
+    if machine.active is None:
+        return
+    starts, part = warp_parts(machine)
+    here = np.bitwise_or.reduceat(np.uint32(1) << lane, starts)
+    warps = machine.warp[machine.active[starts]]
+    missing = mask & machine.barriers.living_lanes(warps)[part] & ~here[part]
+    if missing.any():
+        raise AccessFault(
+            "lanes", "waits for a lane of its mask that is elsewhere", int(np.argmax(missing != 0))
+        )
 
 
 @executes("vote")
@@ -106,7 +119,7 @@ def vote(site: Site) -> Step:
 
     def step(machine: Machine) -> None:
         if mask is not None:
-            _members(machine, mask(machine))
+            _check_members(machine, mask(machine))
         holds = machine.spread(read(machine))
         starts, part = warp_parts(machine)
         if mode == "ballot":
@@ -145,7 +158,7 @@ def elect(site: Site) -> Step:
     mask = site.read(1, U32)
 
     def step(machine: Machine) -> None:
-        _members(machine, mask(machine))
+        _check_members(machine, mask(machine))
         starts, part = warp_parts(machine)
         lane = machine.active_of(machine.lane)
         leader = lane[starts][part]
@@ -169,7 +182,7 @@ def match(site: Site) -> Step:
 
     def step(machine: Machine) -> None:
         members = mask(machine)
-        _members(machine, members)
+        _check_members(machine, members)
         values = machine.spread(read(machine)).astype(np.uint64)
         bits = np.uint32(1) << machine.active_of(machine.lane).astype(np.uint32)
         starts, part = warp_parts(machine)
@@ -206,7 +219,7 @@ def redux(site: Site) -> Step:
     }[operation]
 
     def step(machine: Machine) -> None:
-        _members(machine, mask(machine))
+        _check_members(machine, mask(machine))
         starts, part = warp_parts(machine)
         values = machine.spread(read(machine))
         write(machine, reduce.reduceat(values, starts)[part])

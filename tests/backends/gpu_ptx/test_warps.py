@@ -9,6 +9,7 @@ from support.ptx import kernel_text, run_kernel
 from hlotool.backends.gpu_ptx.launch import launch
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.program import parse_ptx
+from hlotool.errors import KernelFault
 
 STORE = "mul.wide.u32 %d1, %r60, 4; add.u64 %d1, %d1, %d60; st.global.u32 [%d1], %r1;"
 
@@ -29,6 +30,20 @@ def test_shuffles(instruction: str, source: object) -> None:
     assert callable(source)
     (found,), _ = run_kernel(kernel_text(instruction + STORE, 1), [], [(96, np.uint32)], block=96)
     assert found.tolist() == [warp * 32 + source(lane) for warp in range(3) for lane in range(32)]
+
+
+def test_masks_name_who_takes_part() -> None:
+    """Lanes that have ended are not waited for; one that is elsewhere, or not named, is a fault."""
+    ended = "setp.ge.u32 %p1, %r61, 16; @%p1 ret; shfl.sync.bfly.b32 %r1, %r60, 1, 31, -1;"
+    (found,), _ = run_kernel(kernel_text(ended + STORE, 1), [], [(32, np.uint32)])
+    assert found[:16].tolist() == [lane ^ 1 for lane in range(16)]
+    for body in (
+        "setp.lt.u32 %p1, %r61, 16; @%p1 shfl.sync.bfly.b32 %r1, %r60, 1, 31, -1;",
+        "shfl.sync.bfly.b32 %r1, %r60, 1, 31, 255;",
+    ):
+        with pytest.raises(KernelFault, match="mask") as caught:
+            run_kernel(kernel_text(body, 1), [], [(32, np.uint32)])
+        assert caught.value.kind == "lanes"
 
 
 def test_lanes_without_threads_give_any_value() -> None:
