@@ -142,7 +142,11 @@ class SlowToStart(Protocol):
 
 @runtime_checkable
 class CompilingBackend(Backend, Protocol):
-    """A backend whose compiler makes HLO, which numpy executes: that can be looked at as any program can."""
+    """A backend whose compiler makes HLO: that can be looked at as any program can."""
+
+    @property
+    def runs(self) -> str | Backend:
+        """The backend that executes what it makes, or its name."""
 
     def made_of(self, module: Module) -> Module | None:
         """The program that the compiler ends with; None where it takes and returns other values.

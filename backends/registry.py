@@ -118,6 +118,7 @@ BUILT_IN: dict[str, str] = {
     "aot": "hlotool.backends.aot:create",
     "cuda": "hlotool.backends.cuda:create",
     "cuda-emu": "hlotool.backends.cuda_emu:create",
+    "gpu-ptx": "hlotool.backends.gpu_ptx:create",
     "iree": "hlotool.backends.iree:create",
     "numpy": "hlotool.backends.numpy:create",
     "opt": "hlotool.backends.opt:create",
@@ -127,14 +128,22 @@ BUILT_IN: dict[str, str] = {
 }
 
 
-#: Backends that compile what a frontend writes for a target of their own: of a dump they take the first
-#: stage, whatever another compiler has made of it.
-COMPILERS = frozenset({"aot"})
+#: Backends that compile what a frontend writes for a target of their own (`takes_first_stage`).
+COMPILERS = frozenset({"aot", "gpu-ptx"})
 #: What executes the programs that they make.
 RUNS_COMPILED = "numpy"
 
 #: Options of built-in backends that choose the kind of device.
-DEVICES = {"aot": ("v5e", "h100"), "xla": ("gpu", "tpu")}
+DEVICES = {"aot": ("v5e", "h100"), "gpu-ptx": ("h100",), "xla": ("gpu", "tpu")}
+
+
+def takes_first_stage(backend: str) -> bool:
+    """Whether a backend compiles the first stage of a dump, whatever another compiler has made of it.
+
+    Without a target it compiles nothing.
+    """
+    spec = parse_spec(backend)
+    return spec.name in COMPILERS and bool(spec.options.keys() - {"seed"})
 
 
 def backend_names() -> list[str]:

@@ -19,7 +19,8 @@ HlotoolError
     │   └── EndlessLoop     a loop whose state no longer changes: no limit would be enough
     ├── BackendOutOfMemory  memory limit
     ├── NotCompiled         the compiler that wrote a dump did not come to its end (in which pass)
-    └── BackendDeadlock     devices that wait for each other for ever (where each waits)
+    ├── BackendDeadlock     devices that wait for each other for ever (where each waits)
+    └── KernelFault         a kernel that does what no GPU defines (what, in which line)
 
 Errors carry data; `str()` renders one line that says what is wrong, where, and what to do.
 """
@@ -260,3 +261,30 @@ class NotCompiled(BackendFailed):
 
 class BackendDeadlock(BackendFailed):
     """The program's devices wait for each other for ever; the message says where each of them waits."""
+
+
+class KernelFault(BackendFailed):
+    """A kernel does what is forbidden, or has no defined result, on any GPU.
+
+    Args:
+        kind: `bounds`, `alignment`, `uninitialised`, `race`, `in flight`, `barrier`, `lanes`, `launch`,
+            `assert`
+            or `trap`.
+        message: what happens there, to which thread.
+        kernel: name of the kernel.
+        location: line of the instruction in its text.
+        instruction: the instruction as written.
+    """
+
+    def __init__(
+        self, kind: str, message: str, kernel: str, location: Location | None = None, instruction: str = ""
+    ) -> None:
+        super().__init__(kernel, message)
+        self.kind = kind
+        self.kernel = kernel
+        self.location = location or Location()
+        self.instruction = instruction
+
+    def __str__(self) -> str:
+        quoted = f" ({self.instruction})" if self.instruction else ""
+        return f"{self.location}: kernel {self.kernel}: {self.message}{quoted}"

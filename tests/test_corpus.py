@@ -61,7 +61,7 @@ def test_a_directory_is_what_the_manifest_says(entry: dict[str, Any]) -> None:
 def test_the_manifest_lists_every_directory() -> None:
     made = {
         path.relative_to(CORPUS).as_posix()
-        for framework in ("jax", "tf", "tpu", "gpu", "planted", "below_rounding", "miscompiles")
+        for framework in ("jax", "tf", "tpu", "gpu", "gpu_ptx", "planted", "below_rounding", "miscompiles")
         for path in (CORPUS / framework).iterdir()
     }
     assert {entry["path"] for entry in MANIFEST} == made | {
@@ -81,7 +81,7 @@ def test_the_manifest_says_how_each_dump_was_made() -> None:
             assert entry["features"]
             assert entry["xla_flags"]
             assert entry["versions"]
-        if entry["path"].startswith(("tpu/", "gpu/")):
+        if entry["path"].startswith(("tpu/", "gpu/", "gpu_ptx/")):
             assert entry["features"]
             assert entry["target"]
             assert entry["versions"].keys() & {"libtpu", "jax-cuda12-pjrt"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from hlotool.backends.aot.protocol import (
     Grid,
     TargetRequest,
 )
-from hlotool.backends.base import DevicesExecutable, Executable, Probe, Value
+from hlotool.backends.base import Backend, DevicesExecutable, Executable, Probe, Value, notes_of
 from hlotool.backends.registry import RUNS_COMPILED, brief, get_backend, get_devices_backend
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
@@ -58,6 +59,9 @@ class AotBackend:
         folder: gets the compiler's dump; None for none.
         passes: regular expression of the passes that are written there.
     """
+
+    #: What executes the programs that it makes.
+    runs: str | Backend = RUNS_COMPILED
 
     def __init__(
         self, options: AotOptions, name: str = "aot", folder: Path | None = None, passes: str = ""
@@ -109,7 +113,9 @@ class AotBackend:
         """
         if module.num_partitions > 1 and not is_optimised(module) and not is_per_device(module):
             raise Unsupported(f"backend {self.name}: a program that is partitioned returns its parts")
-        return _OneDevice(module, get_backend(RUNS_COMPILED).compile(self._made_of(module, ONE_DEVICE)))
+        made = self._made_of(module, ONE_DEVICE)
+        runs = get_backend(self.runs) if isinstance(self.runs, str) else self.runs
+        return _OneDevice(module, runs.compile(made))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
@@ -122,14 +128,14 @@ class AotBackend:
             return None
         return self._made_of(module, *_devices_of(module))
 
-    def dumping(self, folder: Path, passes: str = ".*") -> AotBackend:
+    def dumping(self, folder: Path, passes: str = ".*") -> Self:
         """This backend, which keeps the compiler's dump.
 
         Args:
             folder: gets it, created where it is missing; also when the compiler dies of the program.
             passes: regular expression of the passes to write; the ends of a compilation always are.
         """
-        return AotBackend(self.options, self.name, folder, passes)
+        return type(self)(self.options, self.name, folder, passes)
 
     def compile_ahead(self, program: Module | Path) -> AheadResult:
         """Compile a module, or a file of StableHLO, into the dump; what comes of it is not looked at.
@@ -286,6 +292,11 @@ class _OneDevice:
     def __init__(self, module: Module, inner: Executable) -> None:
         self._module = module
         self._inner = inner
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the backend says that runs it."""
+        return notes_of(self._inner)
 
     def run(self, arguments: Sequence[Value], probe: Probe | None = None) -> Value:
         """Execute once; see `Executable.run`. It is another program's instructions that run: no `probe`."""

@@ -168,35 +168,35 @@ class AotOptions:
         return (*common, *wanted, *library)
 
 
-def parse_options(options: Options, forms: Mapping[str, str]) -> AotOptions:
-    """The options of a spec.
+def parse_options(options: Options, forms: Mapping[str, str], name: str = "aot") -> AotOptions:
+    """The options of the spec of a backend called `name`, which knows those of `forms`.
 
     Raises:
         UsageError: unknown ones, values that make no sense, or several targets.
     """
     known = {key: value for key, value in options.items() if not key.startswith("xla_")}
-    check_options("aot", known, forms)
-    named = [name for name in TARGETS if name in known]
+    check_options(name, known, forms)
+    named = [target for target in TARGETS if target in forms and target in known]
     if len(named) > 1:
-        raise UsageError(f"backend aot: {' and '.join(named)} exclude each other")
+        raise UsageError(f"backend {name}: {' and '.join(named)} exclude each other")
     target = TARGETS[named[0]] if named else None
     flags: list[Flag] = []
     if "disable" in known:
         flags.append(("xla_disable_hlo_passes", tuple(known["disable"].split("+"))))
     if "triton" in known:
         if known["triton"] != "off" or target is None or target.platform != "cuda":
-            raise UsageError("backend aot: triton=off is all that may be said of Triton, and of GPUs alone")
+            raise UsageError(
+                f"backend {name}: triton=off is all that may be said of Triton, and of GPUs alone"
+            )
         flags.append(("xla_gpu_enable_triton_gemm", False))
-    flags += [
-        (key, flag_value(key, value, "aot")) for key, value in options.items() if key.startswith("xla_")
-    ]
+    flags += [(key, flag_value(key, value, name)) for key, value in options.items() if key.startswith("xla_")]
     return AotOptions(
         target=target,
         topology=known.get("topology", ""),
         flags=tuple(flags),
         libtpu=_library(known.get("libtpu", ""), target),
-        python=interpreter(known.get("python", ""), "aot"),
-        timeout=seconds("timeout", known.get("timeout", str(DEFAULT_TIMEOUT)), "aot"),
+        python=interpreter(known.get("python", ""), name),
+        timeout=seconds("timeout", known.get("timeout", str(DEFAULT_TIMEOUT)), name),
     )
 
 

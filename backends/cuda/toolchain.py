@@ -289,7 +289,16 @@ class Nvrtc:
 
     def compile(self, source: str, architecture: str) -> tuple[bytes, str]:
         """See `Compiler`."""
-        options = [f"-arch={architecture}", "--ptxas-options=-v", *self.options]
+        return self._compile(source, [f"-arch={architecture}", "--ptxas-options=-v"], "CUBIN")
+
+    def ptx(self, source: str, architecture: str) -> str:
+        """PTX for an architecture, such as `sm_90`; errors as of `compile`."""
+        virtual = architecture.replace("sm_", "compute_")
+        return self._compile(source, [f"-arch={virtual}"], "PTX")[0].rstrip(b"\0").decode()
+
+    def _compile(self, source: str, options: list[str], what: str) -> tuple[bytes, str]:
+        """What the compiler makes of a source, and what it says."""
+        options = [*options, *self.options]
         encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         program = ctypes.c_void_p()
         text = source.encode()
@@ -299,7 +308,7 @@ class Nvrtc:
             log = self._bytes(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
             if status:
                 raise refusal(self.version, log)
-            return self._bytes(program, "CUBIN"), log
+            return self._bytes(program, what), log
         finally:
             self._call("nvrtcDestroyProgram", ctypes.byref(program))
 

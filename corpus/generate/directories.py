@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from programs import Program
 
@@ -10,6 +10,8 @@ PASS_FILES = "*.[0-9][0-9][0-9][0-9].*.txt"
 HLO_FILES = ("*.before_optimizations.txt", "*_after_optimizations.txt")
 #: The first and the last text of libtpu and of XLA:GPU, and what a GPU is asked to do.
 COMPILED_FILES = (*HLO_FILES, "*.after_codegen.txt", "*.thunk_sequence.txt")
+#: What it takes to execute a GPU's program: kernels, what each step is for, where values lie.
+PTX_FILES = ("*.ptx", "*.thunk_metadata.txt", "*-buffer-assignment.txt")
 #: What libtpu and XLA:GPU say of memory.
 REPORT = "*-memory-usage-report.txt"
 EVERYTHING = ("*",)
@@ -30,7 +32,7 @@ class Directory:
     """One directory of the corpus.
 
     Attributes:
-        name: of the directory, below `jax/`, `tf/`, `tpu/`, `gpu/` or `miscompiles/`.
+        name: of the directory, below `jax/`, `tf/`, `tpu/`, `gpu/`, `gpu_ptx/` or `miscompiles/`.
         program: the program that fills it.
         flags: XLA_FLAGS, one an entry.
         keep: patterns of the files that stay, relative to the dump directory.
@@ -244,7 +246,9 @@ _SPECIAL = {
     ),
 }
 #: Of the programs that are compiled for a device, and not said to be for another target.
-_TARGETS = {"tpu": "v5e", "gpu": "h100"}
+_TARGETS = {"tpu": "v5e", "gpu": "h100", "gpu_ptx": f"h100,{BARE}"}
+#: Files that are kept beside the texts.
+_MORE_FILES = {"gpu_ptx": PTX_FILES}
 
 
 def directories(framework: str, programs: dict[str, Program]) -> list[Directory]:
@@ -261,5 +265,6 @@ def _plain(framework: str, known: Program) -> Directory:
     if framework == "miscompiles":
         return _passes(known.name, values=True)
     if framework in _TARGETS:
-        return _compiled(known.name, _TARGETS[framework])
+        made = _compiled(known.name, _TARGETS[framework])
+        return replace(made, keep=(*made.keep, *_MORE_FILES.get(framework, ())))
     return Directory(known.name, known.name)

@@ -1,15 +1,15 @@
 """Make the corpus: run each program in its own process with XLA's dump flags, keep what belongs in git.
 
 Usage:
-    python corpus/generate/generate.py --framework jax|tf|tpu|gpu|miscompiles [--only NAME]... [--out DIR]
+    python corpus/generate/generate.py --framework jax|tf|tpu|gpu|gpu_ptx|miscompiles [--only NAME]...
     python corpus/generate/generate.py --planted
     python corpus/generate/generate.py --manifest
 
-Run it with a Python that has the framework; for `tpu`, `gpu` and what libtpu compiles wrongly hlotool and
-the compiler, with which `hlotool compile` makes the dump. `--only` makes the named directories; without it,
-all directories of the framework are made, and those no longer listed are deleted. `--planted` makes the dumps
-with known faults out of the JAX ones. `--manifest` only brings the tables of the hand-written directories up
-to date.
+Run it with a Python that has the framework; for `tpu`, `gpu`, `gpu_ptx` and what libtpu compiles wrongly
+hlotool and the compiler, with which `hlotool compile` makes the dump. `--only` makes the named directories;
+without it, all directories of the framework are made, and those no longer listed are deleted. `--planted`
+makes the dumps with known faults out of the JAX ones. `--manifest` only brings the tables of the hand-written
+directories up to date.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ MODULES = {
     "tf": ("tf_programs", "tf_training", "tf_random", "tf_shapes"),
     "tpu": ("aot_programs", "tpu_programs"),
     "gpu": ("aot_programs", "gpu_programs"),
+    "gpu_ptx": ("gpu_ptx_programs",),
     "miscompiles": ("jax_miscompiles", "tpu_miscompiles"),
 }
 

@@ -13,6 +13,7 @@ from hlotool.errors import (
     BackendTimeout,
     HloSyntaxError,
     HlotoolError,
+    KernelFault,
     Miscompiled,
     NotCompiled,
     Unsupported,
@@ -36,9 +37,9 @@ _VERDICTS: dict[type[HlotoolError], Verdict] = {
 def error_record(error: HlotoolError) -> ErrorRecord:
     """What reports say of `error`."""
     instruction, path, line, column = None, None, 0, 0
-    if isinstance(error, (HloSyntaxError, VerificationError, Unsupported)):
+    if isinstance(error, (HloSyntaxError, VerificationError, Unsupported, KernelFault)):
         path, line, column = error.location.path, error.location.line, error.location.column
-    if isinstance(error, (VerificationError, Unsupported)):
+    if isinstance(error, (VerificationError, Unsupported, KernelFault)):
         instruction = error.instruction
     return ErrorRecord(
         kind=type(error).__name__,

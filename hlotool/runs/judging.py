@@ -91,7 +91,7 @@ def freedoms_of(task: Task, reference: Program, actual: Actual) -> Freedoms:
         return freedoms_on(tested.target, reference.module)
     if tested is None:
         return freedoms(task.module, reference.module, None)
-    return freedoms(task.module, reference.module, tested.module, bool(tested.made_by))
+    return freedoms(task.module, reference.module, tested.module, bool(tested.made_by), tested.target)
 
 
 @lru_cache(maxsize=4)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hlotool.backends.base import Backend, CompilingBackend, DevicesBackend, SlowToStart, target_of
-from hlotool.backends.registry import RUNS_COMPILED, get_backend
+from hlotool.backends.registry import get_backend
 from hlotool.errors import Location, Unsupported
 from hlotool.facts.dataflow import Leaves, leaf_facts
 from hlotool.facts.sharding import leaf_shardings, local_dims
@@ -296,7 +296,7 @@ def compile_program(
     spend(of_reading(module) + (_COMPILED_ELSEWHERE if isinstance(engine, SlowToStart) else 0))
     if isinstance(engine, CompilingBackend) and (made := engine.made_of(module)) is not None:
         label = f"{label} compiled by {engine.version}"
-        program = compile_program(label, path, made, RUNS_COMPILED, reference, sharding)
+        program = compile_program(label, path, made, engine.runs, reference, sharding)
         return replace(program, made_by=engine.name)
 
     def compiled_by(engine: Backend) -> Runner:

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from hlotool.backends.base import SlowToStart, Value
-from hlotool.backends.registry import COMPILERS, get_backend
+from hlotool.backends.registry import get_backend, takes_first_stage
 from hlotool.errors import (
     BackendFailed,
     BackendOutOfMemory,
@@ -295,7 +295,9 @@ class _Replay:
         task, reference = self._task, self._reference
         actual = Actual.computed(program, outcome, work)
         row = compare_row(task, reference, trial, expected, actual, in_full=in_full)
-        is_other = program.backend != reference.backend and program.path != reference.path
+        is_other = program.backend != reference.backend and (
+            program.path != reference.path or bool(program.made_by)
+        )
         if row.verdict in AGREEING or not is_other:
             return row
         try:
@@ -305,11 +307,14 @@ class _Replay:
         except HlotoolError:
             return row
         beside = compare_row(task, stage, trial, value.value, Actual.computed(program, outcome), saves=False)
-        # The backend does with this text what the reference does: what differs was wrong before, in the text.
-        if beside.verdict not in AGREEING:
-            return row
         judged = compare_row(task, reference, trial, expected, Actual.computed(stage, value), saves=False)
-        return inherited_row(row, judged)
+        # The backend does with this text what the reference does: what differs was wrong before, in the text.
+        if beside.verdict in AGREEING:
+            return inherited_row(row, judged)
+        if judged.verdict not in AGREEING:
+            return row
+        note = f"this HLO is right on {reference.backend}: the code that was generated of it is wrong"
+        return msgspec.structs.replace(row, notes=[*row.notes, note])
 
     def _failed(self, label: str, path: str, error: HlotoolError) -> ModuleRecord:
         return failed_comparison(self._task, self._reference, label, path, error)
@@ -350,7 +355,7 @@ def _origin(task: Task, stage: Stage | None, reference: Program) -> Program:
 
 def _tested(task: Task, reference: Stage | None, tested: Sequence[Stage]) -> Sequence[Stage]:
     """The stages to judge; the reference's own stage when another backend is in question."""
-    if reference is not None and task.options.backend.partition(":")[0] in COMPILERS:
+    if reference is not None and takes_first_stage(task.options.backend):
         return [reference]
     if not tested and reference is not None and task.options.backend != task.options.reference:
         return [reference]

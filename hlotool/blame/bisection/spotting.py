@@ -87,7 +87,8 @@ def _needed(module: Module, outputs: Iterable[ShapeIndex]) -> list[Instruction]:
 def level_of(kernel: Instruction) -> Level:
     """Whether a library runs it, or code that the compiler made."""
     if kernel.opcode == "fusion":
-        return "runtime-library" if kernel.attributes.get("kind") == "kCustom" else "codegen"
+        is_library = kernel.attributes.get("kind") == "kCustom" and "__triton" not in kernel.config_text
+        return "runtime-library" if is_library else "codegen"
     return "runtime-library" if kernel.opcode in _LIBRARY else "codegen"
 
 

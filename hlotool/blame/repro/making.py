@@ -202,7 +202,7 @@ def bundle_of_case(
 
 
 #: Backends that are compilers of their own, by their bug trackers.
-_COMPILERS = frozenset({"aot", "iree", "pjrt", "xla"})
+_COMPILERS = frozenset({"aot", "gpu-ptx", "iree", "pjrt", "xla"})
 
 
 def trigger_on(backend: str, version: str) -> TriggerRecord | None:

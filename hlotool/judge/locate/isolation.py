@@ -9,26 +9,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hlotool.backends.base import Value
+from hlotool.backends.base import Value, notes_of, target_of
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.ties import ObservedTies, ties_in, unstable_sorts
 from hlotool.backends.registry import get_backend
 from hlotool.errors import BackendTimeout, HlotoolError, Unsupported
 from hlotool.facts.alignment.similarity import Graph, Table, fingerprints
 from hlotool.facts.dataflow import join_leaves, leaf_facts
-from hlotool.facts.result_facts import Facts
+from hlotool.facts.result_facts import Facts, Rounding, origin_of
 from hlotool.inputs.frames import Frame, Node, resolve, value_in
 from hlotool.inputs.recorded_values import Budget
 from hlotool.ir.arrays import flatten
 from hlotool.ir.edit_calls import cone, extract
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
-from hlotool.ir.types import ArrayShape, ShapeIndex, leaves, strip_layouts
+from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex, leaves, strip_layouts
 from hlotool.judge.comparison import compare_values
 from hlotool.judge.locate.blame import (
     around,
@@ -43,6 +43,7 @@ from hlotool.judge.locate.recording import Execution, execute, on_one_device
 from hlotool.judge.locate.report import first_divergence
 from hlotool.judge.metrics import Metrics, measure
 from hlotool.judge.records import DivergenceRecord, OperandRecord
+from hlotool.judge.rules.freedoms import freedoms_on
 from hlotool.judge.tolerance import derive, leaf_scale
 from hlotool.judge.verdicts import Verdict
 
@@ -138,7 +139,7 @@ def _record(
         operands=operands,
         local=deviation_record(found.metrics),
         outputs=outputs,
-        notes=[note],
+        notes=[note, *found.notes],
         instructions=[source.instruction],
         neighbours=neighbourhood(execution, node),
     )
@@ -151,10 +152,12 @@ class Isolated:
     Attributes:
         node: the wrong part of its result.
         metrics: the difference.
+        notes: what the backend says of how it ran.
     """
 
     node: Node
     metrics: Metrics | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,20 +296,24 @@ class Isolation:
             raise Unsupported("its value was not kept")
         cut = extract(self._execution.module, [instruction], [instruction])
         arguments = [value_in(frame, operand) for operand in cut.inputs]
-        result = self._backend.compile(cut.module).run(arguments)
+        executable = self._backend.compile(cut.module)
+        result = executable.run(arguments)
         found = self._difference(frame, instruction, cut.module, result)
         if found is not None and _is_order_of_ties(cut.module, arguments, result):
             return None
-        return found
+        return None if found is None else replace(found, notes=notes_of(executable))
 
     def _difference(
         self, frame: Frame, instruction: Instruction, module: Module, result: Value
     ) -> Isolated | None:
         parts = {index: part for index, _, part in flatten(instruction.shape, result)}
+        unit = freedoms_on(target_of(self._backend), module).product.unit
         for facts, (index, shape, expected) in zip(leaf_facts(module), _parts(frame, instruction)):
             if expected is None or not isinstance(shape, ArrayShape) or facts.random is not None:
                 continue
             actual = np.asarray(parts[index])
+            if unit:
+                facts = replace(facts, rounding=Rounding(unit, ElementType.F16, origin_of(instruction)))
             if _differ(expected, actual, shape, facts):
                 node = Node(frame, instruction, index)
                 return Isolated(node, difference(expected, actual, node))

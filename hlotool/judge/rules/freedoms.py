@@ -120,7 +120,11 @@ UNKNOWN_TARGET = Freedoms()
 
 
 def freedoms(
-    module: DumpModule, reference: Module, tested: Module | None, is_made_here: bool = False
+    module: DumpModule,
+    reference: Module,
+    tested: Module | None,
+    is_made_here: bool = False,
+    runs_as: str = "",
 ) -> Freedoms:
     """What a legal execution of a program may do.
 
@@ -130,13 +134,16 @@ def freedoms(
         tested: the text that is judged; None: a result that the target itself may have returned. Layouts in
             tiles show a TPU, too, where names say nothing.
         is_made_here: a compiler made `tested` just now; the files, with their flags, are of another one.
+        runs_as: the target whose hardware the backend stands for that executed `tested`; empty for none.
     """
     target, told_by = _target(module, reference, tested, is_made_here)
+    if runs_as:
+        target, told_by = runs_as, "the backend"
     product = STRICT
     if any(map(_is_open, reference.instructions())):
         if target == "tpu":
             product = ON_TPU
-        elif target == "gpu" and tested is None:
+        elif target == "gpu" and (tested is None or runs_as):
             product = ON_GPU
     flags = [] if is_made_here else switches(module)
     excess = not keeps_every_rounding(flags)
@@ -150,9 +157,10 @@ def freedoms_on(target: str, reference: Module) -> Freedoms:
         target: what it compiles for (`backends.base.target_of`).
         reference: the program.
     """
-    if target != "tpu":
+    products = {"tpu": ON_TPU, "gpu": ON_GPU}
+    if target not in products:
         return UNKNOWN_TARGET
-    product = ON_TPU if any(map(_is_open, reference.instructions())) else STRICT
+    product = products[target] if any(map(_is_open, reference.instructions())) else STRICT
     return Freedoms(target, "the backend", product)
 
 

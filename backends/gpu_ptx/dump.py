@@ -1,0 +1,113 @@
+"""One program of a dump of XLA:GPU, with all that it takes to execute it.
+
+Beside `PREFIX.sm_9.0a_gpu_after_optimizations.txt` lie the PTX (`PREFIX.N.ptx`, or `PREFIX.ptx`), the steps
+(`PREFIX.thunk_sequence.txt`, `PREFIX.thunk_metadata.txt`) and the buffer assignment.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+
+from hlotool.backends.gpu_ptx.assignment import Assignment
+from hlotool.backends.gpu_ptx.program import Kernel, parse_ptx
+from hlotool.backends.gpu_ptx.thunks import Thunk, instruction_names, parse_thunks
+from hlotool.errors import Location, Unsupported
+from hlotool.ir.module import Module
+from hlotool.parser.reader import parse_module
+
+_AFTER = re.compile(r"(?P<prefix>.+?)\.(?P<stage>[^.]*(?:\.\d+\w*)?_?gpu_after_optimizations)\.txt$")
+
+_STEPS = "thunk_sequence.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDump:
+    """A program.
+
+    Attributes:
+        module: after all passes.
+        assignment: where its values lie.
+        steps: what is executed.
+        kernels: by name.
+    """
+
+    module: Module
+    assignment: Assignment
+    steps: list[Thunk]
+    kernels: Mapping[str, Kernel]
+
+
+def program_at(path: str | None) -> str:
+    """The program after all passes, with PTX, that the HLO in the file `path` is, or that was made of it.
+
+    Empty where there is none.
+    """
+    if path is None or not Path(path).is_file():
+        return ""
+    folder = Path(path).parent
+    for file in folder.glob("*gpu_after_optimizations.txt"):
+        found = _AFTER.match(str(file))
+        if found and path.startswith(f"{found['prefix']}.") and Path(f"{found['prefix']}.{_STEPS}").is_file():
+            return str(file)
+    return ""
+
+
+def copy_dump(path: str, folder: Path) -> None:
+    """Copy the files of the program after all passes in `path`."""
+    match = _AFTER.match(path)
+    assert match is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in Path(path).parent.glob(f"{escape(Path(match['prefix']).name)}.*"):
+        if file.is_file():
+            shutil.copy(file, folder / file.name)
+
+
+def read_dump(path: str) -> GpuDump:
+    """The program whose HLO after all passes is in the file `path`.
+
+    Args:
+        path: of the file; the others lie beside it.
+
+    Raises:
+        Unsupported: something of it is missing, or the PTX has what is not known.
+        DumpError: a file of it is damaged.
+        InputError: the text is no HLO.
+    """
+    match = _AFTER.match(path)
+    if match is None:
+        raise Unsupported("it is no program after all passes of XLA:GPU", location=Location(path))
+    prefix, stage = match["prefix"], match["stage"]
+    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
+    steps = f"{prefix}.{_STEPS}"
+    names = instruction_names(_read(f"{prefix}.thunk_metadata.txt", path))
+    placed = f"{prefix}.{stage}-buffer-assignment.txt"
+    return GpuDump(
+        module,
+        Assignment(_read(placed, path), module, placed),
+        parse_thunks(_read(steps, path), names, steps),
+        _kernels(prefix),
+    )
+
+
+def _read(name: str, path: str) -> str:
+    file = Path(name)
+    if not file.is_file():
+        raise Unsupported(f"{file.name} is not in the dump", location=Location(path))
+    return file.read_text(encoding="utf-8")
+
+
+def _kernels(prefix: str) -> dict[str, Kernel]:
+    """Of all PTX files of the program."""
+    folder, name = Path(prefix).parent, Path(prefix).name
+    found: dict[str, Kernel] = {}
+    for file in sorted(folder.glob(f"{escape(name)}*.ptx")):
+        if re.fullmatch(r"(?:\.\d+)?\.ptx", file.name[len(name) :]):
+            text = file.read_text(encoding="utf-8")
+            if text.strip():
+                found |= parse_ptx(text, str(file)).kernels
+    return found

@@ -1,0 +1,103 @@
+"""JAX: small programs, one for each thing that a GPU's program consists of. Their dumps hold the PTX."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from aot_programs import shape
+from jax import lax
+from programs import program
+
+
+@program("dot", "softmax", "Triton")
+def product_softmax() -> Any:
+    """A product by tensor cores, and a softmax of its rows."""
+
+    def product_softmax(x, w, b):
+        return jax.nn.softmax(x @ w + b)
+
+    return jax.jit(product_softmax).trace(
+        shape("bfloat16", 16, 32), shape("bfloat16", 32, 16), shape("bfloat16", 16)
+    )
+
+
+@program("while", "conditional", "copy")
+def loops_and_branches() -> Any:
+    """A loop with a loop, a branch without any step and one of three branches in it."""
+
+    def loops_and_branches(x, count, which):
+        def halve(carry):
+            x, n = carry
+            x = lax.cond(jnp.sum(x) > 0, lambda x: x[::-1], lambda x: x, x)
+            x = lax.switch(which, [lambda x: x * 2, lambda x: jnp.cumsum(x), lambda x: x - 3], x)
+            return lax.while_loop(lambda c: jnp.max(jnp.abs(c)) > 4, lambda c: c / 2, x), n - 1
+
+        return lax.while_loop(lambda carry: carry[1] > 0, halve, (x, count))
+
+    return jax.jit(loops_and_branches).trace(shape("float32", 12), shape("int32"), shape("int32"))
+
+
+@program("sort", "copy")
+def sorted_pairs() -> Any:
+    """Keys with values and the order of them: what is sorted in place is copied first."""
+
+    def sorted_pairs(key, value):
+        return *lax.sort((key, value), num_keys=1), jnp.argsort(key, 0)
+
+    return jax.jit(sorted_pairs).trace(shape("int32", 8), shape("float32", 8))
+
+
+@program("scatter", "input_output_alias", "atomics")
+def donated_scatter() -> Any:
+    """A sparse update of a donated table, and the sum of what it was."""
+
+    def donated_scatter(table, rows, updates):
+        return table.at[rows].add(updates), table.sum(0)
+
+    return jax.jit(donated_scatter, donate_argnums=0).trace(
+        shape("float32", 16, 6), shape("int32", 5), shape("float32", 5, 6)
+    )
+
+
+@program("reduce", "bf16", "shared memory")
+def column_sums() -> Any:
+    """Sums of columns and of everything, and a transpose, which go through shared memory."""
+
+    def column_sums(x):
+        return x.sum(0), x.astype(jnp.float32).sum(), (x + 1).T
+
+    return jax.jit(column_sums).trace(shape("bfloat16", 96, 40))
+
+
+@program("custom-call", "fft", "triangular-solve", "constant")
+def library_calls() -> Any:
+    """Libraries between kernels, and a constant that is a result."""
+
+    def library_calls(x, y):
+        spd = x @ x.T + 8 * jnp.eye(8)
+        factor = jnp.linalg.cholesky(spd)
+        solved = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
+        return solved, jnp.abs(jnp.fft.fft(y)), jnp.array([[1.5, -2.0], [3.25, 4.0]])
+
+    return jax.jit(library_calls).trace(shape("float32", 8, 8), shape("float32", 8, 4))
+
+
+@program("s4", "convert", "packed elements")
+def packed_integers() -> Any:
+    """Integers of four bits, two in a byte, widened, and narrowed again."""
+
+    def packed_integers(x, y):
+        wide = x.astype(jnp.int8) * 2 + y
+        return wide, wide.astype(jnp.int4)
+
+    return jax.jit(packed_integers).trace(shape("int4", 6, 7), shape("int8", 6, 7))
+
+
+@program("dot", "s8", "Triton", "wrong code")
+def product_of_bytes() -> Any:
+    """A product of s8 over 16 terms, of which the kernel makes twice as much: it multiplies each twice."""
+
+    def product_of_bytes(x, w):
+        return lax.dot(x, w, preferred_element_type=jnp.int32)
+
+    return jax.jit(product_of_bytes).trace(shape("int8", 32, 16), shape("int8", 16, 32))
