@@ -61,11 +61,6 @@ def array_in(image: bytes, shape: ArrayShape) -> Array:
     )
 
 
-def image_bytes(shape: ArrayShape) -> int:
-    """How many bytes an array takes; raises as `image_of`."""
-    return -(-shape.size * _bits(shape) // 8)
-
-
 def _bits(shape: ArrayShape) -> int:
     """Of memory for each element."""
     layout = shape.layout_or_default
