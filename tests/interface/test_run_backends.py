@@ -67,7 +67,7 @@ def test_one_file_and_one_backend_compares_nothing(file: str, capsys: pytest.Cap
         (
             "numpi",
             ExitCode.USAGE,
-            "no backend 'numpi'; there are: aot, cuda, cuda-emu, iree, numpy, opt, pjrt, stablehlo",
+            "no backend 'numpi'; there are: aot, cuda, cuda-emu, gpu-ptx, iree, numpy, opt, pjrt, stablehlo",
         ),
         ("xla:fast", ExitCode.USAGE, "backend xla has no option 'fast'; it knows: cpu, gpu"),
         ("xla:", ExitCode.USAGE, "'' is not an option"),
