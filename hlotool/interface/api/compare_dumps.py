@@ -107,7 +107,7 @@ def _of_dumps(
     pairs, *unpaired = paired(left, right)
     if not pairs and len(left) == len(right) == 1:
         pairs, unpaired = [_by_interface(left[0], right[0], options, notes)], []
-        # Whoever writes -1e9 for minus infinity means the same only where no score is that large.
+        # A mask of -1e9 stands for minus infinity only where no score is that large.
         options = msgspec.structs.replace(options, further_sets=False)
     for names, sides in zip(only, unpaired):
         names += [side.module.title for side in sides]
