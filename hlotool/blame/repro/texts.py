@@ -7,8 +7,8 @@ until the fault is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hlotool.inputs.captured import read_arguments, read_device_arguments
 from hlotool.inputs.given import npz_arrays
@@ -84,7 +84,7 @@ def _arguments(bundle: Bundle) -> Iterator[str]:
     if not bundle.inputs:
         return
     module, given = parse_module(bundle.program), npz_arrays(bundle.inputs)
-    rows = (
+    rows: Sequence[Sequence[Any]] = (
         read_device_arguments(given, module, len(bundle.grid), "inputs.npz")
         if bundle.is_per_device
         else (read_arguments(given, module, "inputs.npz"),)
