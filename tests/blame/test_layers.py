@@ -139,7 +139,7 @@ def test_the_first_wrong_layer(fault: dict[str, Any], name: str, run: Path, tmp_
     result = compared(run, tmp_path / "hooks", hooks(**fault))
     assert named(result) == name
     assert result.exit_code is ExitCode.MISMATCH
-    assert "the first layer that leaves legal spread" in str(result)
+    assert "first layer outside the rounding range" in str(result)
     assert "model.py:" in str(result)
 
 
