@@ -105,7 +105,7 @@ def _range(shape: ArrayShape, array: Array) -> str:
     [summary] = output_records(shape, array)
     known = [] if summary.minimum is None else [f"from {summary.minimum:.6g} to {summary.maximum:.6g}"]
     odd = [f"{count} {name}" for count, name in ((summary.nan, "NaN"), (summary.inf, "infinite")) if count]
-    return ", ".join([*known, *odd, "see `inputs.npz`"])
+    return ", ".join([*known, *odd, "see inputs.npz"])
 
 
 def _to_blame(bundle: Bundle) -> Iterator[str]:
