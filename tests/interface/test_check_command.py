@@ -65,7 +65,7 @@ def test_a_healthy_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         encoding="utf-8",
     )
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out == "1 modules, 1 files: nothing found\n"
+    assert capsys.readouterr().out == "1 module, 1 file: nothing found\n"
 
 
 def test_a_file_that_is_no_hlo_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -239,7 +239,7 @@ def test_paths_are_relative_to_the_file(place: Path) -> None:
         ("trials = 3", "1: 'trials' is for one command: put it into [prove]"),
         (
             "fail-on = 'nan'",
-            "1: 'fail-on' means something else to each command: put it into [run] or [",
+            "1: 'fail-on' means different things to each command: put it into [run] or [",
         ),
         ("jobs = 0", "1: jobs: '0' is no whole number from 1 to 1024"),
         ("jobs = '2 '", "1: jobs: '2 ' is no whole number from 1 to 1024"),

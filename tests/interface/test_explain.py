@@ -72,7 +72,7 @@ def test_a_verdict_is_explained_offline(
     monkeypatch.setattr("socket.socket.connect", None)
     assert main(["explain", "not", "compared"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("not compared  The program ran, and there was nothing to compare it with.")
+    assert shown.startswith("not compared  The program ran, but there was nothing to compare it with.")
     assert "docs/verdicts/not-compared.md" in shown
 
 

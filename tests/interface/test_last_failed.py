@@ -44,7 +44,7 @@ def test_what_failed_is_run_again_and_what_is_mended_is_forgotten(
     assert again["exit_code"] == 1
     assert again["found"] == 3
     assert again["notes"] == [
-        "1 of 3 modules failed in the last run of these paths: nothing is said of others"
+        "1 of 3 modules failed in the last run of these paths: the others were not looked at"
     ]
     write_module(dump, 1, DOUBLE, SUM)
     assert record(capsys, "run", dump, "--last-failed")["exit_code"] == 0
@@ -108,7 +108,7 @@ def test_check(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     again = record(capsys, "check", dump, *rules, "--last-failed", "--show", "error")
     assert (again["modules"], again["exit_code"]) == (1, 2)
     assert again["notes"] == [
-        "1 of 3 modules failed in the last run of these paths: nothing is said of others"
+        "1 of 3 modules failed in the last run of these paths: the others were not looked at"
     ]
     write_module(dump, 2, DOUBLE, SUM)
     assert record(capsys, "check", dump, *rules, "--last-failed")["modules"] == 1
