@@ -105,7 +105,7 @@ def test_a_program_that_is_too_slow_says_what_to_do(tmp_path: Path, mutate: Shel
     file.write_text(LOOP.format(trips=2_000_000_000))
     assert mutate(file, "--timeout", "1", "--jobs", "1") == ExitCode.BACKEND_FAILED
     error = " ".join(mutate.error.split())
-    assert "no fault was examined within 1 s, so that nothing is known (--timeout gives more" in error
+    assert "no fault was examined within 1 s, so nothing is decided (--timeout gives more" in error
     assert "not scaled: " in error
     assert "%" not in mutate.out
 

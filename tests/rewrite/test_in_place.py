@@ -66,7 +66,7 @@ def test_it_runs_at_full_size_and_says_how(dump: Path) -> None:
     assert row.in_place.limit == 5 << 20
     assert row.leaves[0].total == 1 << 18
     assert row.inputs.sets == []
-    assert "ran within  5 MiB: 3 MiB of arguments and results on disk, no further inputs" in str(found)
+    assert "ran within  5 MiB: 3 MiB of arguments and results on disk, no extra inputs" in str(found)
 
 
 def test_a_fault_is_found_there(dump: Path) -> None:

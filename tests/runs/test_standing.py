@@ -53,7 +53,7 @@ def test_an_explanation_that_is_cut_off_costs_no_verdict() -> None:
 def test_a_crash_on_further_inputs_is_a_crash_and_no_agreement() -> None:
     handed = Handed(0, row(), FURTHER, True)
     [late] = rows(LATE, handed)
-    assert (late.verdict, late.unfinished) == (Verdict.AGREE, f"further inputs: {LATE.message}")
+    assert (late.verdict, late.unfinished) == (Verdict.AGREE, f"extra inputs: {LATE.message}")
     [dead] = rows(DEAD, handed)
     assert (dead.verdict, dead.unfinished) == (Verdict.CRASHED, "")
 
@@ -101,7 +101,7 @@ def test_agreement_says_that_further_inputs_were_not_finished(
     monkeypatch.setenv("PLANTED", "sets hang")
     assert main(["run", str(dump), "--timeout", "3"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 of 1 was not finished after the verdict: further inputs: no answer within 3 s" in text
+    assert "1 of 1 was not finished after the verdict: extra inputs: no answer within 3 s" in text
 
 
 @pytest.mark.parametrize(("step", "verdict"), [("sets", Verdict.CRASHED), ("divergence", Verdict.IDENTICAL)])
