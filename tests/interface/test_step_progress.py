@@ -136,7 +136,8 @@ def on_terminal(line: list[str], folder: Path) -> str:
     ("line", "first", "then"),
     [
         ("run dump --no-further-sets", "reading the programs", "2/2"),
-        ("bisect dump --try-on none", "reading the programs", "left, about"),
+        # What is left is drawn ten times a second, and a fast machine is done by then.
+        ("bisect dump --try-on none", "reading the programs", "pass fusion"),
         ("prove dump", "0/2", "2 pairs of programs"),
         ("check dump", "checking the programs", "recompilation"),
         (
