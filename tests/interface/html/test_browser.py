@@ -169,7 +169,7 @@ def test_a_program_is_laid_out_searched_and_zoomed(tab: Any, tmp_path: Path) -> 
     tab.fill(".program input", "no such thing")
     tab.keyboard.press("Enter")
     assert "nothing found" in tab.inner_text(".program .tools")
-    tab.get_by_role("button", name="to the accused instruction").click()
+    tab.get_by_role("button", name="to the wrong instruction").click()
     assert "%mul.0" in tab.locator(".program .node.focus").text_content()
 
 
