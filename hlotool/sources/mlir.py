@@ -112,6 +112,7 @@ def _without_own_lines(module: Module) -> Module:
     """Without the lines of the text itself, which are no places in a user's program."""
     for instruction in module.instructions():
         if instruction.metadata is not None and instruction.metadata.source_file == _TEXT_ITSELF:
+            instruction.line = instruction.line or instruction.metadata.source_line
             instruction.metadata = None
     return module
 

@@ -118,7 +118,7 @@ def test_a_later_run_remembers(hosts: Path, tmp_path: Path, monkeypatch: pytest.
     assert remembered.results == 2 * len(MODULES)
     assert remembered.oldest <= remembered.newest
     [line] = [line for line in basis_lines(again.record) if "cache" in line]
-    assert line.startswith(f"all {2 * len(MODULES)} results are from the verdict cache, found ")
+    assert line.startswith(f"all {2 * len(MODULES)} results are from the verdict cache, from ")
     plain = hlotool.replay(str(hosts), cache=False, **options).record
     assert plain.remembered is None
     assert without_times(again.record) == without_times(plain)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from itertools import compress
 
@@ -57,11 +57,11 @@ class Told:
 
     Attributes:
         op_name: the frontend's name path.
-        position: file, line and function of the user's program, and the line of a library.
+        position: file, line and function of the user's program, the line of a library, and the columns.
     """
 
     op_name: str
-    position: tuple[str, int, str, str]
+    position: tuple[str, int, str, str, int, int]
 
 
 @dataclass(frozen=True)
@@ -236,28 +236,29 @@ class _Table(dict[str, str]):
         return form
 
 
-class _Positions(dict[tuple[str, int, int], tuple[str, int, str, str]]):
+class _Positions(dict[tuple[str, int, int], tuple[str, int, str, str, int, int]]):
     """By file, line and stack frame of metadata: the position as in `Told`. Many instructions share one."""
 
     def __init__(self, tables: StackFrameTables | None) -> None:
         super().__init__()
         self._tables = tables
 
-    def __missing__(self, key: tuple[str, int, int]) -> tuple[str, int, str, str]:
+    def __missing__(self, key: tuple[str, int, int]) -> tuple[str, int, str, str, int, int]:
         file, line, frame = key
         metadata = Metadata(source_file=file, source_line=line, stack_frame_id=frame)
         innermost, user = source_position(metadata, self._tables), user_position(metadata, self._tables)
         library = str(innermost) if innermost is not None and innermost.is_installed else ""
         place = (user.file, user.line, user.function) if user is not None else ("", 0, "")
-        found = self[key] = (*place, library)
+        columns = user.columns if user is not None else (0, 0)
+        found = self[key] = (*place, library, *columns)
         return found
 
 
 def _told(text: str, positions: _Positions) -> Told:
     """What hlotool's reports say of an instruction with these metadata."""
-    fields = {key: _plain(value) for key, value in _FIELD.findall(text)}
-    line, frame = int(fields.get("source_line", 0)), int(fields.get("stack_frame_id", 0))
-    return Told(fields.get("op_name", ""), positions[fields.get("source_file", ""), line, frame])
+    known = {key: _plain(value) for key, value in _FIELD.findall(text)}
+    line, frame = int(known.get("source_line", 0)), int(known.get("stack_frame_id", 0))
+    return Told(known.get("op_name", ""), positions[known.get("source_file", ""), line, frame])
 
 
 def _plain(value: str) -> str:
@@ -277,9 +278,7 @@ def _read_tables(text: str) -> StackFrameTables:
         {number: name for number, name, _ in names},
         {number: name for number, name, _ in functions},
         {
-            number: FileLocation(
-                row.get("file_name_id", 0), row.get("function_name_id", 0), row.get("line", 0), 0, 0, 0
-            )
+            number: FileLocation(*(row.get(field.name, 0) for field in fields(FileLocation)))
             for number, _, row in locations
         },
         {
@@ -290,5 +289,5 @@ def _read_tables(text: str) -> StackFrameTables:
 
 
 def _rows(table: str) -> Iterator[tuple[int, str, dict[str, int]]]:
-    for number, name, fields in _TABLE_ROW.findall(table):
-        yield int(number), _plain(name), {key: int(value) for key, value in _NUMBER.findall(fields)}
+    for number, name, values in _TABLE_ROW.findall(table):
+        yield int(number), _plain(name), {key: int(value) for key, value in _NUMBER.findall(values)}

@@ -42,6 +42,8 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*")
 _WORD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _SOURCE = frozenset(SourceRecord.__struct_fields__)
 _POSITION = ("file", "file_line", "function", "library")
+_COLUMNS = ("from_column", "to_column")
+_NUMBERS = frozenset({"file_line", *_COLUMNS})
 
 #: Fields that speak of the reference's text.
 _OF_REFERENCE = frozenset(
@@ -187,6 +189,8 @@ _SAYS: dict[str, Callable[[NormalForm, Sequence[int]], Iterable[str]]] = {
     "file_line": _parts_of_position(1),
     "function": _parts_of_position(2),
     "library": _parts_of_position(3),
+    "from_column": _parts_of_position(4),
+    "to_column": _parts_of_position(5),
 }
 
 
@@ -268,9 +272,11 @@ class _Maker:
         if line:
             made["line"] = self._line(side, line, name, is_number=True)
         made["op_name"] = self._told(side, "op_name", source["op_name"], source["op_name"])
-        position = tuple(source[key] for key in _POSITION)
+        columns = dict(zip(_COLUMNS, source["columns"], strict=True))
+        position = (*(source[key] for key in _POSITION), *columns.values())
         for key in _POSITION:
             made[key] = self._told(side, key, position, source[key])
+        made["columns"] = [self._told(side, key, position, column) for key, column in columns.items()]
         return made
 
     def _told(self, side: int | None, key: str, said: object, value: object) -> object:
@@ -280,7 +286,7 @@ class _Maker:
             for number in self._sides(side)
             if (alike := self._alike[number].get(said)) is not None
         ]
-        return self._slot(places, is_number=key == "file_line") if places else value
+        return self._slot(places, is_number=key in _NUMBERS) if places else value
 
     @cached_property
     def _alike(self) -> list[dict[object, tuple[int, ...]]]:
