@@ -50,4 +50,5 @@ def test_a_command_is_measured() -> None:
     found = measured(Row("--version", ("--version",), 1.0), repeat=2)
     assert 0 < found.seconds < 60
     assert 0.05 < found.rulers < 50
-    assert 5 < found.megabytes < 500
+    # No upper bound: Linux counts the memory of the process that started it, too, and this one may be large.
+    assert found.megabytes > 5
