@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,8 +55,6 @@ _RUNS: Final = 4
 #: Of the time limit per module: what further sets may take at most. The judge has its share before them. Work
 #: ends them long before, but on a machine that is very slow, or where its prices are far from true.
 _SHARE: Final = 0.3
-#: Work that is so much less than the clock allows is ended by being counted alone.
-_COUNTED: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +133,8 @@ class Limits:
         left = self._work - work_done()
         if is_run:
             left = min(left, self._most_run)
-        seconds = self._end - time.monotonic()
-        # A timer takes longer than a run of a small program.
-        is_counted = left < _COUNTED * seconds * UNITS_PER_SECOND
         try:
-            with nullcontext() if is_counted else time_limit(seconds), work_limit(left):
+            with time_limit(self._end - time.monotonic()), work_limit(left):
                 yield
         except TooSlow:
             self._is_late = True
