@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 U32 = type_of("u32")
 
 
-class Control:
+class Control(ABC):
     """What decides where threads go on."""
 
+    @abstractmethod
     def go(self, machine: Machine, place: int, holds: Values | None) -> int:
         """The instruction at which all active threads go on, or -1: the machine knows where each of them
         does.
@@ -28,7 +30,6 @@ class Control:
             place: the instruction itself.
             holds: which of the active threads execute it; None: all.
         """
-        raise NotImplementedError
 
 
 class Branch(Control):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from hlotool.errors import Unsupported
 from hlotool.ir.attributes import AttributeValue, BufferDonor, EntryLayout, ParameterAlias
 from hlotool.ir.edit import (
     Editor,
@@ -152,6 +153,18 @@ def flatten_calls(module: Module) -> Flattened:
     entry = flattener.copy(module.entry)
     copy = replace(module, computations=reachable(entry), entry=entry)
     return Flattened(copy, flattener.originals)
+
+
+def flattened(module: Module) -> Flattened:
+    """The same of a program that is to be executed.
+
+    Raises:
+        Unsupported: functions call functions so often that they cannot be distinguished.
+    """
+    try:
+        return flatten_calls(module)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
 
 
 def _runs(instruction: Instruction) -> bool:

@@ -17,13 +17,13 @@ import msgspec
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.registry import get_backend
-from hlotool.errors import InputDataError, Unsupported
+from hlotool.errors import InputDataError
 from hlotool.facts.dataflow import source_of
 from hlotool.facts.scopes import Scope, Scopes
 from hlotool.inputs.captured import read_arguments, read_arrays
 from hlotool.inputs.given import npz_bytes
 from hlotool.ir.arrays import Array
-from hlotool.ir.edit_programs import flatten_calls
+from hlotool.ir.edit_programs import flattened
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ArrayShape
 from hlotool.parser.reader import parse_module
@@ -167,10 +167,7 @@ class Observed:
     """
 
     def __init__(self, module: Module) -> None:
-        try:
-            flat = flatten_calls(module)
-        except ValueError as error:
-            raise Unsupported(str(error)) from error
+        flat = flattened(module)
         self.module = flat.module
         self.dropped: set[str] = set()
         self._originals = flat.originals

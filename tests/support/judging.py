@@ -24,3 +24,8 @@ def judged(text: str, arguments: list[Any], actual: Any, **options: Any) -> Comp
 def judged_leaf(text: str, arguments: list[Any], actual: Any, **options: Any) -> LeafComparison:
     """That on the first output."""
     return judged(text, arguments, actual, **options).leaves[0]
+
+
+def pair_leaf(before: str, after: str, arguments: list[Any], **options: Any) -> LeafComparison:
+    """Two programs, both executed by the reference."""
+    return judged_leaf(before, arguments, executed(after, arguments), tested=parse_module(after), **options)

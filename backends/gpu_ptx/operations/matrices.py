@@ -59,6 +59,18 @@ def by_warp(machine: Machine, values: Values) -> Values:
     return machine.spread(values).reshape(-1, 32)
 
 
+def _named_rows(machine: Machine, addresses: Values, matrices: int) -> Values:
+    """The addresses of rows that lanes name, of shape (warps, 32); those of these matrices are checked.
+
+    Raises:
+        AccessFault: a thread takes no part, or a row lies at no multiple of 16 bytes.
+    """
+    whole_warps(machine)
+    rows = by_warp(machine, addresses)
+    checked_addresses(machine, rows[:, : 8 * matrices].ravel(), 16)
+    return rows
+
+
 @executes("ldmatrix")
 def load_matrix(site: Site) -> Step:
     """8×8 matrices of 16 bits: lane `8i + r` names row `r` of matrix `i`."""
@@ -71,9 +83,7 @@ def load_matrix(site: Site) -> Step:
     _check_count(site, words, len(writes))
 
     def step(machine: Machine) -> None:
-        whole_warps(machine)
-        rows = by_warp(machine, address(machine))
-        checked_addresses(machine, rows[:, : 8 * len(writes)].ravel(), 16)
+        rows = _named_rows(machine, address(machine), len(writes))
         found = []
         for number in range(len(writes)):
             if transposed:
@@ -106,9 +116,7 @@ def store_matrix(site: Site) -> Step:
     _check_count(site, words, len(reads))
 
     def step(machine: Machine) -> None:
-        whole_warps(machine)
-        rows = by_warp(machine, address(machine))
-        checked_addresses(machine, rows[:, : 8 * len(reads)].ravel(), 16)
+        rows = _named_rows(machine, address(machine), len(reads))
         for number, read in enumerate(reads):
             values = machine.spread(read(machine))
             if not transposed:

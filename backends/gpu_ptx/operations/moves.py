@@ -8,8 +8,8 @@ import numpy as np
 
 from hlotool.backends.gpu_ptx.arena import UNSIGNED, AccessFault
 from hlotool.backends.gpu_ptx.lowering import WINDOWS, Reader, Site, Step, elementwise, executes
-from hlotool.backends.gpu_ptx.model import Address, Place, Register, Vector
-from hlotool.backends.gpu_ptx.types import Values, type_of
+from hlotool.backends.gpu_ptx.model import Address, Operand, Place, Register, Vector
+from hlotool.backends.gpu_ptx.types import Type, Values, type_of
 
 if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
@@ -199,21 +199,31 @@ def checked_addresses(machine: Machine, addresses: Values, width: int) -> Values
     return addresses
 
 
+def _transferred(site: Site, registers: int, address: int) -> tuple[Type, tuple[Operand, ...], Reader, str]:
+    """What `ld` and `st` move: its type, the registers, where in memory, and in which space.
+
+    Args:
+        site: the instruction.
+        registers: number of the operand that names them.
+        address: of the other one.
+    """
+    site.accept(*CACHING, *SPACES, *_VECTORS)
+    space, operand = space_of(site), site.operands[address]
+    elements = site.elements(registers)
+    if len(elements) != _VECTORS.get(site.choice(*_VECTORS) or "", 1):
+        raise site.unsupported("the number of its registers")
+    if space == "param" and isinstance(operand, Address) and isinstance(operand.base, Place):
+        space = operand.base.space  # a parameter of a device function lies in local memory
+    return site.type(), elements, site.address(operand), space
+
+
 @executes("ld", "ldu")
 def load(site: Site) -> Step:
     """Load one register, or a vector of them."""
-    site.accept(*CACHING, *SPACES, *_VECTORS)
-    kind, space = site.type(), space_of(site)
-    elements = site.elements(0)
+    kind, elements, read, space = _transferred(site, 0, 1)
     width = kind.bits // 8
-    if len(elements) != _VECTORS.get(site.choice(*_VECTORS) or "", 1):
-        raise site.unsupported("the number of its registers")
     bits = type_of(f"b{kind.bits}")
     writes = [site.writer(element, kind if kind.kind == "s" else bits) for element in elements]
-    address = site.operands[1]
-    if space == "param" and isinstance(address, Address) and isinstance(address.base, Place):
-        space = address.base.space  # a parameter of a device function lies in local memory
-    read = site.address(address)
     step_bytes = np.int64(width)
     signed = np.dtype(f"i{width}") if kind.kind == "s" else None
     total = width * len(elements)
@@ -236,17 +246,9 @@ def load(site: Site) -> Step:
 @executes("st")
 def store(site: Site) -> Step:
     """Store one register, or a vector of them."""
-    site.accept(*CACHING, *SPACES, *_VECTORS)
-    kind, space = site.type(), space_of(site)
-    elements = site.elements(1)
+    kind, elements, read, space = _transferred(site, 1, 0)
     width = kind.bits // 8
-    if len(elements) != _VECTORS.get(site.choice(*_VECTORS) or "", 1):
-        raise site.unsupported("the number of its registers")
     reads = [site.reader(element, type_of(f"b{kind.bits}")) for element in elements]
-    address = site.operands[0]
-    if isinstance(address, Address) and isinstance(address.base, Place) and space == "param":
-        space = address.base.space
-    read = site.address(address)
     step_bytes = np.int64(width)
     total = width * len(elements)
 

@@ -15,7 +15,6 @@ from typing import Final
 from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.errors import Unsupported
 from hlotool.facts.dataflow import source_of
 from hlotool.facts.decisions import Decision, Kind, decisions
 from hlotool.facts.flow import CallGraph, Dependence
@@ -32,7 +31,7 @@ from hlotool.inputs.coverage.watches import (
     TripCounter,
     Watch,
 )
-from hlotool.ir.edit_programs import flatten_calls
+from hlotool.ir.edit_programs import flattened
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.system.records import SourceRecord
 from hlotool.system.resources import spend
@@ -59,10 +58,7 @@ class ProgramDecisions:
     """
 
     def __init__(self, module: Module) -> None:
-        try:
-            flat = flatten_calls(module)
-        except ValueError as error:
-            raise Unsupported(str(error)) from error
+        flat = flattened(module)
         self.original = module
         self.module = flat.module
         self.originals = flat.originals

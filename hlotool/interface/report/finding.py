@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from rich.text import Text
@@ -126,9 +128,15 @@ def source_lines(file: str) -> list[str]:
     if not file_address(file):
         return []
     try:
-        return read_whole(Path(file)).decode("utf-8").splitlines()
-    except (InputError, UnicodeDecodeError):
+        return _read_lines(file, os.stat(file).st_mtime_ns)
+    except (InputError, OSError, UnicodeDecodeError):
         return []
+
+
+@lru_cache(maxsize=8)
+def _read_lines(file: str, changed: int) -> list[str]:
+    """A page of ten thousand rows quotes the same few files; one that `changed` is read again."""
+    return read_whole(Path(file)).decode("utf-8").splitlines()
 
 
 def _underlined(source: SourceRecord, line: str) -> tuple[int, int]:

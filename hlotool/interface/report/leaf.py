@@ -56,12 +56,12 @@ def leaf_diff(
         verbose: with a map of where it differs.
         is_located: the instruction that it comes from is shown beside it, and its own need not be.
     """
-    many = f"  {_extent(leaf)}" if _extent(leaf) else ""
+    extent = _extent(leaf)
     yield Text.assemble(
         (name or output_name(leaf.index), "bold"),
         f"  {leaf.shape}  ",
         (verdict_text(leaf.verdict), style_of(leaf.verdict)),
-        many,
+        f"  {extent}" if extent else "",
     )
     is_brief = is_located and not verbose
     yield Padding(facts(leaf_facts(leaf, is_brief)), (0, 0, 0, 2))

@@ -22,7 +22,7 @@ from hlotool.facts.retyping import retyped_value, widened
 from hlotool.inputs.frames import Compile, Frame, Kept, Spread, Trace, compile_on_numpy
 from hlotool.inputs.recorded_values import Budget, Deadline, OutOfTime, Sample, Store
 from hlotool.ir.attributes import Mesh
-from hlotool.ir.edit_programs import flatten_calls
+from hlotool.ir.edit_programs import flattened
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.walk import Context, call_sites, contexts
@@ -339,10 +339,7 @@ def _recorded(copy: Module, subject: Subject, budget: Budget) -> tuple[Frame, Va
 
 def _prepared(module: Module, is_wide: bool) -> tuple[Module, Mapping[Instruction, Instruction]]:
     """The copy that is executed, and what its instructions stand for."""
-    try:
-        flat = flatten_calls(module)
-    except ValueError as error:
-        raise Unsupported(str(error)) from error
+    flat = flattened(module)
     if not is_wide:
         return flat.module, flat.originals
     wide = widened(flat.module, computes_wide=computes_wide)

@@ -131,8 +131,14 @@ def _is_the_programs_own(leaf: Leaf, tested: Ensemble) -> bool:
     """Whether the tested program has its NaN and infinities there, and not only what executed it."""
     actual = np.isfinite(leaf.actual)
     differ = actual != np.isfinite(leaf.expected)
-    runs = (tested.plain, *tested.members(int(thresholds.FIRST_MEMBERS.value)))
-    return any(bool((np.isfinite(leaves[leaf.number]) == actual)[differ].all()) for leaves in runs)
+
+    def is_as_actual(leaves: list[Array]) -> bool:
+        return bool((np.isfinite(leaves[leaf.number]) == actual)[differ].all())
+
+    # Members are drawn only where the program as it is does not settle it.
+    return is_as_actual(tested.plain) or any(
+        map(is_as_actual, tested.members(int(thresholds.FIRST_MEMBERS.value)))
+    )
 
 
 def _overflows_in_f64(leaf: Leaf, reference: Ensemble, tested: Ensemble) -> bool:
