@@ -103,9 +103,11 @@ def _describe(definition: dict[str, Any], kind: type[Record]) -> None:
     """Move what docstrings say of attributes to their properties; every property is always printed."""
     properties = definition["properties"]
     definition["required"] = list(properties)
+    for about in properties.values():
+        about.pop("propertyNames", None)  # msgspec 0.23 says which keys a mapping has, 0.22 does not
     for ancestor in reversed(kind.__mro__):
-        about, _, attributes = (inspect.cleandoc(ancestor.__doc__ or "")).partition("Attributes:\n")
-        definition["description"] = " ".join(about.split())
+        whole, _, attributes = (inspect.cleandoc(ancestor.__doc__ or "")).partition("Attributes:\n")
+        definition["description"] = " ".join(whole.split())
         for name, meaning in _ATTRIBUTE.findall(attributes):
             if name in properties:
                 properties[name]["description"] = " ".join(meaning.split())
