@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -43,6 +45,8 @@ from hlotool.system.records import ErrorRecord
 _DETAILED = 3
 #: Lines of a dead process's log, likewise.
 _LOG_LINES = 6
+#: What tells sets of one kind apart: `mixture 12`, `seed +1`.
+_NUMBER = re.compile(r" \+?\d+(?= \(|$)")
 
 
 @group()
@@ -176,8 +180,7 @@ def module_facts(module: ModuleRecord, verbose: bool) -> Iterator[tuple[str, str
             if module.inputs.sets_cut:
                 yield "extra inputs", module.inputs.sets_cut
             if module.inputs.sets:
-                names = ", ".join(_set_text(one) for one in module.inputs.sets)
-                yield "sets", f"{len(module.inputs.sets)} extra ones: {names}"
+                yield "sets", f"{len(module.inputs.sets)} extra ones: {_set_names(module.inputs.sets)}"
     if verbose and module.freedoms is not None:
         yield "freedoms", _freedoms(module.freedoms)
     if module.in_place is not None:
@@ -247,9 +250,11 @@ def _error_lines(error: ErrorRecord, verbose: bool) -> Iterator[RenderableType]:
         yield Padding(Text(line, "dim"), (0, 0, 0, 4))
 
 
-def _set_text(one: SetRecord) -> str:
-    """A further set, with its verdict where that is not simply one that agrees."""
-    return one.name if one.verdict in AGREEING else f"{one.name} ({one.verdict.value})"
+def _set_names(sets: Sequence[SetRecord]) -> str:
+    """Names of further sets, with verdicts that do not simply agree; sets of one kind by their number."""
+    texts = [one.name if one.verdict in AGREEING else f"{one.name} ({one.verdict.value})" for one in sets]
+    kinds = Counter(_NUMBER.sub("", text) for text in texts)
+    return ", ".join(kind if count == 1 else f"{count} × {kind}" for kind, count in kinds.items())
 
 
 #: Names of the same program that are listed.
