@@ -65,7 +65,7 @@ def judged(
     work, seconds = _limits(task, actual.work)
     chosen = chosen_by_user(options.rtol, options.atol, options.either)
     judgement = Judgement(
-        reference=_side(reference, trial, expected),
+        reference=_reference_side(reference, trial, expected),
         expected=expected,
         actual=actual.outcome.value,
         facts=facts,
@@ -150,6 +150,15 @@ def _limits(task: Task, ran: int) -> tuple[float, float]:
         return math.inf, share
     work, seconds = budget_limits(options.budget, ran)
     return work, min(share, seconds)
+
+
+def _reference_side(program: Program, trial: Trial, expected: Value) -> Side:
+    """As `_side`; the same for all results that are judged on a trial with one from the device."""
+    if trial.result is None:
+        return _side(program, trial, expected)
+    if program not in trial.sides:
+        trial.sides[program] = _side(program, trial, expected)
+    return trial.sides[program]
 
 
 def _side(program: Program, trial: Trial, expected: Value) -> Side:

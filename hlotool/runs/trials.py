@@ -6,7 +6,7 @@ A run takes one of the three ways; what the others need is not imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +29,9 @@ from hlotool.system.paths import is_folder
 
 if TYPE_CHECKING:
     from hlotool.inputs.generate import LeafDescription
+    from hlotool.judge.rules.judgement import Side
     from hlotool.rewrite.scale.plan import Scaled
+    from hlotool.runs.program import Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +44,7 @@ class Trial:
         name: tells it from other trials of the module; empty when there is but one.
         result: what the program really returned for them; None when that is not known.
         origin: where `result` comes from, in words.
+        sides: how the judge executes programs on the arguments, where it is asked of `result`, too.
     """
 
     arguments: tuple[Any, ...]
@@ -49,6 +52,7 @@ class Trial:
     name: str = ""
     result: Any = None
     origin: str = ""
+    sides: dict[Program, Side] = field(default_factory=dict)
 
 
 def trials(

@@ -107,6 +107,7 @@ class Ensemble:
 
     Attributes:
         side: likewise.
+        clock: likewise; of another judgement that draws on the same executions another one.
         product_unit: likewise.
         f64_unit: likewise.
     """
@@ -128,7 +129,7 @@ class Ensemble:
         self._policy = Policy(varied=True, product_unit=product_unit, f64_unit=f64_unit)
         self._asked = asked
         self._keeps = keeps
-        self._clock = clock or Clock()
+        self.clock = clock or Clock()
         self._seed = seed
         self._scale = scale
         self._members: list[list[Array]] = []
@@ -157,8 +158,13 @@ class Ensemble:
         """Run a member under a probe; False where that is not possible."""
         if self.side.watch is None:
             return False
-        self.side.watch(VariedBackend(self._policy, self.member(number)), probe)
+        self._watched.noise.member = self.member(number)
+        self.side.watch(self._watched, probe)
         return True
+
+    @cached_property
+    def _watched(self) -> VariedBackend:
+        return VariedBackend(self._policy)
 
     def overflow(self, wide: bool = False) -> Instruction | None:
         """The first instruction that overflows in the declared types (or in f64); raises as `Clock.timed`."""
@@ -185,7 +191,7 @@ class Ensemble:
         """Run the program as it is (or in f64) under a probe, if it can be; raises as `Clock.timed`."""
         watch = self.side.watch
         if watch is not None:
-            self._clock.timed(lambda: watch(self._plain(wide), probe))
+            self.clock.timed(lambda: watch(self._plain(wide), probe))
 
     @cached_property
     def other_orders(self) -> list[list[Array]]:
@@ -271,7 +277,7 @@ class Ensemble:
 
     def executed(self, run: Callable[[], Value]) -> list[Array]:
         """The leaves of one execution; raises as `Clock.timed`."""
-        return array_leaves(self.side.shape, self._clock.timed(run))
+        return array_leaves(self.side.shape, self.clock.timed(run))
 
 
 def _signs(number: int) -> int:

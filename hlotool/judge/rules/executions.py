@@ -235,6 +235,32 @@ def _record(leaf: LeafResult, result: ExactResult) -> EqualityRecord:
     )
 
 
+class OfReference:
+    """What is executed of the reference, whatever result is compared with it.
+
+    Args:
+        side: the reference.
+        seed: of the executions.
+        unit: see `Ensemble`, and what else an ensemble is drawn with.
+
+    Attributes:
+        executions: of the side.
+        louder: the same with larger errors.
+        cancellations: what they explain.
+    """
+
+    def __init__(self, side: Side, seed: int, unit: float, **drawn: Any) -> None:
+        self.executions = Ensemble(side, seed, product_unit=unit, **drawn)
+        loudness = thresholds.LOUDER.value
+        self.louder = Ensemble(side, seed + 1, loudness, product_unit=unit, **drawn)
+        self.cancellations = Cancellations(self.executions)
+
+    @cached_property
+    def amplifier(self) -> Instruction | None:
+        """The instruction that amplifies rounding most; None where it cannot be watched."""
+        return amplifying_instruction(self.executions)
+
+
 class Executions:
     """Legal executions of both sides.
 
@@ -256,7 +282,6 @@ class Executions:
     def __init__(self, judgement: Judgement) -> None:
         seed, freedoms = judgement.seed, judgement.freedoms
         clock = Clock(judgement.deadline, judgement.work)
-        loudness = thresholds.LOUDER.value
         self.judgement = judgement
         asked = precisions(judgement.reference.module)
         keeps = KEEPS if freedoms.excess_precision else (0.0,)
@@ -266,13 +291,17 @@ class Executions:
             "keeps": keeps,
             "f64_unit": freedoms.f64_unit,
         }
-        unit = freedoms.product.unit
-        self.reference = Ensemble(judgement.reference, seed, product_unit=unit, **drawn)
-        self.louder = Ensemble(judgement.reference, seed + 1, loudness, product_unit=unit, **drawn)
+        side, unit = judgement.reference, freedoms.product.unit
+        key = OfReference, seed, unit, keeps, freedoms.f64_unit
+        if key not in side.kept:
+            side.kept[key] = OfReference(side, seed, unit, **drawn)
+        self._of_reference: OfReference = side.kept[key]
+        self.reference, self.louder = self._of_reference.executions, self._of_reference.louder
+        self.reference.clock = self.louder.clock = clock
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, **drawn)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.widths = Widths(self.reference, self.tested, freedoms)
-        self.cancellations = Cancellations(self.reference)
+        self.cancellations = self._of_reference.cancellations
         self.departures = Departures(judgement)
         self.equality = Equality(judgement, clock)
         self._units: dict[Side, list[float]] = {}
@@ -301,10 +330,10 @@ class Executions:
         """All leaves of the reference's result."""
         return array_leaves(self.judgement.reference.shape, self.judgement.expected)
 
-    @cached_property
+    @property
     def amplifier(self) -> Instruction | None:
-        """The instruction of the reference that amplifies rounding most; None where it cannot be watched."""
-        return amplifying_instruction(self.reference)
+        """See `OfReference`."""
+        return self._of_reference.amplifier
 
     @cached_property
     def rounds_coarser(self) -> bool:

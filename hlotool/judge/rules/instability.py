@@ -378,7 +378,7 @@ class Settled:
         return self._watched[key]
 
     def _run(self, number: int, released: frozenset[Instruction]) -> Watched:
-        backend, side = self._new_backend(), self._ensemble.side
+        backend, side = self._watching, self._ensemble.side
         backend.released, backend.noise.member = released, self._ensemble.member(number)
         watch = side.watch
         if watch is None:
@@ -395,6 +395,11 @@ class Settled:
 
     @cached_property
     def _backend(self) -> SettledBackend:
+        return self._new_backend()
+
+    @cached_property
+    def _watching(self) -> SettledBackend:
+        """Notes nothing in `noted`."""
         return self._new_backend()
 
     @cached_property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hlotool.backends.base import Backend, Probe, Value
+from hlotool.backends.base import Backend, Executable, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.facts.dataflow import Leaves, join_leaves, leaf_facts
 from hlotool.facts.float_order import flush_threshold
@@ -43,12 +44,14 @@ class Side:
         shape: of its result.
         execute: runs it on the arguments of the judgement, on one device or many.
         watch: runs it under a probe; None where it runs on several devices.
+        kept: legal executions of it, by what they were drawn with, for the next result that is judged.
     """
 
     module: Module
     shape: Shape
     execute: Execute
     watch: Callable[[Backend, Probe], Value] | None = None
+    kept: dict[object, Any] = field(default_factory=dict)
 
 
 def side_of(module: Module, arguments: Sequence[Value]) -> Side:
@@ -63,11 +66,14 @@ def side_of(module: Module, arguments: Sequence[Value]) -> Side:
 
 def watching(module: Module, arguments: Sequence[Value]) -> Callable[[Backend, Probe], Value]:
     """Runs a program for one device under a probe, which sees the arguments first."""
+    compiled: WeakKeyDictionary[Backend, Executable] = WeakKeyDictionary()
 
     def watch(backend: Backend, probe: Probe) -> Value:
+        if backend not in compiled:
+            compiled[backend] = backend.compile(module)
         for parameter, argument in zip(module.entry.parameters, arguments):
             probe(parameter, argument)
-        return backend.compile(module).run(arguments, probe)
+        return compiled[backend].run(arguments, probe)
 
     return watch
 

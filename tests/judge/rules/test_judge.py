@@ -345,9 +345,9 @@ def test_without_time_for_an_ensemble_a_bound_accuses_of_nothing_that_is_near() 
     for factor, verdict in ((1.0005, Verdict.UNSTABLE), (1000, Verdict.WRONG)):
         actual = _sequential_dot()
         actual[5] *= F32(factor)
-        judgement = judgement_of(parse_module(DOT), DOT_INPUTS, actual)
-        assert judge(judgement).verdict is Verdict.WRONG
-        late = judge(replace(judgement, deadline=0.0))
+        module = parse_module(DOT)
+        assert judge(judgement_of(module, DOT_INPUTS, actual)).verdict is Verdict.WRONG
+        late = judge(replace(judgement_of(module, DOT_INPUTS, actual), deadline=0.0))
         assert late.verdict is verdict, factor
         assert "no correct runs to compare with" in late.reason
 
