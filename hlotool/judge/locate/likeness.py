@@ -27,19 +27,20 @@ def distance(one: Any, other: Any) -> float:
     Integers and truth values are apart by 1 or not at all, exact words infinitely or not at all.
     """
     a, b = np.asarray(one), np.asarray(other)
-    if a.shape != b.shape or (a.dtype != b.dtype and not (_is_float(a) and _is_float(b))):
+    if a.shape != b.shape or (a.dtype != b.dtype and not (is_float(a) and is_float(b))):
         return math.inf
     if a.size == 0 or a.tobytes() == b.tobytes():
         return 0.0
     if is_marked(a):
         return 0.0 if np.array_equal(compared(a), compared(b)) else math.inf
-    if not _is_float(a):
+    if not is_float(a):
         return float(bool((a != b).any()))
     wide = np.complex128 if np.iscomplexobj(a) else np.float64
     return _float_distance(a.astype(wide), b.astype(wide))
 
 
-def _is_float(array: Array) -> bool:
+def is_float(array: Array) -> bool:
+    """Whether it is of floats, narrow and complex ones included."""
     try:
         ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
     except ValueError:

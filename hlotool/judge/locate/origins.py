@@ -62,16 +62,15 @@ def is_constant(node: Node) -> bool:
     return node.instruction.opcode == "constant"
 
 
-def cone_size(node: Node, inside: set[Node]) -> int:
-    """How many members a member is made of, constants not counted, itself included."""
-    seen = {node}
-    queue = [node]
-    for current in queue:
-        for operand in operand_nodes(current):
-            if operand in inside and operand not in seen:
-                seen.add(operand)
-                queue.append(operand)
-    return sum(n.instruction.opcode != "constant" for n in seen)
+def cone_sizes(root: Node, members: Sequence[Node]) -> dict[Node, int]:
+    """Of how many of the members each that `root` needs is made, itself included, constants not counted."""
+    cones: dict[Node, int] = {}  # a bit for each that counts
+    for place, node in enumerate(operands_first(root, members)):
+        cone = 0 if node.instruction.opcode == "constant" else 1 << place
+        for operand in operand_nodes(node):
+            cone |= cones.get(operand, 0)
+        cones[node] = cone
+    return {node: cone.bit_count() for node, cone in cones.items()}
 
 
 def depends_on_arguments(node: Node) -> bool:

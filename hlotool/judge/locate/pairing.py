@@ -31,6 +31,7 @@ from hlotool.ir.types import ArrayShape, leaves, subshape
 from hlotool.ir.walk import reachable
 from hlotool.judge.locate.likeness import distance, is_uniform, rounding, significant_bits
 from hlotool.judge.locate.origins import backwards, is_parameter
+from hlotool.judge.locate.sketches import Sketches
 
 #: Values that what devices hold is arranged like, for one value.
 _MOST_ARRANGED = 100
@@ -68,6 +69,7 @@ class Pairing:
     _named_before: dict[_Name, list[Node]] = field(init=False)
     _named_after: dict[_Name, list[Node]] = field(init=False)
     _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
+    _sketches: dict[_Dims, Sketches] = field(default_factory=dict)
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
     _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
@@ -237,12 +239,20 @@ class Pairing:
             return self._whole(node, but)
         same = self._by_bits.get(_digests(node.kept), ())
         exact = [other for other in same if _dims(other) == _dims(node)]
-        candidates: Sequence[Node] = (*exact, *self._by_shape.get(_dims(node), ()))
-        for candidate in candidates:
+        for candidate in (*exact, *self._near(node)):
             is_like = candidate != but and _may_be_one(candidate, node) and self.agree(candidate, node)
             if is_like and self.agree_elsewhere(candidate, node):
                 return candidate
         return None
+
+    def _near(self, node: Node) -> Sequence[Node]:
+        """Values of the right program that a value of the same dimensions may agree with."""
+        dims = _dims(node)
+        if not (alike := self._by_shape.get(dims, ())):
+            return ()
+        if dims not in self._sketches:
+            self._sketches[dims] = Sketches(alike)
+        return self._sketches[dims].near(node, self._limit(alike[0]))
 
     def _whole(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that devices hold the parts of."""

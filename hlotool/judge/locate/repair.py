@@ -38,7 +38,7 @@ from hlotool.judge.locate.likeness import (
     is_uniform,
     same_operation,
 )
-from hlotool.judge.locate.origins import cone_size, is_constant
+from hlotool.judge.locate.origins import cone_sizes, is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
 
@@ -88,8 +88,9 @@ class Narrowing:
                 by_size.setdefault(prod(kept.dims), []).append(candidate)
         if is_uniform(one.value):
             return None
+        sizes = cone_sizes(other, members)
         order = [
-            (int(self._pairing.is_known(m)), cone_size(m, inside), m)
+            (int(self._pairing.is_known(m)), sizes[m], m)
             for m in members
             if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
