@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import isinf, prod
-from typing import Any, TypeAlias
+from math import isinf
+from typing import Any
 
 from hlotool.backends.field.values import numbered
 from hlotool.errors import HlotoolError
@@ -17,9 +17,6 @@ from hlotool.inputs.frames import (
     Node,
     Parts,
     Spread,
-    all_frames,
-    calls_around,
-    is_made_there,
     iteration_of,
     same_place,
 )
@@ -27,18 +24,27 @@ from hlotool.inputs.infer_sharding import infer_sharding, part_counts
 from hlotool.inputs.recorded_values import Sample
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import Mesh, Sharding
-from hlotool.ir.types import ArrayShape, leaves, subshape
-from hlotool.ir.walk import reachable
+from hlotool.ir.types import subshape
+from hlotool.judge.locate.identity import (
+    Dims,
+    Name,
+    Path,
+    by_bits,
+    by_name,
+    digests,
+    dims_of,
+    name_of,
+    operations,
+    path_of,
+    same_call,
+    size_of,
+)
 from hlotool.judge.locate.likeness import distance, is_uniform, rounding, significant_bits
 from hlotool.judge.locate.origins import backwards, is_parameter
 from hlotool.judge.locate.sketches import Sketches
 
 #: Values that what devices hold is arranged like, for one value.
 _MOST_ARRANGED = 100
-
-_Name: TypeAlias = tuple[str, str, tuple[int, ...], tuple[int, ...]]
-_Path: TypeAlias = tuple[str, tuple[int, ...]]
-_Dims: TypeAlias = tuple[str, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -65,28 +71,28 @@ class Pairing:
     _others: tuple[Pairing, ...] | None = None
     _is_assembled: bool = field(init=False)
     _names_before: frozenset[tuple[str, str]] = field(init=False)
-    _by_path: dict[_Path, list[Node]] = field(default_factory=dict)
-    _named_before: dict[_Name, list[Node]] = field(init=False)
-    _named_after: dict[_Name, list[Node]] = field(init=False)
-    _by_shape: dict[_Dims, list[Node]] = field(default_factory=dict)
-    _sketches: dict[_Dims, Sketches] = field(default_factory=dict)
+    _by_path: dict[Path, list[Node]] = field(default_factory=dict)
+    _named_before: dict[Name, list[Node]] = field(init=False)
+    _named_after: dict[Name, list[Node]] = field(init=False)
+    _by_shape: dict[Dims, list[Node]] = field(default_factory=dict)
+    _sketches: dict[Dims, Sketches] = field(default_factory=dict)
     _by_bits: dict[Any, list[Node]] = field(default_factory=dict)
     _bits_after: dict[Any, list[Node]] = field(default_factory=dict)
     _distances: dict[tuple[Any, Any], float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._is_assembled = len(self.before.trace.stores) < len(self.after.trace.stores)
-        self._names_before, names = _operations(self.before), _operations(self.after)
+        self._names_before, names = operations(self.before), operations(self.after)
         surviving = len(self._names_before & names) / max(len(names), 1)
         self.is_far = not self._is_assembled and surviving < thresholds.SURVIVING_NAMES.value
-        self._named_before = _by_name(self.before)
-        self._named_after = _by_name(self.after)
-        self._by_bits, self._bits_after = _by_bits(self._named_before), _by_bits(self._named_after)
+        self._named_before = by_name(self.before)
+        self._named_after = by_name(self.after)
+        self._by_bits, self._bits_after = by_bits(self._named_before), by_bits(self._named_after)
         for node in self._all_before():
-            if path := _path(node):
+            if path := path_of(node):
                 self._by_path.setdefault(path, []).append(node)
-            if _size(node) >= thresholds.TELLING_SIZE.value or self.is_far:
-                self._by_shape.setdefault(_dims(node), []).append(node)
+            if size_of(node) >= thresholds.TELLING_SIZE.value or self.is_far:
+                self._by_shape.setdefault(dims_of(node), []).append(node)
 
     @property
     def others(self) -> tuple[Pairing, ...]:
@@ -103,9 +109,9 @@ class Pairing:
         left, right = one.kept, other.kept
         if left is None or right is None:
             return None
-        key = _digests(left), _digests(right)
+        key = digests(left), digests(right)
         if key not in self._distances:
-            same = key[0] == key[1] and _dims(one) == _dims(other)
+            same = key[0] == key[1] and dims_of(one) == dims_of(other)
             self._distances[key] = 0.0 if same else self._measured(one, other)
         return self._distances[key]
 
@@ -180,18 +186,18 @@ class Pairing:
         if isinstance(left, Sample) and isinstance(right, Spread):
             local, count = right.samples[0].dims, len(right.samples)
             return local == left.dims or any(True for _ in part_counts(local, left.dims, count))
-        return _dims(one) == _dims(other)
+        return dims_of(one) == dims_of(other)
 
     def twin_before(self, node: Node) -> Node | None:
         """What the right program computed under the same name, in the same iteration, of the same shape."""
-        named = self._named_before.get(_name(node), [])
-        if not named and self._is_assembled and (path := _path(node)):
+        named = self._named_before.get(name_of(node), [])
+        if not named and self._is_assembled and (path := path_of(node)):
             # The partitioner renames; what the user called it stays.
             return self._called(path, node)
-        twin = _same_call(named, node)
+        twin = same_call(named, node)
         return twin if twin is not None and self.fit(twin, node) else None
 
-    def _called(self, path: _Path, node: Node) -> Node | None:
+    def _called(self, path: Path, node: Node) -> Node | None:
         """The only value of that path that a node can be: of the same opcode, else of as many operands."""
         wanted = node.instruction
         fitting = [other for other in self._by_path.get(path, ()) if self.fit(other, node)]
@@ -201,7 +207,7 @@ class Pairing:
 
     def twin_after(self, node: Node) -> Node | None:
         """The same for the wrong program."""
-        twin = _same_call(self._named_after.get(_name(node), []), node)
+        twin = same_call(self._named_after.get(name_of(node), []), node)
         return twin if twin is not None and self.fit(node, twin) else None
 
     def is_right(self, node: Node) -> bool:
@@ -221,13 +227,13 @@ class Pairing:
         """
         if not self.is_telling(node):
             return False
-        opcode, dims = node.instruction.opcode, _dims(node)
+        opcode, dims = node.instruction.opcode, dims_of(node)
         counts = [
             sum(
-                n.instruction.opcode == opcode and _dims(n) == dims and _may_be_one(n, node)
-                for n in by_bits.get(_digests(node.kept), ())
+                n.instruction.opcode == opcode and dims_of(n) == dims and _may_be_one(n, node)
+                for n in known.get(digests(node.kept), ())
             )
-            for by_bits in (self._by_bits, self._bits_after)
+            for known in (self._by_bits, self._bits_after)
         ]
         return 0 < counts[1] <= counts[0]
 
@@ -237,8 +243,8 @@ class Pairing:
             return None
         if self._is_assembled:
             return self._whole(node, but)
-        same = self._by_bits.get(_digests(node.kept), ())
-        exact = [other for other in same if _dims(other) == _dims(node)]
+        same = self._by_bits.get(digests(node.kept), ())
+        exact = [other for other in same if dims_of(other) == dims_of(node)]
         for candidate in (*exact, *self._near(node)):
             is_like = candidate != but and _may_be_one(candidate, node) and self.agree(candidate, node)
             if is_like and self.agree_elsewhere(candidate, node):
@@ -247,7 +253,7 @@ class Pairing:
 
     def _near(self, node: Node) -> Sequence[Node]:
         """Values of the right program that a value of the same dimensions may agree with."""
-        dims = _dims(node)
+        dims = dims_of(node)
         if not (alike := self._by_shape.get(dims, ())):
             return ()
         if dims not in self._sketches:
@@ -257,7 +263,7 @@ class Pairing:
     def _whole(self, node: Node, but: Node) -> Node | None:
         """A value of the right program that devices hold the parts of."""
         like = (one for one in self._all_before() if one != but and self.fit(one, node))
-        near = islice((one for one in like if _dims(one)[0] == _dims(node)[0]), _MOST_ARRANGED)
+        near = islice((one for one in like if dims_of(one)[0] == dims_of(node)[0]), _MOST_ARRANGED)
         found = (one for one in near if not is_uniform(one.value) and self.agree(one, node))
         return next(found, None)
 
@@ -267,11 +273,11 @@ class Pairing:
 
     def is_computed(self, node: Node) -> bool:
         """Whether the wrong program has these bits of the right one somewhere, in whatever dimensions."""
-        return node.kept is not None and _digests(node.kept) in self._bits_after
+        return node.kept is not None and digests(node.kept) in self._bits_after
 
     def is_known(self, node: Node) -> bool:
         """Whether the right program has these bits somewhere, in whatever dimensions."""
-        return node.kept is not None and _digests(node.kept) in self._by_bits
+        return node.kept is not None and digests(node.kept) in self._by_bits
 
     def has_bits(self, node: Node, but: Node) -> bool:
         """Whether a value that is no coincidence has these bits in the right program, in any dimensions."""
@@ -281,7 +287,7 @@ class Pairing:
         """Whether a value of the right program, be it by chance, has these bits on all arguments."""
         if node.kept is None:
             return False
-        same = self._by_bits.get(_digests(node.kept), ())
+        same = self._by_bits.get(digests(node.kept), ())
         return any(
             other != but and _may_be_one(other, node) and self.agree_elsewhere(other, node, True)
             for other in same
@@ -295,15 +301,15 @@ class Pairing:
             # One word is one of some 10^9, unless it is a constant.
             return any(map(is_parameter, backwards(node, ())))
         if not is_uniform(node.value) and (
-            _size(node) >= thresholds.TELLING_SIZE.value
+            size_of(node) >= thresholds.TELLING_SIZE.value
             or significant_bits(node.value) >= thresholds.TELLING_BITS.value
         ):
             return True
         if not self.is_far:
             return False
         places = [same_place(other.after, node) for other in self.others]
-        bits = {_digests(place.kept) for place in places if place is not None and place.kept is not None}
-        return len(bits | {_digests(node.kept)}) > 2
+        bits = {digests(place.kept) for place in places if place is not None and place.kept is not None}
+        return len(bits | {digests(node.kept)}) > 2
 
     def agree_elsewhere(self, one: Node, other: Node, bits: bool = False) -> bool:
         """Whether two values agree on other arguments, too, as far as that is known."""
@@ -311,7 +317,7 @@ class Pairing:
             left, right = same_place(pairing.before, one), same_place(pairing.after, other)
             if left is None or right is None or left.kept is None or right.kept is None:
                 continue
-            if _digests(left.kept) != _digests(right.kept) and (bits or not pairing.agree(left, right)):
+            if digests(left.kept) != digests(right.kept) and (bits or not pairing.agree(left, right)):
                 return False
         return True
 
@@ -325,13 +331,6 @@ def _may_be_one(one: Node, other: Node) -> bool:
 def _rounding(node: Node) -> float:
     """How far few operations may put a value off."""
     return rounding(subshape(node.instruction.shape, node.index), thresholds.FEW_OPERATIONS.value)
-
-
-def _operations(entry: Frame) -> frozenset[tuple[str, str]]:
-    """Names and opcodes of all that a program does."""
-    return frozenset(
-        (i.name, i.opcode) for c in reachable(entry.computation) for i in c.instructions if i.operands
-    )
 
 
 def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | None:
@@ -350,69 +349,3 @@ def assembled(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Array | 
 def _arrangement(parts: Parts, expected: Array, meshes: Sequence[Mesh]) -> Sharding:
     """See `infer_sharding`; exact words are compared as numbers, whose sizes mean nothing."""
     return infer_sharding([numbered(part) for part in parts], numbered(expected), meshes)
-
-
-def _digests(kept: Sample | Spread) -> Any:
-    return kept.digest if isinstance(kept, Sample) else tuple(sample.digest for sample in kept.samples)
-
-
-def _dims(node: Node) -> _Dims:
-    kept = node.kept
-    shape = subshape(node.instruction.shape, node.index)
-    assert isinstance(shape, ArrayShape)
-    first = kept.samples[0] if isinstance(kept, Spread) else kept
-    return shape.element_type.name, first.dims if first is not None else shape.dims
-
-
-def _size(node: Node) -> int:
-    return prod(_dims(node)[1])
-
-
-def _nodes(entry: Frame) -> Iterator[Node]:
-    """Every array that was computed, parts of tuples among them, and the parameters of the entry."""
-    for frame in all_frames(entry):
-        constants = [i for i in frame.computation.instructions if i.literal is not None]
-        for instruction in dict.fromkeys((*constants, *frame.values)):
-            arrays = (index for index, part in leaves(instruction.shape) if isinstance(part, ArrayShape))
-            yield from (node for index in arrays if is_made_there(node := Node(frame, instruction, index)))
-
-
-def _name(node: Node) -> _Name:
-    """What identifies an operation in another version of the program: its name, and which iteration."""
-    if node.instruction.opcode == "parameter":
-        return str(node.instruction.parameter_number), "parameter", (), node.index
-    return node.instruction.name, node.instruction.opcode, iteration_of(node.frame), node.index
-
-
-def _by_name(frame: Frame) -> dict[_Name, list[Node]]:
-    found: dict[_Name, list[Node]] = {}
-    for node in _nodes(frame):
-        found.setdefault(_name(node), []).append(node)
-    return found
-
-
-def _by_bits(named: Mapping[_Name, Sequence[Node]]) -> dict[Any, list[Node]]:
-    found: dict[Any, list[Node]] = {}
-    for node in (node for nodes in named.values() for node in nodes):
-        if (kept := node.kept) is not None:
-            found.setdefault(_digests(kept), []).append(node)
-    return found
-
-
-def _same_call(named: Sequence[Node], node: Node) -> Node | None:
-    """Of values of one name, that of the same calls; a function that is called twice has two of each."""
-    if len(named) <= 1:
-        return next(iter(named), None)
-    calls = _calls(node)
-    return next((each for each in named if _calls(each) == calls), None)
-
-
-def _calls(node: Node) -> list[str]:
-    return [call.name for _, call in calls_around(node.frame)]
-
-
-def _path(node: Node) -> _Path | None:
-    """The last part of the frontend's name, and the iteration; None without such a name."""
-    metadata = node.instruction.metadata
-    tail = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
-    return (tail, iteration_of(node.frame)) if tail else None
