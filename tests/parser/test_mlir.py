@@ -141,6 +141,7 @@ PROGRAMS = {
     "einsum of a diagonal": einsum("bii,bij->jb", "2x3x3x", "2x3x4x", "4x2x"),
     "einsum to a diagonal": einsum("ij,jk->iik", "3x4x", "4x5x", "3x3x5x"),
     "einsum that broadcasts": einsum("bij,bjk->bik", "1x3x4x", "2x4x5x", "2x3x5x"),
+    "einsum of two ranks": einsum("i...j,...jk->k...i", "3x7x1x4x", "2x4x5x", "5x7x2x3x"),
     "einsum without a result": einsum("...ij,jk", "2x3x4x", "4x5x", "2x3x5x"),
     "index select": index_select("5x7x4", "2x3x", "5x2x3x4", 1, 0),
     "index select of batches": index_select("5x7x4x6", "5x7x2x", "5x7x4x2", 3, 2),
@@ -269,6 +270,7 @@ def in_words(number: str) -> str:
     [
         (einsum("ij->j", "3x4x", "4x", "4x"), "needs two operands as einsum_config"),
         (einsum("ijk,jk->ik", "3x4x", "4x5x", "3x5x"), "has 2 dimensions, and 'ijk'"),
+        (einsum("0ij,0jk->0ik", "2x3x4x", "2x4x5x", "2x3x5x"), "'0ij' as their letters"),
         (einsum("ij,jk->iz", "3x4x", "4x5x", "3x5x"), "has a result of dimensions iz"),
         (index_select("5x7", "2x", "5x2", 2, 0), "has no dimension 2"),
         (in_words("9223372036854775807"), "has no 4 dimensions"),

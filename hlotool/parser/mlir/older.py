@@ -85,7 +85,7 @@ def _labels(context: Context) -> tuple[str, str, str]:
         if "..." in found[number] and 0 <= rest_of_rank <= 10:
             digits = "9876543210"[10 - rest_of_rank :]
             found[number] = found[number].replace("...", digits)
-        if len(found[number]) != len(context.dims(number)) or (found[number] and not found[number].isalnum()):
+        if len(found[number]) != len(context.dims(number)) or not (words or "a").isalpha():
             raise context.error(f"has {len(context.dims(number))} dimensions, and {words!r} as their letters")
     ellipsis = max(("".join(filter(str.isdigit, one)) for one in found), key=len)
     if not arrow:
