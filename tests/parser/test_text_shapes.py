@@ -63,10 +63,11 @@ def test_tuples_and_others() -> None:
         ("{1,0:T(8,128)(}", Layout((1, 0), tiles=((8, 128), ()))),
         ("{1,0:T(8,128)(2,S(1)}", Layout((1, 0), tiles=((8, 128), (2,)), memory_space=1)),
         ("{1,0:T(8,*(4)}", None),
+        ("{1,0:TM(8)}", None),
         ("{1,0:T*u32)}", Layout((1, 0), tiles=((),), pointer_type="u32")),
         ("{1,0:L(8#M}", Layout((1, 0), tail_padding_alignment=8)),
         ("{1,0:D(D,C~T(8)SC(0:2,(}", None),
-        ("{1,0:DS(1)SC(0:2,}", Layout((1, 0), memory_space=1, split_configs=(SplitConfig(0, (2,)),))),
+        ("{1,0:D S(1)SC(0:2,}", Layout((1, 0), memory_space=1, split_configs=(SplitConfig(0, (2,)),))),
         (
             "{1,0:SC(1:4)(0M(3}",
             Layout((1, 0), split_configs=(SplitConfig(1, (4,)), SplitConfig(0, ())), metadata_prefix_bytes=3),
