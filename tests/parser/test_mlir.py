@@ -11,7 +11,7 @@ import pytest
 from hlotool.backends.numpy import create
 from hlotool.errors import HloSyntaxError, HlotoolError, Unsupported, UsageError
 from hlotool.inputs.generate import generate_inputs
-from hlotool.ir.attributes import ConvolutionDimensions
+from hlotool.ir.attributes import ConvolutionDimensions, Sharding
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify
 from hlotool.parser.mlir.reader import parse_mlir
@@ -91,6 +91,25 @@ OF_ONE_TENSOR = """func.func @main(%a: tensor<f32>) -> tensor<2x3xf32> {
   return %2 : tensor<2x3xf32>
 }
 """
+BUFFERS = """func.func @main(%a: tensor<2xf32>, %t: !stablehlo.token) -> tensor<2xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "Pin", api_version = 4 : i32}
+    : (tensor<2xf32>) -> memref<2xf32>
+  %1 = "stablehlo.custom_call"(%0) {call_target_name = "Unpin", api_version = 4 : i32}
+    : (memref<2xf32>) -> tensor<2xf32>
+  %2 = "stablehlo.recv"(%t) {channel_handle = #stablehlo.channel_handle<handle = 5, type = 3,>,
+    is_host_transfer = true} : (!stablehlo.token) -> !stablehlo.token
+  return %1 : tensor<2xf32>
+}
+"""
+SCAN = """func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>) {
+  %0, %1 = chlo.scan (%a) inits (%b) dimension = 0 attributes {is_reverse = true} {
+  ^bb0(%input: tensor<3xf32>, %carry: tensor<3xf32>):
+    %2 = stablehlo.subtract %input, %carry : tensor<3xf32>
+    stablehlo.return %2, %2 : tensor<3xf32>, tensor<3xf32>
+  } : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return %0, %1 : tensor<2x3xf32>, tensor<3xf32>
+}
+"""
 SCALARS = """func.func @main(%a: tensor<4xf32>) -> (tensor<1x4xf32>, tensor<2x2xf32>) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : i64
@@ -146,6 +165,7 @@ PROGRAMS = {
     "index select": index_select("5x7x4", "2x3x", "5x2x3x4", 1, 0),
     "index select of batches": index_select("5x7x4x6", "5x7x2x", "5x7x4x2", 3, 2),
     "numbers that are no tensors": SCALARS,
+    "scan": SCAN,
     "index select by a scalar": index_select("5x7", "", "7", 0, 0),
 }
 
@@ -167,6 +187,25 @@ def test_equal_to_what_xla_reads(name: str) -> None:
     assert not verify(ours)
     values = generate_inputs(theirs, 3).values
     assert results(ours, values) == results(theirs, values)
+
+
+def test_buffers_are_pinned_and_tokens_come_alone() -> None:
+    module = parse_mlir(BUFFERS)
+    assert verify(module) == []
+    assert [str(i.shape) for i in module.instructions() if i.opcode == "custom-call"] == [
+        "b(f32[2])",
+        "f32[2]",
+    ]
+    assert [str(i.shape) for i in module.instructions() if i.opcode == "recv"] == ["((), u32[], token[])"]
+
+
+def test_a_sharding_may_be_the_bytes_of_a_proto() -> None:
+    text = ONE.format('stablehlo.abs %arg0 {mhlo.sharding = "SHARDING"} : tensor<2xf32>')
+    bytes_of_two = r"\08\03\1A\01\02\22\02\00\01"
+    root = parse_mlir(text.replace("SHARDING", bytes_of_two)).entry.root
+    assert root.attributes["sharding"] == Sharding("tiled", tile_dims=(2,), devices=(0, 1))
+    with pytest.raises(HloSyntaxError, match="unreadable sharding"):
+        parse_mlir(text.replace("SHARDING", bytes_of_two[:-4]))
 
 
 def test_a_loop_computes_what_it_says() -> None:
@@ -210,6 +249,12 @@ ONE = (
         ("foo.bar %arg0 : i32 into tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("arith.constant 0 : index", HloSyntaxError, 0, "does not return"),
         ("shape.shape_of %arg0 : tensor<2xf32> -> tensor<2xindex>", HloSyntaxError, 8, "has 1 numbers for"),
+        (
+            'stablehlo.abs %arg0 : tensor<2xf32>\n"stablehlo.infeed"() : () -> ()',
+            HloSyntaxError,
+            0,
+            "returns a token at least",
+        ),
         ('sdy.all_to_all [{"x"}: 0->1] %arg0 : tensor<2xf32>', Unsupported, 8, "partitioning began"),
         ("foo.bar %arg0 to ^bb1 step [% : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("stablehlo.add %arg0, %arg0 : tensor<2xi32>", HloSyntaxError, 0, "does not return"),

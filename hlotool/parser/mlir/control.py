@@ -96,7 +96,10 @@ def _custom_call(context: Context) -> Results:
     version = context.integer("api_version", default=1)
     if version in _VERSIONS:
         named["api_version"] = _VERSIONS[version]
-    if aliases := _output_aliases(context):
+    aliases = _output_aliases(context)
+    if target in ("Pin", "Unpin"):  # XLA's importer adds what is true of them
+        aliases = aliases or (OperandAlias((), 0, ()),)
+    if aliases:
         named["output_to_operand_aliasing"] = aliases
     called = context.get("called_computations")
     if isinstance(called, tuple) and called:
