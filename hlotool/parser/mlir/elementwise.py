@@ -152,12 +152,14 @@ def _constant(context: Context) -> Results:
     value, shape = context.get("value"), context.array
     if not isinstance(value, Dense):
         raise context.error("needs dense<…>")
-    if shape.size > 1 and not set('["') & set(value.text) and value.text.startswith("dense<"):
+    is_elided = _is_elided(value.text, context.program.resources)
+    is_one = not set('["') & set(value.text) and value.text.startswith("dense<")
+    if shape.size > 1 and is_one and not is_elided:
         scalar = ArrayShape(shape.element_type, ())
         one = context.literal(context.dense(value, scalar), scalar)
         return context.main("broadcast", one, dimensions=())
     literal = Literal(shape, None, elided=True)
-    if not _is_elided(value.text, context.program.resources):
+    if not is_elided:
         literal = Literal(shape, np.ascontiguousarray(context.dense(value, shape)).reshape(shape.dims))
     return context.add(
         Instruction("constant", "constant", shape, attributes=context.common(), literal=literal)
@@ -166,7 +168,8 @@ def _constant(context: Context) -> Results:
 
 def _is_elided(text: str, resources: Mapping[str, str]) -> bool:
     """Whether the value stands nowhere: MLIR was told to leave out large ones, or the file is cut."""
-    return text.startswith("dense_resource<") and text[len("dense_resource<") : -1] not in resources
+    kind, _, inside = text.partition("<")
+    return inside == "...>" or (kind == "dense_resource" and inside[:-1] not in resources)
 
 
 @operation("iota", "dynamic_iota")
