@@ -32,7 +32,7 @@ _CHILD = Path(__file__).with_name("mlir_child.py")
 BYTECODE = b"ML\xefR"
 _MLIR = re.compile(
     rb"(?>(?:\s|//[^\n]*+\n)*)"
-    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"(?:builtin\.module|func\.func)\""
+    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"\w+\.[\w.]+\"[ \t]*\("
     rb"|(?:func\.)?func[ \t]+(?:(?:public|private|nested)[ \t]+)?@"
     rb"|sdy\.mesh\b|(?:util|ml_program|memref)\.global\b|transform\.(?:named_)?sequence\b)"
 )
@@ -273,8 +273,11 @@ def _end_of_function(lines: Sequence[str]) -> int:
 
 
 def mlir_amid_lines(text: str) -> Iterator[Quotation]:
-    """The modules of StableHLO that begin with a `module` line somewhere in `text`."""
+    """The modules of StableHLO that begin with a `module` line somewhere in `text`, else its functions."""
     headers = list(_HEADER.finditer(text))
+    if not headers:
+        yield from _functions_amid_lines(text)
+        return
     counted, end, stop = Lines(text), 0, 0
     for number, header in enumerate(headers):
         if header.start() < stop:
@@ -290,6 +293,19 @@ def mlir_amid_lines(text: str) -> Iterator[Quotation]:
             before = max(counted.before(header.start()) - len(above), 0)
             yield from (Quotation(before + one.line, one.text) for one in _functions_apart(module))
         end = header.end()
+
+
+def _functions_amid_lines(text: str) -> Iterator[Quotation]:
+    """Functions between other lines, all of them one program, with empty lines in the place of the others."""
+    lines, counted = text.split("\n"), Lines(text)
+    kept = [""] * len(lines)
+    for found in _FUNCTION.finditer(text):
+        first = counted.before(found.start())
+        end = first + _end_of_function(lines[first:])
+        kept[first:end] = lines[first:end]
+    program = "\n".join(kept)
+    if _is_program(program.encode("utf-8", "surrogateescape")):
+        yield from _functions_apart(program)
 
 
 def _indent(header: re.Match[str]) -> int:

@@ -208,6 +208,29 @@ def test_a_sharding_may_be_the_bytes_of_a_proto() -> None:
         parse_mlir(text.replace("SHARDING", bytes_of_two[:-4]))
 
 
+def test_forms_of_2020() -> None:
+    text = """func @main(%p: tensor<i1>, %a: tensor<4xf32>, %n: tensor<i64>) -> tensor<2xf32> {
+  %0 = "mhlo.if"(%p, %a, %a) ({
+  ^bb0(%x: tensor<4xf32>):
+    %1 = "mhlo.log"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    "mhlo.return"(%1) : (tensor<4xf32>) -> ()
+  }, {
+  ^bb0(%x: tensor<4xf32>):
+    "mhlo.return"(%x) : (tensor<4xf32>) -> ()
+  }) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = "mhlo.dynamic-slice"(%0, %n) {slice_sizes = dense<2> : tensor<1xi64>}
+    : (tensor<4xf32>, tensor<i64>) -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
+"""
+    module = parse_mlir(text)
+    assert verify(module) == []
+    value = create().compile(module).run((np.array(False), np.arange(4, dtype=np.float32), np.array(1)))
+    assert np.asarray(value).tolist() == [1, 2]
+    with pytest.raises(HloSyntaxError, match="needs branches"):
+        parse_mlir(text.replace("(%p, %a, %a)", "(%p, %a)").replace("i1>, tensor<4xf32>,", "i1>,"))
+
+
 def test_a_loop_computes_what_it_says() -> None:
     x = np.array([0.5, -1, 2, 3], np.float32)
     value = create().compile(parse_mlir(LOOP)).run((x,))
@@ -385,7 +408,9 @@ def test_dimension_numbers_of_convolutions(numbers: str) -> None:
     assert spelled == ConvolutionDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
 
 
-@pytest.mark.parametrize("name", ["arith.constant", "std.constant"])
+@pytest.mark.parametrize(
+    "name", ["arith.constant", "std.constant", "sdy.constant", "util.unfoldable_constant"]
+)
 def test_constants_of_other_dialects(name: str) -> None:
     module = parse_mlir(ONE.format(f"{name} dense<[1.0, 2.0]> : tensor<2xf32>"))
     literal = module.entry.root.literal
@@ -393,8 +418,9 @@ def test_constants_of_other_dialects(name: str) -> None:
     assert np.asarray(literal.value).tolist() == [1, 2]
 
 
-def test_elided_values_are_elided() -> None:
-    module = parse_mlir(ONE.format("stablehlo.constant dense_resource<__elided__> : tensor<2xf32>"))
+@pytest.mark.parametrize("value", ["dense_resource<__elided__>", "dense<...>"])
+def test_elided_values_are_elided(value: str) -> None:
+    module = parse_mlir(ONE.format(f"stablehlo.constant {value} : tensor<2xf32>"))
     assert [i.literal.elided for i in module.instructions() if i.literal] == [True]
 
 

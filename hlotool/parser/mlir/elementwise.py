@@ -44,7 +44,7 @@ for _name, _row in OPCODES.items():
         operation(_name.replace("-", "_"))(plain(_name))
 
 
-@operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
+@operation("bitcast", "bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
 def _of_other_classes(context: Context) -> Results:
     return plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
 
@@ -147,7 +147,7 @@ operation("broadcast_select")(broadcasting("select"))
 # Constants.
 
 
-@operation("constant", "arith.constant", "std.constant")
+@operation("constant", "arith.constant", "std.constant", "sdy.constant", "util.unfoldable_constant")
 def _constant(context: Context) -> Results:
     value, shape = context.get("value"), context.array
     if not isinstance(value, Dense):

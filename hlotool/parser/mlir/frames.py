@@ -49,6 +49,7 @@ def operation(*names: str) -> Callable[[Rule], Rule]:
 def rule_of(name: str) -> Rule | None:
     """The rule of an operation, None where HLO has none."""
     dialect, _, rest = name.partition(".")
+    rest = rest.replace("-", "_")  # `mhlo.dynamic-slice`, until 2021
     return RULES.get(rest) if dialect in DIALECTS else RULES.get(name)
 
 

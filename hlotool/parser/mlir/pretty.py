@@ -205,6 +205,8 @@ _CONSTANTS = (
     "chlo.constant",
     "arith.constant",
     "std.constant",
+    "sdy.constant",
+    "util.unfoldable_constant",
     "constant",
 )
 
