@@ -56,8 +56,8 @@ def _while(context: Context) -> Results:
 @operation("case", "if")
 def _branches(context: Context) -> Results:
     regions = context.operation.regions
-    chosen, *arguments = context.operands or [None]
-    if not regions or chosen is None or len(arguments) not in (0, len(regions)):
+    chosen, arguments = context.operands[:1], context.operands[1:]
+    if not regions or not chosen or len(arguments) not in (0, len(regions)):
         raise context.error("needs branches and what chooses among them")
     if arguments:  # until 2021 a branch took a value by name
         made = [(argument, context.region(number)) for number, argument in enumerate(arguments)]
@@ -70,7 +70,7 @@ def _branches(context: Context) -> Results:
         if len(callees) != 2:
             raise context.error("needs two branches")
         named = {"true_computation": callees[0], "false_computation": callees[1]}
-    return context.main("conditional", chosen, *operands, **named)
+    return context.main("conditional", *chosen, *operands, **named)
 
 
 @operation("call", "func.call")
