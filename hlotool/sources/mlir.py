@@ -197,6 +197,11 @@ _CLOSED = re.compile(r"\}[ \t\r]*(?:loc\([^\n]*\)[ \t\r]*)?$")
 _PATTERN = re.compile(
     rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$|%\w+ ?: ?#?[{%])", re.MULTILINE
 )
+#: A brace that closes the outermost, behind which something else than MLIR follows.
+_PROSE_BEHIND = re.compile(
+    r"^\}[^\n]*\n(?![ \t\r\n]*(?:[!}/\"%]|#\w|\{-#|module\b|func\b|\w+\.\w+|\Z))",
+    re.MULTILINE,
+)
 #: What every function has, also one that is cut.
 _OPERATION = re.compile(rb"\breturn\b|%\w+(?::\d+)?[ \t]*=")
 
@@ -210,6 +215,8 @@ def mlir_programs(text: str) -> Iterator[Quotation]:
     starts = [0, *(found.end() for found in _SEPARATOR.finditer(text)), len(text)]
     for start, end in itertools.pairwise(starts):
         part, before = text[start:end], text.count("\n", 0, start)
+        if (closed := _PROSE_BEHIND.search(part)) is not None:
+            part = part[: closed.end()]
         content = part.encode("utf-8", "surrogateescape")
         if _is_program(content):
             is_several = len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
@@ -325,9 +332,10 @@ def _aliases_above(prefix: str, lines: Sequence[str]) -> list[str]:
 
 def _until_closed(lines: Sequence[str]) -> Iterator[str]:
     """Lines up to the brace that closes a module, and the aliases that follow."""
-    is_closed = False
+    depth = 1
     for line in lines:
-        if is_closed and line.strip() and _ALIAS.match(line) is None:
+        if depth <= 0 and line.strip() and _ALIAS.match(line) is None:
             return
         yield line
-        is_closed = is_closed or line.rstrip() == "}"
+        code = _COMMENT.sub("", _STRING.sub("", line))
+        depth += code.count("{") - code.count("}")

@@ -130,6 +130,15 @@ def test_functions_amid_other_lines_without_a_fence() -> None:
     assert "errors" not in one.read().decode()
 
 
+@pytest.mark.parametrize("behind", [">>> f.compile()", "# Then the graph:\nnode {", "by the time"])
+def test_what_follows_a_program_is_none_of_it(behind: str) -> None:
+    module = f"module @m {{\n{function('main')}}}\n"
+    assert opcodes(f"# Use\n\n```\n{module}\n{behind}\n```\n") == [["parameter", "abs"]]
+    resources = "{-#\n  dialect_resources: {}\n#-}\n"
+    [one] = wrapped_texts(f"```\n{module}\n{resources}```\n".encode())
+    assert "dialect_resources" in one.content.decode()
+
+
 def test_a_generic_operation_may_come_first() -> None:
     text = '"shape.Dim"() {sym_name = "S0"} : () -> ()\n' + function("f")
     assert is_mlir(text.encode())
