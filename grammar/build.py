@@ -18,7 +18,7 @@ PATTERNS = {
 }
 #: What no such expression matches: metadata keys that XLA does not know, and all of a shape that is more than
 #: a type, sizes and an order of dimensions. To compile that takes longer than to have the parser read it.
-EXCLUDED = ("obsolete_field", "bounded_dimension", "unbounded_dimension", "_layout_property")
+EXCLUDED = ("obsolete_field", "bounded_dimension", "unbounded_dimension", "_layout_properties")
 
 
 def build_parser(strict: bool = False) -> lark.Lark:

@@ -312,6 +312,10 @@ _MAGIC = (
     (b"\xff\xd8\xff", "a picture; the text is needed"),
     (b"%PDF", "a PDF; the text is needed"),
 )
+_PYTHON = "a Python program; what it compiles is replayed by `hlotool exec -- python FILE`"
+_NO_STABLEHLO = f"MLIR, but no StableHLO; the HLO is dumped with {_DUMP}"
+#: Texts that quote programs, and are none.
+_DOCUMENTS = (".md", ".rst", ".html", ".ipynb")
 #: Lines that only a text of that kind has.
 _LINES = (
     (r"\{ ?lambda\b", "a jaxpr; its HLO is jax.jit(f).lower(*arguments).as_text('hlo')"),
@@ -332,9 +336,9 @@ _LINES = (
     ),
     (
         r"(?:import|from) (?:jax|tensorflow|torch|torch_xla|flax|keras)\b",
-        "a Python program; what it compiles is replayed by `hlotool exec -- python FILE`",
+        _PYTHON,
     ),
-    (r"(?:module|func)\b[^\n]*[@{]$", f"MLIR, but no StableHLO; the HLO is dumped with {_DUMP}"),
+    (r"(?:module|func(?:\.func)?)\b(?:[ \t]+\w+)?[ \t]*[@{]", _NO_STABLEHLO),
 )
 _STRANGERS = [(re.compile(rf"^[ \t]*(?:{line})", re.MULTILINE), what) for line, what in _LINES]
 
@@ -347,6 +351,9 @@ def what_it_is(source: Source) -> str:
         return str(error)
     if not head:
         return "it is empty"
+    text = mended(head)
     known = [what for magic, what in _MAGIC if head.startswith(magic)]
-    known += [what for line, what in _STRANGERS if line.search(mended(head)) is not None]
+    known += [what for line, what in _STRANGERS if line.search(text) is not None]
+    wrong = {_PYTHON: source.name.endswith(_DOCUMENTS), _NO_STABLEHLO: "stablehlo." in text}
+    known = [what for what in known if not wrong.get(what)]
     return (known or ["neither HLO text nor an XLA proto"])[0]

@@ -32,7 +32,7 @@ _CHILD = Path(__file__).with_name("mlir_child.py")
 BYTECODE = b"ML\xefR"
 _MLIR = re.compile(
     rb"(?>(?:\s|//[^\n]*+\n)*)"
-    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"(?:builtin\.module|func\.func)\""
+    rb"(?:#\w+ ?=|!\w+ ?=|(?:builtin\.)?module\b[^\n]*\{|\"\w+\.[\w.]+\"[ \t]*\("
     rb"|(?:func\.)?func[ \t]+(?:(?:public|private|nested)[ \t]+)?@"
     rb"|sdy\.mesh\b|(?:util|ml_program|memref)\.global\b|transform\.(?:named_)?sequence\b)"
 )
@@ -197,6 +197,11 @@ _CLOSED = re.compile(r"\}[ \t\r]*(?:loc\([^\n]*\)[ \t\r]*)?$")
 _PATTERN = re.compile(
     rb"^(?![ \t]*//)[^\n]*(?:%\[\[|\[\[[A-Za-z_]\w*:|\{\{[.^]|\{\{[ \t\r]*$|%\w+ ?: ?#?[{%])", re.MULTILINE
 )
+#: A brace that closes the outermost, behind which something else than MLIR follows.
+_PROSE_BEHIND = re.compile(
+    r"^\}[^\n]*\n(?![ \t\r\n]*(?:[!}/\"%]|#\w|\{-#|module\b|func\b|\w+\.\w+|\Z))",
+    re.MULTILINE,
+)
 #: What every function has, also one that is cut.
 _OPERATION = re.compile(rb"\breturn\b|%\w+(?::\d+)?[ \t]*=")
 
@@ -210,6 +215,8 @@ def mlir_programs(text: str) -> Iterator[Quotation]:
     starts = [0, *(found.end() for found in _SEPARATOR.finditer(text)), len(text)]
     for start, end in itertools.pairwise(starts):
         part, before = text[start:end], text.count("\n", 0, start)
+        if (closed := _PROSE_BEHIND.search(part)) is not None:
+            part = part[: closed.end()]
         content = part.encode("utf-8", "surrogateescape")
         if _is_program(content):
             is_several = len(re.findall(rb"^module\b[^\n]*\{[ \t\r]*$", content, re.MULTILINE)) > 1
@@ -273,8 +280,11 @@ def _end_of_function(lines: Sequence[str]) -> int:
 
 
 def mlir_amid_lines(text: str) -> Iterator[Quotation]:
-    """The modules of StableHLO that begin with a `module` line somewhere in `text`."""
+    """The modules of StableHLO that begin with a `module` line somewhere in `text`, else its functions."""
     headers = list(_HEADER.finditer(text))
+    if not headers:
+        yield from _functions_amid_lines(text)
+        return
     counted, end, stop = Lines(text), 0, 0
     for number, header in enumerate(headers):
         if header.start() < stop:
@@ -290,6 +300,19 @@ def mlir_amid_lines(text: str) -> Iterator[Quotation]:
             before = max(counted.before(header.start()) - len(above), 0)
             yield from (Quotation(before + one.line, one.text) for one in _functions_apart(module))
         end = header.end()
+
+
+def _functions_amid_lines(text: str) -> Iterator[Quotation]:
+    """Functions between other lines, all of them one program, with empty lines in the place of the others."""
+    lines, counted = text.split("\n"), Lines(text)
+    kept = [""] * len(lines)
+    for found in _FUNCTION.finditer(text):
+        first = counted.before(found.start())
+        end = first + _end_of_function(lines[first:])
+        kept[first:end] = lines[first:end]
+    program = "\n".join(kept)
+    if _is_program(program.encode("utf-8", "surrogateescape")):
+        yield from _functions_apart(program)
 
 
 def _indent(header: re.Match[str]) -> int:
@@ -309,9 +332,10 @@ def _aliases_above(prefix: str, lines: Sequence[str]) -> list[str]:
 
 def _until_closed(lines: Sequence[str]) -> Iterator[str]:
     """Lines up to the brace that closes a module, and the aliases that follow."""
-    is_closed = False
+    depth = 1
     for line in lines:
-        if is_closed and line.strip() and _ALIAS.match(line) is None:
+        if depth <= 0 and line.strip() and _ALIAS.match(line) is None:
             return
         yield line
-        is_closed = is_closed or line.rstrip() == "}"
+        code = _COMMENT.sub("", _STRING.sub("", line))
+        depth += code.count("{") - code.count("}")

@@ -72,12 +72,14 @@ _ORDINARY = (
     r"""(?:"[^"\\\n]*+(?>(?:\\.[^"\\\n]*+)*)"|(?<!\w)[bBuUfF]{0,2}'[^'\\\n]*+(?>(?:\\.[^'\\\n]*+)*)')"""
 )
 #: What opens a literal, or hides what looks like one: raw strings of C++ and R, Python's long ones, Rust's,
-#: those in backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and comments.
+#: OCaml's, those in backticks (JavaScript, Go), ordinary ones, of which several may stand in a row, and
+#: comments.
 _OPENER = re.compile(
     rf"""
       (?:R"|r"(?=-*\([ \t]*\r?\n))(?P<delimiter>[^()\\\s"]{{0,16}})\(
     | (?P<python>[a-zA-Z]{{0,2}})(?P<quotes>\"{{3}}|'{{3}})
     | \bb?r(?P<hashes>\#{{1,8}})"
+    | \{{(?P<ocaml>[a-z_]{{0,16}})\|
     | (?P<template>`[^`\\]*+(?>(?:\\.[^`\\]*+)*)`)
     | '(?:\\.|[^'\\\n])'
     | (?P<row>{_ORDINARY}(?>(?:[\s+\\]*+,?[\s+\\]*+{_ORDINARY})*))
@@ -124,6 +126,8 @@ def _closer(opening: re.Match[str]) -> str | None:
         return f'){opening["delimiter"]}"'
     if opening["hashes"] is not None:
         return f'"{opening["hashes"]}'
+    if opening["ocaml"] is not None:
+        return f"|{opening['ocaml']}}}"
     return opening["quotes"] or ("*/" if opening["comment"] else None)
 
 

@@ -201,7 +201,8 @@ def _quoted(quoted: Quotation, line: int, depth: int) -> Iterator[Wrapped]:
         for part in split_modules(content):
             before = line + quoted.line + content.count(b"\n", 0, part.start)
             whole = content[part.start : part.end]
-            if b"\n" in whole.strip() or not module_name(whole):  # a header alone is a mention
+            # A header alone is a mention, and so is an entry without an instruction.
+            if b"=" in whole and (b"\n" in whole.strip() or not module_name(whole)):
                 yield Wrapped(before, whole)
     else:
         yield from _programs(quoted.text, line + quoted.line, depth - 1)

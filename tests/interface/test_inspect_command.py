@@ -239,3 +239,11 @@ def test_memory_spaces_and_what_is_not_listed(inspect: Shell, tmp_path: Path) ->
     assert "… and 3 more lines (--verbose)" in said
     assert inspect(tmp_path / "m.hlo", "--memory", "--verbose") == ExitCode.AGREE
     assert "--verbose" not in inspect.out.partition("memory of ")[2]
+
+
+def test_a_program_that_breaks_a_rule_is_named_with_the_rule(inspect: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "f.hlo"
+    path.write_text("ENTRY e { p = f32[2,3] parameter(0) ROOT t = f32[3,2] transpose(p), dimensions={0} }\n")
+    assert inspect(path) == ExitCode.USAGE
+    assert "dimensions must be a permutation of the operand's 2, not (0,)" in inspect.out + inspect.error
+    assert "IndexError" not in inspect.out + inspect.error

@@ -58,6 +58,20 @@ def test_tuples_and_others() -> None:
             Layout((1, 0), tiles=((8, 128), (2, 1)), element_bits=16, memory_space=5),
         ),
         ("{1,0:T()}", Layout((1, 0), tiles=((),))),
+        ("{1,0:T}", Layout((1, 0), tiles=((),))),
+        ("{1,0:T(}", Layout((1, 0), tiles=((),))),
+        ("{1,0:T(8,128)(}", Layout((1, 0), tiles=((8, 128), ()))),
+        ("{1,0:T(8,128)(2,S(1)}", Layout((1, 0), tiles=((8, 128), (2,)), memory_space=1)),
+        ("{1,0:T(8,*(4)}", None),
+        ("{1,0:TM(8)}", None),
+        ("{1,0:T*u32)}", Layout((1, 0), tiles=((),), pointer_type="u32")),
+        ("{1,0:L(8#M}", Layout((1, 0), tail_padding_alignment=8)),
+        ("{1,0:D(D,C~T(8)SC(0:2,(}", None),
+        ("{1,0:D S(1)SC(0:2,}", Layout((1, 0), memory_space=1, split_configs=(SplitConfig(0, (2,)),))),
+        (
+            "{1,0:SC(1:4)(0M(3}",
+            Layout((1, 0), split_configs=(SplitConfig(1, (4,)), SplitConfig(0, ())), metadata_prefix_bytes=3),
+        ),
         ("{1,0:L(4)}", Layout((1, 0), tail_padding_alignment=4)),
         ("{1,0:#(u32)*(s64)}", Layout((1, 0), index_type="u32", pointer_type="s64")),
         ("{1,0:E(4)S(5)}", Layout((1, 0), element_bits=4, memory_space=5)),
@@ -68,7 +82,11 @@ def test_tuples_and_others() -> None:
         ("{1,0:}", Layout((1, 0))),
     ],
 )
-def test_layouts(text: str, layout: Layout) -> None:
+def test_layouts(text: str, layout: Layout | None) -> None:
+    if layout is None:
+        with pytest.raises(HloSyntaxError):
+            parse_shape(f"f32[2,3]{text}")
+        return
     shape = parse_shape(f"f32[2,3]{text}")
     assert isinstance(shape, ArrayShape)
     assert shape.layout == layout
@@ -91,6 +109,8 @@ def test_a_brace_after_a_shape_may_be_something_else() -> None:
         ("f32[2]{1,0}", "the layout has 2 dimensions, the shape 1"),
         ("f32[2]{:S(5)}", "the layout has 0 dimensions, the shape 1"),
         ("f32[2]{0:S(5)T(2)}", "parts of a layout repeat or are out of order"),
+        ("f32[2]{0:T(-2)}", "a size of a tile is negative, or that of L(…) below 1"),
+        ("f32[2]{0:L(0)}", "a size of a tile is negative, or that of L(…) below 1"),
         ("f32[2]{0:T(2)T(2)}", "parts of a layout repeat or are out of order"),
         ("token[2]", "token[] takes neither dimensions nor a layout"),
         ("opaque[]{0}", "opaque[] takes neither dimensions nor a layout"),

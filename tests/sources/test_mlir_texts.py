@@ -12,6 +12,7 @@ from support.dumps import Write
 from hlotool.errors import DumpError, Unsupported
 from hlotool.parser.mlir.reader import parse_mlir
 from hlotool.sources.directory import open_dump
+from hlotool.sources.mlir import is_mlir
 from hlotool.sources.wrapped import wrapped_texts
 
 BODY = "  %0 = stablehlo.abs %a : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}\n"
@@ -117,6 +118,31 @@ def test_sources_without_programs_are_no_broken_hlo(write: Write, content: str) 
     path = write(("file.txt", content)) / "file.txt"
     with pytest.raises(DumpError, match="not HLO"):
         open_dump(path)
+
+
+def test_functions_amid_other_lines_without_a_fence() -> None:
+    calling = function("main", body=BODY.replace("stablehlo.abs %a :", "call @g(%a) : (tensor<2xf32>) ->"))
+    called = function("g").replace("func.func", "func.func private")
+    text = f"# If it works\n\n    Output\n{calling}and\n{called}\n# errors\n\n    x Got 1 and 2.\n"
+    [one] = wrapped_texts(text.encode())
+    module = parse_mlir(one.read().decode())
+    assert [i.opcode for i in module.instructions()].count("call") == 1
+    assert "errors" not in one.read().decode()
+
+
+@pytest.mark.parametrize("behind", [">>> f.compile()", "# Then the graph:\nnode {", "by the time"])
+def test_what_follows_a_program_is_none_of_it(behind: str) -> None:
+    module = f"module @m {{\n{function('main')}}}\n"
+    assert opcodes(f"# Use\n\n```\n{module}\n{behind}\n```\n") == [["parameter", "abs"]]
+    resources = "{-#\n  dialect_resources: {}\n#-}\n"
+    [one] = wrapped_texts(f"```\n{module}\n{resources}```\n".encode())
+    assert "dialect_resources" in one.content.decode()
+
+
+def test_a_generic_operation_may_come_first() -> None:
+    text = '"shape.Dim"() {sym_name = "S0"} : () -> ()\n' + function("f")
+    assert is_mlir(text.encode())
+    assert not is_mlir(b'"name" (quoted) of func.func')
 
 
 def test_many_functions_take_no_long_time() -> None:

@@ -250,6 +250,11 @@ def test_stablehlo_counts_beside_hlo_that_is_no_dump(write: Write) -> None:
         ("IR {\n  %0 = f32[] prim::Constant()\n}\n", r"_get_xla_tensors_hlo"),
         ("\x28\udcb5\x2f\udcfd more", "compressed by zstd"),
         ("", "it is empty"),
+        ("module @m {\n  tt.func @f() {\n", "MLIR, but no StableHLO"),
+        ("func (b *Builder) Add(x int) {\n}\n", "neither HLO"),
+        ('text = f"""\nmodule @m {{\n  %0 = stablehlo.add %a, {b}\n', "neither HLO"),
+        ("import jax\n", "a Python program"),
+        ('write("ENTRY {}")', "neither HLO"),
         ("once upon a time", "neither HLO text nor an XLA proto"),
     ],
 )
@@ -260,6 +265,12 @@ def test_what_is_no_hlo_says_what_it_is(write: Write, content: str, what: str) -
         open_dump(path)
 
 
+def test_a_document_about_a_python_program_is_none(write: Write) -> None:
+    path = write(("README.md", "# Use\n```python\nimport jax\n```\n")) / "README.md"
+    with pytest.raises(DumpError, match="neither HLO text nor an XLA proto"):
+        open_dump(path)
+
+
 N = 50_000
 HOSTILE = {
     "raw strings that never close": "".join(f'R"a{n}(' for n in range(N // 8)),
@@ -267,6 +278,7 @@ HOSTILE = {
     "quotation marks": '"' * N,
     "backticks": "`a" * (N // 2),
     "comments that never close": "/*" * (N // 2),
+    "ocaml strings that never close": "{a|" * (N // 3),
     "rust strings that never close": 'r#"' * (N // 3),
     "fences": "```\nENTRY {\n" * (N // 12),
     "headers": "p HloModule a\n  x = f32[] parameter(0)\n" * (N // 40),
@@ -384,6 +396,11 @@ def test_numbers_of_tables_are_no_numbers_of_lines() -> None:
 def test_a_first_line_with_angle_brackets_is_no_page() -> None:
     named = ONE.replace("\n", '\n\nFunctionNames\n1 "<module>"\n\n', 1)
     assert texts(f"<6> start\n<6> {named}") == [named.strip()]
+
+
+def test_strings_of_ocaml() -> None:
+    text = f"let one = {{|\n{ONE}|}}\nlet two = {{hlo|{TWO}|}} is no end |hlo}}\n"
+    assert texts(text) == [ONE.strip(), TWO.strip()]
 
 
 def test_escaped_quotation_marks_close_nothing() -> None:

@@ -36,6 +36,7 @@ from hlotool.facts.trip_counts import trip_count
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import leaves
+from hlotool.ir.verifier import verify_or_raise
 from hlotool.ir.walk import Context, contexts
 from hlotool.judge.failures import error_record
 from hlotool.sources.file_names import Kind
@@ -194,7 +195,11 @@ def inspect_module(task: InspectTask) -> ModuleInfo:
             with collector_off():
                 module = one.read()
                 at_peak = task.memory and one is programs[-1]
-                info = stage_info(module, one.label, one.file, one.allocated, at_peak=at_peak)
+                try:
+                    info = stage_info(module, one.label, one.file, one.allocated, at_peak=at_peak)
+                except (ArithmeticError, LookupError, TypeError, ValueError):
+                    verify_or_raise(module)  # a program that breaks a rule is at fault
+                    raise
                 stages.append(_countable(info))
                 if number == 0:
                     frontend, function, _ = function_of(module.name)

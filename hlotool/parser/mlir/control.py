@@ -56,9 +56,13 @@ def _while(context: Context) -> Results:
 @operation("case", "if")
 def _branches(context: Context) -> Results:
     regions = context.operation.regions
-    if not regions or len(context.operands) != 1:
+    chosen, arguments = context.operands[:1], context.operands[1:]
+    if not regions or not chosen or len(arguments) not in (0, len(regions)):
         raise context.error("needs branches and what chooses among them")
-    made = [context.program.branch(context, one, _read_from_around(context, [one])) for one in regions]
+    if arguments:  # until 2021 a branch took a value by name
+        made = [(argument, context.region(number)) for number, argument in enumerate(arguments)]
+    else:
+        made = [context.program.branch(context, one, _read_from_around(context, [one])) for one in regions]
     operands = [operand for operand, _ in made]
     callees = tuple(callee for _, callee in made)
     named: dict[str, AttributeValue] = {"branch_computations": callees}
@@ -66,7 +70,7 @@ def _branches(context: Context) -> Results:
         if len(callees) != 2:
             raise context.error("needs two branches")
         named = {"true_computation": callees[0], "false_computation": callees[1]}
-    return context.main("conditional", context.operands[0], *operands, **named)
+    return context.main("conditional", *chosen, *operands, **named)
 
 
 @operation("call", "func.call")
@@ -96,7 +100,10 @@ def _custom_call(context: Context) -> Results:
     version = context.integer("api_version", default=1)
     if version in _VERSIONS:
         named["api_version"] = _VERSIONS[version]
-    if aliases := _output_aliases(context):
+    aliases = _output_aliases(context)
+    if target in ("Pin", "Unpin"):  # XLA's importer adds what is true of them
+        aliases = aliases or (OperandAlias((), 0, ()),)
+    if aliases:
         named["output_to_operand_aliasing"] = aliases
     called = context.get("called_computations")
     if isinstance(called, tuple) and called:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from hlotool.ir.attributes import AttributeValue, Ints, PaddingDim, SliceDim, de
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import OPCODES, Class
 from hlotool.ir.types import UNBOUNDED, ArrayShape
-from hlotool.parser.mlir.frames import Context, Results, Rule, operation
+from hlotool.parser.mlir.frames import RULES, Context, Results, Rule, operation
 from hlotool.parser.mlir.syntax import Dense
 
 # Elementwise.
@@ -43,7 +44,7 @@ for _name, _row in OPCODES.items():
         operation(_name.replace("-", "_"))(plain(_name))
 
 
-@operation("bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
+@operation("bitcast", "bitcast_convert", "copy", "partition_id", "replica_id", "reshape")
 def _of_other_classes(context: Context) -> Results:
     return plain(context.operation.name.rpartition(".")[2].replace("_", "-"))(context)
 
@@ -94,11 +95,6 @@ def _map(context: Context) -> Results:
     )
 
 
-@operation("square")
-def _square(context: Context) -> Results:
-    return context.main("multiply", context.operand(0), context.operand(0))
-
-
 @operation("is_inf", "is_pos_inf", "is_neg_inf")
 def _is_infinite(context: Context) -> Results:
     name = context.operation.name.rpartition(".")[2]
@@ -124,8 +120,8 @@ def filled(context: Context, value: complex, shape: ArrayShape) -> Instruction:
     return _spread(context, made, shape.dims, ()) if shape.dims else made
 
 
-def _broadcasting(opcode: str) -> Rule:
-    """CHLO's operations whose operands are broadcast as NumPy does."""
+def broadcasting(name: str) -> Rule:
+    """The rule of CHLO's `broadcast_name`, whose operands are broadcast as NumPy does."""
 
     def rule(context: Context) -> Results:
         dims = context.array.dims
@@ -136,32 +132,34 @@ def _broadcasting(opcode: str) -> Rule:
             if len(along) != len(own):
                 along = tuple(range(len(dims) - len(own), len(dims)))
             whole.append(operand if own == dims else broadcast(context, operand, dims, along))
-        if opcode == "compare":
-            return context.main("compare", *whole, direction=context.text("comparison_direction"))
-        return context.main(opcode, *whole)
+        plain_one = replace(context.operation, name=f"chlo.{name}")
+        return RULES[name](replace(context, operation=plain_one, operands=tuple(whole)))
 
     return rule
 
 
 for _name, _row in OPCODES.items():
     if _row.opcode_class is Class.ELEMENTWISE and _row.min_operands == 2:
-        operation(f"broadcast_{_name.replace('-', '_')}")(_broadcasting(_name))
+        operation(f"broadcast_{_name.replace('-', '_')}")(broadcasting(_name.replace("-", "_")))
+operation("broadcast_select")(broadcasting("select"))
 
 
 # Constants.
 
 
-@operation("constant", "arith.constant", "std.constant")
+@operation("constant", "arith.constant", "std.constant", "sdy.constant", "util.unfoldable_constant")
 def _constant(context: Context) -> Results:
     value, shape = context.get("value"), context.array
     if not isinstance(value, Dense):
         raise context.error("needs dense<…>")
-    if shape.size > 1 and not set('["') & set(value.text) and value.text.startswith("dense<"):
+    is_elided = _is_elided(value.text, context.program.resources)
+    is_one = not set('["') & set(value.text) and value.text.startswith("dense<")
+    if shape.size > 1 and is_one and not is_elided:
         scalar = ArrayShape(shape.element_type, ())
         one = context.literal(context.dense(value, scalar), scalar)
         return context.main("broadcast", one, dimensions=())
     literal = Literal(shape, None, elided=True)
-    if not _is_elided(value.text, context.program.resources):
+    if not is_elided:
         literal = Literal(shape, np.ascontiguousarray(context.dense(value, shape)).reshape(shape.dims))
     return context.add(
         Instruction("constant", "constant", shape, attributes=context.common(), literal=literal)
@@ -170,7 +168,8 @@ def _constant(context: Context) -> Results:
 
 def _is_elided(text: str, resources: Mapping[str, str]) -> bool:
     """Whether the value stands nowhere: MLIR was told to leave out large ones, or the file is cut."""
-    return text.startswith("dense_resource<") and text[len("dense_resource<") : -1] not in resources
+    kind, _, inside = text.partition("<")
+    return inside == "...>" or (kind == "dense_resource" and inside[:-1] not in resources)
 
 
 @operation("iota", "dynamic_iota")

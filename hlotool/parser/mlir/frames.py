@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from hlotool.errors import HloSyntaxError, InputError, Unsupported
+from hlotool.errors import HloSyntaxError, InputError, ProtoError, Unsupported
 from hlotool.ir.arrays import Array, Literal
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes, Ints, Metadata, ResultAccuracy, Sharding
 from hlotool.ir.builder import Builder
@@ -49,6 +49,7 @@ def operation(*names: str) -> Callable[[Rule], Rule]:
 def rule_of(name: str) -> Rule | None:
     """The rule of an operation, None where HLO has none."""
     dialect, _, rest = name.partition(".")
+    rest = rest.replace("-", "_")  # `mhlo.dynamic-slice`, until 2021
     return RULES.get(rest) if dialect in DIALECTS else RULES.get(name)
 
 
@@ -330,10 +331,15 @@ def quoted(text: str) -> str:
 
 
 def sharding(text: str, source: Text, position: int) -> Sharding:
-    """HLO's sharding, which an attribute has as text."""
+    """HLO's sharding, which an attribute has as text, and JAX 0.4 had as the bytes of an OpSharding."""
+    from hlotool.parser.proto.schema import decode
+    from hlotool.parser.proto.submessages import read_sharding
+
     try:
+        if text.startswith("\x08"):
+            return read_sharding(decode("OpSharding", text.encode("latin-1"), "mhlo.sharding"))
         bound = known_pieces(False).bound("negate", f", sharding={text}").values["sharding"]
-    except (TextError, Doubt, HloSyntaxError) as error:
+    except (TextError, Doubt, HloSyntaxError, ProtoError, ValueError) as error:
         raise source.error(f"unreadable sharding {text[:60]!r}", position) from error
     assert isinstance(bound, Sharding)
     return bound

@@ -1,7 +1,8 @@
-"""Operations that StableHLO has from earlier dialects and that HLO writes in several instructions.
+"""Operations of earlier dialects, and those of MLIR's own that compute sizes, in instructions of HLO.
 
 XLA: Einsum (hlo/builder/lib/matrix.cc), TorchIndexSelect (hlo/builder/lib/slicing.cc).
 StableHLO: docs/spec.md#dynamic_conv; dialect/StablehloOps.td (einsum, torch_index_select).
+MLIR: docs/Dialects/TensorOps.md, ShapeDialect.md, ArithOps.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from hlotool.ir.arrays import dtype_of
 from hlotool.ir.attributes import FrontendAttributes, Ints
 from hlotool.ir.module import Instruction
-from hlotool.ir.types import ArrayShape, ElementType
+from hlotool.ir.types import UNBOUNDED, ArrayShape, ElementType
 from hlotool.parser.mlir.elementwise import filled
 from hlotool.parser.mlir.frames import Context, Results, operation
 from hlotool.parser.mlir.reductions import applied
@@ -84,7 +85,7 @@ def _labels(context: Context) -> tuple[str, str, str]:
         if "..." in found[number] and 0 <= rest_of_rank <= 10:
             digits = "9876543210"[10 - rest_of_rank :]
             found[number] = found[number].replace("...", digits)
-        if len(found[number]) != len(context.dims(number)) or (found[number] and not found[number].isalnum()):
+        if len(found[number]) != len(context.dims(number)) or not (words or "a").isalpha():
             raise context.error(f"has {len(context.dims(number))} dimensions, and {words!r} as their letters")
     ellipsis = max(("".join(filter(str.isdigit, one)) for one in found), key=len)
     if not arrow:
@@ -178,9 +179,55 @@ def _tensor_cast(context: Context) -> Results:
     return [given]
 
 
+@operation("tensor.dim")
+def _tensor_dim(context: Context) -> Results:
+    dims, number = context.dims(0), context.constant(1)
+    if number.size != 1 or not 0 <= number < len(dims):
+        raise context.error(f"has no such dimension of {len(dims)}")
+    return _sizes(context, dims[int(number)])
+
+
+@operation("shape.shape_of")
+def _shape_of(context: Context) -> Results:
+    return _sizes(context, *context.dims(0))
+
+
 @operation("shape.const_shape")
 def _const_shape(context: Context) -> Results:
-    sizes = np.asarray(context.integers("value"), dtype=dtype_of(context.array.element_type))
-    if context.array.dims != sizes.shape:
-        raise context.error(f"has {sizes.size} numbers for {context.array}")
-    return context.literal(sizes, context.array)
+    return _sizes(context, *context.integers("value"))
+
+
+def _sizes(context: Context, *sizes: int) -> Instruction:
+    if UNBOUNDED in sizes:
+        raise context.unsupported("a size is known only when the program runs")
+    return _listed(context, sizes)
+
+
+def _listed(context: Context, numbers: Sequence[object]) -> Instruction:
+    shape = context.array
+    if len(numbers) != shape.size:
+        raise context.error(f"has {len(numbers)} numbers for {shape}")
+    return context.literal(np.array(numbers, dtype_of(shape.element_type)).reshape(shape.dims), shape)
+
+
+@operation("tensor.from_elements")
+def _from_elements(context: Context) -> Results:
+    if all(one.literal is not None and not one.dims for one in context.operands):
+        return _listed(context, [context.constant(number) for number in range(len(context.operands))])
+    kind = context.array.element_type
+    parts = [context.emit("reshape", operand, shape=ArrayShape(kind, (1,))) for operand in context.operands]
+    row = context.emit("concatenate", *parts, shape=ArrayShape(kind, (len(parts),)), dimensions=(0,))
+    return context.main("reshape", row)
+
+
+@operation("tensor.splat")
+def _splat(context: Context) -> Results:
+    return context.main("broadcast", context.operand(0), dimensions=())
+
+
+@operation("arith.index_cast")
+def _index_cast(context: Context) -> Results:
+    given, shape = context.operand(0), context.array
+    if given.literal is None or given.dims != shape.dims:
+        return context.main("convert", given)
+    return context.literal(context.constant(0).astype(dtype_of(shape.element_type)), shape)

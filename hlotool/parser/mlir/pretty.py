@@ -5,25 +5,50 @@ StableHLO: dialect/AssemblyFormat.cpp. Shardy: sdy/ir/ops.td.
 
 from __future__ import annotations
 
+from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
 from hlotool.parser.mlir.operations import OperationReader
-from hlotool.parser.mlir.syntax import RETURNS, Argument, Dense, Foreign, Name, Operation, Region
+from hlotool.parser.mlir.syntax import (
+    RETURNS,
+    Argument,
+    Attribute,
+    Dense,
+    Foreign,
+    Name,
+    Operation,
+    OtherType,
+    Region,
+    Type,
+)
+from hlotool.parser.mlir.types import element_name
 
 
 def _constant(reader: OperationReader, made: Operation) -> None:
-    """`stablehlo.constant {attributes} dense<…> : type`; the older `() {value = …} : () -> type` is loose."""
+    """`stablehlo.constant {attributes} dense<…> : type`; the older `() {value = …} : () -> type` is loose.
+
+    A number that is no tensor, `arith.constant 0 : index`, is one without dimensions.
+    """
     if reader.word == "(":
         reader.loose(made)
         return
     if reader.word == "{":
         made.attributes |= reader.dictionary()
-    made.attributes["value"] = value = reader.attribute()
-    if isinstance(value, int | float):
-        raise reader.source.unsupported(
-            f"{made.name} of a number that is no tensor has no HLO", made.position
-        )
+    if reader.kind == "number" or reader.word in ("true", "false"):
+        position, text = reader.position, reader.next()
+        kind = _scalar(reader) if reader.taken(":") else ArrayShape(ElementType.PRED, ())
+        value: Attribute = Dense(f"dense<{text}>", kind, position)
+    else:
+        value = reader.attribute()
+    made.attributes["value"] = value
     if not isinstance(value, Dense) or value.type is None:
         raise reader.source.error("expected dense<…> with its type", made.position)
     made.result_types = (value.type,)
+
+
+def _scalar(reader: OperationReader) -> Type:
+    """The type of one number, `index` or `f32`, as that of a tensor without dimensions."""
+    found = reader.type()
+    kind = ELEMENT_TYPES.get(element_name(found.text)) if isinstance(found, OtherType) else None
+    return found if kind is None else ArrayShape(kind, ())
 
 
 def _slice(reader: OperationReader, made: Operation) -> None:
@@ -141,7 +166,13 @@ def _cast(reader: OperationReader, made: Operation) -> None:
     reader.take(":")
     reader.type()
     reader.take("to")
-    made.result_types = (reader.type(),)
+    made.result_types = (_scalar(reader),)
+
+
+def _dim(reader: OperationReader, made: Operation) -> None:
+    """`tensor.dim %x, %number : type`, an index."""
+    reader.loose(made)
+    made.result_types = (ArrayShape(ElementType.S64, ()),)
 
 
 def _mesh(reader: OperationReader, made: Operation) -> None:
@@ -174,6 +205,8 @@ _CONSTANTS = (
     "chlo.constant",
     "arith.constant",
     "std.constant",
+    "sdy.constant",
+    "util.unfoldable_constant",
     "constant",
 )
 
@@ -190,4 +223,6 @@ PRETTY = {
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
     "tensor.cast": _cast,
+    "arith.index_cast": _cast,
+    "tensor.dim": _dim,
 }

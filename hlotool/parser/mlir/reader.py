@@ -14,6 +14,7 @@ from hlotool.parser.mlir import (  # noqa: F401 - they register rules
     control,
     elementwise,
     expansions,
+    gamma_functions,
     older,
     reductions,
 )

@@ -51,6 +51,21 @@ def _sort(context: Context) -> Results:
     )
 
 
+@operation("scan")
+def _scan(context: Context) -> Results:
+    body = context.region(0)
+    taken = [parameter.shape for parameter in body.parameters]
+    # A step sees all of a carry, and of an input what one dimension less has.
+    carries = sum(one.shape == shape for one, shape in zip(context.operands, taken))
+    flags: dict[str, AttributeValue] = {
+        name: True for name in ("is_reverse", "is_associative") if context.flag(name)
+    }
+    dimensions = (context.integer("dimension"),)
+    return context.main(
+        "scan", *context.operands, dimensions=dimensions, num_carries=carries, to_apply=body, **flags
+    )
+
+
 @operation("top_k", "topk")
 def _top_k(context: Context) -> Results:
     k, operand = context.integer("k"), context.operand(0)
@@ -264,9 +279,16 @@ def _cross_replica_sum(context: Context) -> Results:
 # Transfers to the host.
 
 
+def _arrays(context: Context) -> Sequence[Shape]:
+    """What arrives, besides the token."""
+    if not context.shapes:
+        raise context.error("returns a token at least")
+    return context.shapes[:-1]
+
+
 @operation("infeed")
 def _infeed(context: Context) -> Results:
-    *arrays, _ = context.shapes
+    arrays = _arrays(context)
     data: Shape = TupleShape(tuple(arrays))
     config = context.text("infeed_config", default="")
     made = context.emit(
@@ -311,7 +333,7 @@ def _send(context: Context) -> Results:
 
 @operation("recv")
 def _recv(context: Context) -> Results:
-    *shapes, _ = context.shapes
+    shapes = _arrays(context)
     named = _transfer(context)
     data: Shape = shapes[0] if len(shapes) == 1 else TupleShape(tuple(shapes))
     shape = TupleShape((data, ArrayShape(ElementType.U32, ()), TOKEN))
@@ -328,7 +350,7 @@ def _tuple_of(arrays: Sequence[Instruction]) -> TupleShape:
 
 def _parts(context: Context, whole: Instruction, shapes: Sequence[Shape]) -> list[Instruction]:
     """The elements of what was received, which is no tuple where it is one array."""
-    if whole.shape == shapes[0]:
+    if len(shapes) == 1:
         return [whole]
     return [
         context.emit("get-tuple-element", whole, shape=shape, index=number)

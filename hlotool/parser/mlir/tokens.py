@@ -168,13 +168,15 @@ class Cursor:
             raise self.error("an integer") from None
 
     def listed(self, opening: str, closing: str, item: Callable[[], _T]) -> list[_T]:
-        """`[item, item]`."""
+        """`[item, item]`; in `<item, item,>` the last comma is none."""
         self.take(opening)
         found: list[_T] = []
         with self:
             while not self.taken(closing):
                 if found:
                     self.take(",")
+                    if closing == ">" and self.taken(closing):
+                        break
                 found.append(item())
         return found
 

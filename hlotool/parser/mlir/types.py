@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from hlotool.ir.types import ELEMENT_TYPES, TOKEN, UNBOUNDED, ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ELEMENT_TYPES, TOKEN, UNBOUNDED, ArrayShape, BufferShape, Shape, TupleShape
 from hlotool.parser.mlir.syntax import FunctionType, OtherType, Type
 from hlotool.parser.mlir.tokens import Cursor, Text
 
@@ -73,7 +73,8 @@ class TypeReader(Cursor):
         if self.kind == "word":
             self.next()
             body = self.balanced() if self.word == "<" else ""
-            return OtherType(word + body)
+            held = self._tensor(body[1:-1], position) if word == "memref" else None
+            return BufferShape(held) if isinstance(held, ArrayShape) else OtherType(word + body)
         raise self.error("a type")
 
     def as_shape(self, found: Type) -> Shape:

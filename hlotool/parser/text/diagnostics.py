@@ -40,7 +40,7 @@ _WORDS = {
     "STRING": "a string",
 }
 #: A pattern that lists words, or begins with a list of them.
-_ALTERNATIVES = re.compile(r"(?:\(\?:)?([a-z_|]+)\)?")
+_ALTERNATIVES = re.compile(r"(?:\(\?:)?([A-Za-z_|]+)\)?")
 #: Keys in a list of expected words; more of them are called an attribute.
 _MOST_KEYS = 6
 _FOUND = re.compile(r"%?[A-Za-z0-9_.\-]+[:=]?|->|<=|\.\.\.")

@@ -61,8 +61,8 @@ _LAYOUT_ORDER = ("dim_levels", *(field.name for field in fields(Layout)))
 
 
 def _part(name: str, value: Callable[[Token], object]) -> Action:
-    """The action for a part of a layout that is one token in parentheses."""
-    return of_all(lambda parts: (name, value(parts[1])))
+    """The action for a part of a layout that is one token in parentheses; None where it ends before that."""
+    return of_all(lambda parts: (name, value(parts[1]) if len(parts) > 1 else None))
 
 
 class ShapeActions:
@@ -119,11 +119,15 @@ class ShapeActions:
             raise TextError("parts of a layout repeat or are out of order", brace.start_pos)
         if self.strict and "physical_shape" in names:
             raise TextError("XLA no longer takes a physical shape P(…) in a layout", brace.start_pos)
-        return Layout(minor_to_major, **{name: value for name, value in properties if name != "dim_levels"})
+        stated = {name: value for name, value in properties if name != "dim_levels" and value is not None}
+        made = Layout(minor_to_major, **stated)
+        if any(COMBINE < size < 0 for tile in made.tiles for size in tile) or made.tail_padding_alignment < 1:
+            raise TextError("a size of a tile is negative, or that of L(…) below 1", brace.start_pos)
+        return made
 
     minor_to_major = of_all(integers)
     dim_level_types = of_all(lambda levels: ("dim_levels", levels), skipped=1)
-    tiles = of_all(lambda tiles: ("tiles", tiles), skipped=1)
+    tiles = of_all(lambda tiles: ("tiles", tiles or ((),)), skipped=1)
     tile = of_all(tuple)
     tile_size = of_first(lambda size: COMBINE if size == "*" else integer(size))
     tail_padding = _part("tail_padding_alignment", integer)
@@ -134,11 +138,10 @@ class ShapeActions:
 
     physical_shape = of_all(lambda parts: ("physical_shape", parts[1]))
     metadata_prefix = _part("metadata_prefix_bytes", integer)
-    split_configs = of_all(lambda configs: ("split_configs", configs), skipped=1)
+    split_configs = of_all(lambda configs: ("split_configs", tuple(filter(None, configs))), skipped=1)
 
-    def split_config(self, children: list[Token]) -> SplitConfig:
-        dimension, *indices = integers(children)
-        return SplitConfig(dimension, tuple(indices))
+    def split_config(self, children: list[Token]) -> SplitConfig | None:
+        return SplitConfig(integer(children[0]), integers(children[1:])) if children else None
 
 
 # Grammar actions for metadata, frontend attributes, backend configs, statistics.
