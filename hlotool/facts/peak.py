@@ -10,15 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hlotool.facts.buffers import Sizes
+from hlotool.facts.lives import Lives, Value
 from hlotool.facts.memory import (
     XLA,
     Estimate,
-    Lives,
     Moment,
-    Role,
-    Value,
     parameter_aliases,
-    roles_of_arguments,
 )
 from hlotool.facts.memory_kinds import Change, Kind
 from hlotool.ir.module import Computation, Instruction, Module
@@ -140,6 +137,8 @@ class _Frame:
 
     def holds(self, value: Value) -> bool:
         """Whether a value of the computation's own is alive at the peak."""
+        if value.is_own and value.is_reserved:
+            return True
         if not value.is_own or value.made > self.position:
             return False
         ends_there = value.last_use == self.position and not value.is_taken
@@ -164,16 +163,15 @@ def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
         module: as XLA executes it.
         sizes: of its shapes, where somebody has counted them.
     """
-    estimate = Estimate(XLA, sizes or Sizes())
-    frames = list(_frames(estimate, module.entry, roles_of_arguments(module)))
+    estimate = Estimate(module, XLA, sizes or Sizes())
+    frames = list(_frames(estimate, module.entry))
     constants = [
         Live((i,), i.shape, (), estimate.bytes_of(i), Kind.CONSTANT)
         for i in module.instructions()
         if i.opcode == "constant"
     ]
     held = [(number, *found) for number, frame in enumerate(frames) for found in _held(frame, number == 0)]
-    kept = (value for p in module.entry.parameters for value in frames[0].lives.values[p])
-    base = sum(live.size for live in constants) + sum(value.size for value in kept if not value.is_own)
+    base = estimate.kept()
     size = _lowered(frames, base)
     aliased = {alias.output_index for alias in parameter_aliases(module)}
     found = [*_donations(frames[0], aliased, held), *_gaps(frames, held)]
@@ -188,11 +186,10 @@ def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
     )
 
 
-def _frames(estimate: Estimate, entry: Computation, roles: Sequence[Role]) -> Iterator[_Frame]:
-    computation: Computation = entry
+def _frames(estimate: Estimate, entry: Computation) -> Iterator[_Frame]:
+    computation, lives = entry, estimate.lives
     calls: tuple[Instruction, ...] = ()
     while True:
-        lives = estimate.lives(computation, roles, computation is entry)
         moments = list(estimate.moments(computation, lives))
         totals = [moment.own + moment.within for moment in moments]
         position = totals.index(max(totals))
@@ -200,9 +197,7 @@ def _frames(estimate: Estimate, entry: Computation, roles: Sequence[Role]) -> It
         callee, caller = moments[position].callee, computation.instructions[position]
         if callee is None or not moments[position].within:
             return
-        role = estimate.role_in(caller, callee)
-        roles = [role for _ in estimate.sizes_of_parameters(callee)]
-        computation, calls = callee, (*calls, caller)
+        computation, lives, calls = callee, estimate.lives_in(caller, callee), (*calls, caller)
 
 
 def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:

@@ -1,0 +1,180 @@
+"""Where a compiled program's values lie, as XLA assigns them.
+
+Results have memory from the beginning. What is dead when a result is made may lie there before, the largest
+first. All else is packed into one piece, again the largest first, each at the lowest place in the smallest gap
+that is free while it lives. Computations that are run count as if they stood where they are called.
+
+XLA: buffer_assignment.cc (BufferAssigner), heap_simulator.cc (GlobalDecreasingSizeBestFitHeap).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final, TypeAlias
+
+from hlotool.facts.lives import Lives, Value
+from hlotool.ir.attributes import ParameterAlias
+from hlotool.ir.module import Computation, Instruction
+from hlotool.ir.types import leaves
+from hlotool.ir.walk import reachable
+
+#: What is smaller than this part of the largest is not placed, but counted while it lives: there is much of it.
+_LEAST: Final = 1 / 4096
+#: Addresses are multiples of it; some compilers have more.
+_ALIGNED: Final = 64
+
+#: The computations that an instruction runs, with their values.
+RunBy: TypeAlias = Callable[[Instruction], Iterable[tuple[Computation, Lives]]]
+#: Whether an instruction may write a value where another one lies that dies with it; the values of operands.
+TakesOver: TypeAlias = Callable[[Instruction, Value, Value, Mapping[Instruction, Sequence[Value]]], bool]
+
+
+@dataclass(eq=False, slots=True)
+class Stay:
+    """A value while it is alive.
+
+    Attributes:
+        value: in question.
+        start, end: of its life; instructions are counted in the order of execution.
+        maker: the instruction that makes it.
+        lives: the values of its computation.
+    """
+
+    value: Value
+    start: int
+    end: int
+    maker: Instruction
+    lives: Lives
+
+
+def stays(entry: Computation, lives: Lives, run_by: RunBy) -> list[Stay]:
+    """All values that are made, those of computations that are called at several places left out."""
+    found: dict[Computation, list[Stay]] = {}
+    repeated: set[Computation] = set()
+    clock = count()
+
+    def visit(computation: Computation, lives: Lives) -> None:
+        times: list[int] = []
+        own = found[computation] = []
+        for instruction in computation.instructions:
+            for called, inside in run_by(instruction):
+                if called not in found:
+                    visit(called, inside)
+                elif called not in repeated:
+                    repeated.update(reachable(called))
+            times.append(next(clock))
+        times.append(next(clock))
+        for position, made in enumerate(lives.made):
+            maker = computation.instructions[position]
+            own.extend(Stay(v, times[position], times[v.last_use], maker, lives) for v in made)
+
+    visit(entry, lives)
+    return [stay for computation, own in found.items() if computation not in repeated for stay in own]
+
+
+def reserve(
+    entry: Computation,
+    lives: Lives,
+    aliases: Sequence[ParameterAlias],
+    staying: Sequence[Stay],
+    takes_over: TakesOver,
+) -> None:
+    """Reserve memory for the results of the entry, and put others there: these have none of their own."""
+    places = dict(_places(entry, lives, aliases, {stay.value: stay for stay in staying}))
+    if not places:
+        return
+    smallest = max(place.size for place in places) * _LEAST
+    offered = [place for place in reversed(places) if place.size >= smallest]
+    offered.sort(key=lambda place: place.size)
+    sizes = [place.size for place in offered]
+    temporaries = [
+        s for s in staying if s.value.is_own and not s.value.is_reserved and s.value.size >= smallest
+    ]
+    for stay in sorted(temporaries, key=lambda stay: -stay.value.size):
+        for place in offered[bisect_left(sizes, stay.value.size) :]:
+            if all(_are_apart(stay, other, takes_over) for other in places[place]):
+                places[place].append(stay)
+                stay.value.is_own = stay.value.may_be_overwritten = False
+                break
+
+
+def _places(
+    entry: Computation,
+    lives: Lives,
+    aliases: Sequence[ParameterAlias],
+    staying: Mapping[Value, Stay],
+) -> Iterator[tuple[Value, list[Stay]]]:
+    """What is reserved, and who is there: a result, and a donated argument that it takes over."""
+    donated = {}
+    for alias in aliases:
+        parameter = entry.parameters[alias.parameter]
+        for (index, _), value in zip(leaves(parameter.shape), lives.values[parameter]):
+            if index == alias.parameter_index:
+                donated[alias.output_index] = value, parameter
+    end = len(lives.made)
+    for (index, _), value in zip(leaves(entry.root.shape), lives.values[entry.root]):
+        if not value.is_own or value.is_reserved or value not in staying:
+            continue
+        value.is_reserved = True
+        if index not in donated:
+            yield value, [staying[value]]
+            continue
+        given, parameter = donated[index]
+        last = entry.instructions[given.last_use] if 0 <= given.last_use < end else None
+        until = max((s.start for s in staying.values() if s.maker is last), default=0) if last else 0
+        given.last_use, given.is_reserved, value.is_own = end, True, False
+        yield given, [staying[value], Stay(replace(given), -1, until, parameter, lives)]
+
+
+def _are_apart(a: Stay, b: Stay, takes_over: TakesOver) -> bool:
+    """Whether two values can lie at one place one after the other."""
+    earlier, later = (a, b) if a.start < b.start else (b, a)
+    if earlier.end < later.start:
+        return True
+    return earlier.end == later.start > earlier.start and takes_over(
+        later.maker, later.value, earlier.value, later.lives.values
+    )
+
+
+def packed(staying: Iterable[Stay]) -> int:
+    """Bytes of the piece that holds what has memory of its own; one place for what takes another one's over."""
+    spans: dict[Value, list[int]] = {}
+    for stay in staying:
+        value, first = stay.value, stay.value
+        if not value.is_own or value.is_reserved or not value.size:
+            continue
+        while first in stay.lives.taken:
+            first = stay.lives.taken[first]
+        span = spans.setdefault(first, [value.size, stay.start, stay.end])
+        span[1], span[2] = min(span[1], stay.start), max(span[2], stay.end)
+    ordered = sorted((-(-size // _ALIGNED) * _ALIGNED, start, end) for size, start, end in spans.values())
+    smallest = ordered[-1][0] * _LEAST if ordered else 0
+    placed: list[tuple[int, int, int, int]] = []
+    height = 0
+    for size, start, end in reversed(ordered):
+        if size < smallest:
+            continue
+        taken = sorted((low, high) for low, high, since, until in placed if since <= end and start <= until)
+        gaps: list[tuple[int, int]] = []
+        free = 0
+        for low, high in taken:
+            if low - free >= size:
+                gaps.append((low - free, free))
+            free = max(free, high)
+        offset = min(gaps)[1] if gaps else free
+        placed.append((offset, offset + size, start, end))
+        height = max(height, offset + size)
+    return height + _together([one for one in ordered if one[0] < smallest])
+
+
+def _together(spans: Sequence[tuple[int, int, int]]) -> int:
+    """The most bytes that are alive at once."""
+    changes = [(start, 0, size) for size, start, _ in spans] + [(end, 1, -size) for size, _, end in spans]
+    live = most = 0
+    for _, _, change in sorted(changes):
+        live += change
+        most = max(most, live)
+    return most
