@@ -19,12 +19,13 @@ from typing import Final
 from hlotool.facts.buffers import Sizes, handed_on
 from hlotool.facts.lives import Lives, Role, Value
 from hlotool.facts.placement import Stay, packed, reserve, stays
+from hlotool.facts.platforms import compiled_for
 from hlotool.facts.taking_over import TakingOver
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import leaves
-from hlotool.ir.walk import Context, context_of_callees
+from hlotool.ir.walk import Context, context_of_callees, contexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Memory:
     Attributes:
         arguments: of the entry.
         results: of the entry.
-        constants: of all computations.
+        constants: in memory.
         peak: the most that is needed at once, all of these included.
     """
 
@@ -89,7 +90,7 @@ def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None
     return Memory(
         arguments=sum(map(estimate.bytes_of, module.entry.parameters)),
         results=estimate.bytes_of(module.entry.root),
-        constants=sum(estimate.bytes_of(i) for i in module.instructions() if i.opcode == "constant"),
+        constants=sum(map(estimate.bytes_of, estimate.constants)),
         peak=estimate.kept() + estimate.allocated(),
     )
 
@@ -121,16 +122,24 @@ class Estimate:
         self._module = module
         self._machine = machine
         self._sizes = sizes
-        self._taking_over = TakingOver(
-            not machine.reserves
-            or "fingerprint_before_lhs" in str(module.attributes.get("frontend_attributes", ""))
-        )
+        #: How XLA's compiler for that platform puts values together.
+        self._platform = compiled_for(module) if machine.reserves else None
+        self._taking_over = TakingOver(is_lenient=not machine.reserves or self._platform == "gpu")
         self._known: dict[tuple[Computation, Role], int] = {}
         self._lives: dict[tuple[Computation, Role], Lives] = {}
         aliases = parameter_aliases(module) if machine.reserves else ()
         donated = {(alias.parameter, alias.parameter_index) for alias in aliases}
         places = ((n, index) for n, p in enumerate(module.entry.parameters) for index, _ in leaves(p.shape))
         roles = [Role.DONATED if place in donated else Role.KEPT for place in places]
+        stepped = machine.steps_through if machine.reserves else set(Context)
+        #: Those in memory: the ones of a kernel are part of it.
+        self.constants = [
+            instruction
+            for computation, found in contexts(module).items()
+            if found & stepped
+            for instruction in computation.instructions
+            if instruction.opcode == "constant"
+        ]
         #: The values of the entry.
         self.lives = self._lives_of(module.entry, roles, is_entry=True)
         self._staying: list[Stay] = []
@@ -140,7 +149,7 @@ class Estimate:
 
     def kept(self) -> int:
         """Bytes that are there whatever runs: constants, and arguments that are not given away."""
-        constants = sum(self.bytes_of(i) for i in self._module.instructions() if i.opcode == "constant")
+        constants = sum(map(self.bytes_of, self.constants))
         given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
         return constants + sum(v.size for v in given if not v.is_own and self._counts(v.space))
 
@@ -151,7 +160,7 @@ class Estimate:
             return most
         given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
         fixed = sum(v.size for v in given if v.is_own) + self._reserved(self.lives)
-        return max(most, fixed + packed(self._staying))
+        return max(most, fixed + packed(self._staying, self._platform == "tpu"))
 
     def _reserved(self, lives: Lives) -> int:
         """Bytes of the results that have memory from the beginning."""
@@ -172,7 +181,11 @@ class Estimate:
         for position, (instruction, made) in enumerate(zip(computation.instructions, lives.made)):
             dying = lives.dying.get(position, ())
             fresh = [value for value in made if value.is_own and not value.is_reserved]
-            taken = self._taken_over(instruction, fresh, dying, lives.values) if fresh and dying else {}
+            taken = (
+                self._taken_over(computation, instruction, fresh, dying, lives.values)
+                if fresh and dying
+                else {}
+            )
             for value, place in taken.items():
                 value.is_own = place.is_own
                 place.is_taken = True
@@ -265,6 +278,7 @@ class Estimate:
 
     def _taken_over(
         self,
+        computation: Computation,
         instruction: Instruction,
         made: Sequence[Value],
         dying: Sequence[Value],
@@ -272,6 +286,10 @@ class Estimate:
     ) -> dict[Value, Value]:
         """Which of the values that are made lies where one that dies has lain."""
         free = [value for value in dying if value.may_be_overwritten and value not in made]
+        if self._machine.reserves:
+            # What is handed through a tuple or a bitcast keeps its memory to itself.
+            makers = computation.instructions
+            free = [v for v in free if v.made < 0 or makers[v.made] in instruction.operands]
         taken: dict[Value, Value] = {}
         for value in made:
             place = next((o for o in free if self._may_take_over(instruction, value, o, values)), None)

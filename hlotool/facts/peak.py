@@ -167,8 +167,7 @@ def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
     frames = list(_frames(estimate, module.entry))
     constants = [
         Live((i,), i.shape, (), estimate.bytes_of(i), Kind.CONSTANT)
-        for i in module.instructions()
-        if i.opcode == "constant"
+        for i in estimate.constants
     ]
     held = [(number, *found) for number, frame in enumerate(frames) for found in _held(frame, number == 0)]
     base = estimate.kept()

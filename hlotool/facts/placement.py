@@ -18,13 +18,13 @@ from typing import Final, TypeAlias
 from hlotool.facts.lives import Lives, Value
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction
-from hlotool.ir.types import leaves
+from hlotool.ir.types import TupleShape, leaves
 from hlotool.ir.walk import reachable
 
 #: What is smaller than this part of the largest is not placed, but counted while it lives: there is much of it.
 _LEAST: Final = 1 / 4096
-#: Addresses are multiples of it; some compilers have more.
-_ALIGNED: Final = 64
+#: Addresses are multiples of it; on TPUs of the second, where the tables of tuples lie beside each other, too.
+_ALIGNED, _TPU_ALIGNED = 64, 1 << 14
 
 #: The computations that an instruction runs, with their values.
 RunBy: TypeAlias = Callable[[Instruction], Iterable[tuple[Computation, Lives]]]
@@ -139,7 +139,7 @@ def _are_apart(a: Stay, b: Stay, takes_over: TakesOver) -> bool:
     )
 
 
-def packed(staying: Iterable[Stay]) -> int:
+def packed(staying: Sequence[Stay], is_tpu: bool) -> int:
     """Bytes of the piece that holds what has memory of its own; one place for what takes another one's over."""
     spans: dict[Value, list[int]] = {}
     for stay in staying:
@@ -150,24 +150,37 @@ def packed(staying: Iterable[Stay]) -> int:
             first = stay.lives.taken[first]
         span = spans.setdefault(first, [value.size, stay.start, stay.end])
         span[1], span[2] = min(span[1], stay.start), max(span[2], stay.end)
-    ordered = sorted((-(-size // _ALIGNED) * _ALIGNED, start, end) for size, start, end in spans.values())
-    smallest = ordered[-1][0] * _LEAST if ordered else 0
+    unit = _TPU_ALIGNED if is_tpu else _ALIGNED
+    aligned = [(-(-size // unit) * unit, start, end) for size, start, end in spans.values()]
+    tables = {stay.maker for stay in staying if isinstance(stay.maker.shape, TupleShape)} if is_tpu else ()
+    smallest = max((size for size, _, _ in aligned), default=0) * _LEAST
+    large = [span for span in aligned if span[0] >= smallest]
+    tried = (
+        sorted(large, key=lambda span: (-span[0], span[1] - span[2])),
+        sorted(large, key=lambda span: (span[1] - span[2], -span[0])),
+    )
+    return (
+        min(map(_height, tried))
+        + _together([span for span in aligned if span[0] < smallest])
+        + unit * len(tables)
+    )
+
+
+def _height(spans: Iterable[tuple[int, int, int]]) -> int:
+    """Bytes of what the spans are packed into, in this order, each in the smallest gap."""
     placed: list[tuple[int, int, int, int]] = []
     height = 0
-    for size, start, end in reversed(ordered):
-        if size < smallest:
-            continue
-        taken = sorted((low, high) for low, high, since, until in placed if since <= end and start <= until)
+    for size, start, end in spans:
         gaps: list[tuple[int, int]] = []
         free = 0
-        for low, high in taken:
+        for low, high in sorted((p[0], p[1]) for p in placed if p[2] <= end and start <= p[3]):
             if low - free >= size:
                 gaps.append((low - free, free))
             free = max(free, high)
         offset = min(gaps)[1] if gaps else free
         placed.append((offset, offset + size, start, end))
         height = max(height, offset + size)
-    return height + _together([one for one in ordered if one[0] < smallest])
+    return height
 
 
 def _together(spans: Sequence[tuple[int, int, int]]) -> int:

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from hlotool.ir.attributes import OperandAlias
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class
-from hlotool.ir.types import ArrayShape, ShapeIndex
+from hlotool.ir.types import ShapeIndex, TupleShape, strip_layouts
 from hlotool.ir.walk import users
 
 #: Update their first operand.
 _UPDATES = frozenset({"dynamic-update-slice", "scatter"})
+#: Part of the result by part of the operands.
+_PARTS = frozenset({"tuple", "sort"})
 #: Within a fusion that has other results, too: they read what is not yet overwritten.
 _READS = frozenset({"reduce", "reduce-window"})
 
@@ -35,15 +37,11 @@ class TakingOver:
 
     def may(self, instruction: Instruction, number: int, index: ShapeIndex) -> bool:
         """Whether a part of the result may lie where the operand of this number lies; both have one size."""
-        opcode = instruction.opcode
-        operand = instruction.operands[number].shape
-        if (
-            not self._is_lenient
-            and isinstance(operand, ArrayShape)
-            and isinstance(instruction.shape, ArrayShape)
-            and (operand.element_type, operand.dims)
-            != (instruction.shape.element_type, instruction.shape.dims)
-        ):
+        opcode, shape = instruction.opcode, instruction.shape
+        is_alike = isinstance(shape, TupleShape) or strip_layouts(instruction.operands[number].shape) == (
+            strip_layouts(shape)
+        )
+        if not (is_alike or self._is_lenient):
             return False
         if opcode == "fusion":
             callee = next(instruction.called)
@@ -54,7 +52,7 @@ class TakingOver:
         if opcode in _UPDATES:
             return number == 0
         if opcode == "sort":
-            return not index or index == (number,)
+            return index in ((), (number,))
         if opcode == "custom-call":
             aliases: Sequence[OperandAlias] = instruction.listed(
                 "output_to_operand_aliasing", OperandAlias, ()
@@ -65,7 +63,7 @@ class TakingOver:
     def _reached(self, fused: Computation, parameter: Instruction) -> set[ShapeIndex]:
         """The results that may be written over a parameter."""
         readers = users(fused)
-        results = enumerate(fused.root.operands) if fused.root.opcode == "tuple" else None
+        has_several = isinstance(fused.root.shape, TupleShape)
         found: set[ShapeIndex] = set()
         seen, pending = {parameter}, [parameter]
         while pending:
@@ -73,13 +71,13 @@ class TakingOver:
             if one is fused.root:
                 found.add(())
             for reader in readers[one]:
-                if reader is fused.root and results is not None:
+                if reader is fused.root and reader.opcode in _PARTS:
                     found |= {(n,) for n, operand in enumerate(reader.operands) if operand is one}
                 elif self._keeps_places(reader, one):
                     if reader not in seen:
                         seen.add(reader)
                         pending.append(reader)
-                elif results is None or not self._is_lenient or reader.opcode not in _READS:
+                elif not has_several or not self._is_lenient or reader.opcode not in _READS:
                     return set()
         return found
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.registry import parse_spec
-from hlotool.backends.xla.programs import compiled_for
+from hlotool.facts.platforms import compiled_for
 from hlotool.blame.bisection.compiler import NEEDED, CompilerRecord, asked_compiler, without
 from hlotool.blame.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.blame.bisection.stages import stage_program, stage_trials
