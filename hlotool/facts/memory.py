@@ -118,7 +118,9 @@ class Moment:
 class Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
-    def __init__(self, module: Module, machine: Machine, sizes: Sizes) -> None:
+    def __init__(
+        self, module: Module, machine: Machine, sizes: Sizes, donated: Sequence[ParameterAlias] = ()
+    ) -> None:
         self._module = module
         self._machine = machine
         self._sizes = sizes
@@ -127,10 +129,10 @@ class Estimate:
         self._taking_over = TakingOver(is_lenient=not machine.reserves or self._platform == "gpu")
         self._known: dict[tuple[Computation, Role], int] = {}
         self._lives: dict[tuple[Computation, Role], Lives] = {}
-        aliases = parameter_aliases(module) if machine.reserves else ()
-        donated = {(alias.parameter, alias.parameter_index) for alias in aliases}
+        aliases = (*parameter_aliases(module), *donated) if machine.reserves else ()
+        given = {(alias.parameter, alias.parameter_index) for alias in aliases}
         places = ((n, index) for n, p in enumerate(module.entry.parameters) for index, _ in leaves(p.shape))
-        roles = [Role.DONATED if place in donated else Role.KEPT for place in places]
+        roles = [Role.DONATED if place in given else Role.KEPT for place in places]
         stepped = machine.steps_through if machine.reserves else set(Context)
         #: Those in memory: the ones of a kernel are part of it.
         self.constants = [
@@ -145,7 +147,7 @@ class Estimate:
         self._staying: list[Stay] = []
         if machine.reserves:
             self._staying = stays(module.entry, self.lives, self._run_with)
-            reserve(module.entry, self.lives, aliases, self._staying, self._may_take_over)
+            reserve(module.entry, self.lives, aliases, self._staying, self.may_take_over)
 
     def kept(self) -> int:
         """Bytes that are there whatever runs: constants, and arguments that are not given away."""
@@ -263,7 +265,7 @@ class Estimate:
             value.is_own = value.is_own and is_entry
         return Lives(values, made, _by_last_use(values))
 
-    def _may_take_over(
+    def may_take_over(
         self,
         instruction: Instruction,
         made: Value,
@@ -292,7 +294,7 @@ class Estimate:
             free = [v for v in free if v.made < 0 or makers[v.made] in instruction.operands]
         taken: dict[Value, Value] = {}
         for value in made:
-            place = next((o for o in free if self._may_take_over(instruction, value, o, values)), None)
+            place = next((o for o in free if self.may_take_over(instruction, value, o, values)), None)
             if place is not None:
                 free.remove(place)
                 taken[value] = place

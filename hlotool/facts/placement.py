@@ -56,20 +56,26 @@ def stays(entry: Computation, lives: Lives, run_by: RunBy) -> list[Stay]:
     repeated: set[Computation] = set()
     clock = count()
 
-    def visit(computation: Computation, lives: Lives) -> None:
+    def visit(computation: Computation, lives: Lives) -> int:
+        """When the first part of the result of a computation is made."""
         times: list[int] = []
+        starts: list[int] = []
         own = found[computation] = []
         for instruction in computation.instructions:
+            inner: list[int] = []
             for called, inside in run_by(instruction):
                 if called not in found:
-                    visit(called, inside)
+                    inner.append(visit(called, inside))
                 elif called not in repeated:
                     repeated.update(reachable(called))
             times.append(next(clock))
+            starts.append(min(inner, default=times[-1]))
         times.append(next(clock))
         for position, made in enumerate(lives.made):
             maker = computation.instructions[position]
-            own.extend(Stay(v, times[position], times[v.last_use], maker, lives) for v in made)
+            own.extend(Stay(v, starts[position], times[v.last_use], maker, lives) for v in made)
+        made_in = [v.made for v in lives.values[computation.root] if v.made >= 0]
+        return times[min(made_in, default=-1)]
 
     visit(entry, lives)
     return [stay for computation, own in found.items() if computation not in repeated for stay in own]
@@ -141,32 +147,32 @@ def _are_apart(a: Stay, b: Stay, takes_over: TakesOver) -> bool:
 
 def packed(staying: Sequence[Stay], is_tpu: bool) -> int:
     """Bytes of the piece that holds what has memory of its own; one place for what takes another one's over."""
-    spans: dict[Value, list[int]] = {}
+    held: dict[Value, list[int]] = {}
     for stay in staying:
         value, first = stay.value, stay.value
         if not value.is_own or value.is_reserved or not value.size:
             continue
         while first in stay.lives.taken:
             first = stay.lives.taken[first]
-        span = spans.setdefault(first, [value.size, stay.start, stay.end])
+        span = held.setdefault(first, [value.size, stay.start, stay.end])
         span[1], span[2] = min(span[1], stay.start), max(span[2], stay.end)
     unit = _TPU_ALIGNED if is_tpu else _ALIGNED
-    aligned = [(-(-size // unit) * unit, start, end) for size, start, end in spans.values()]
+    found = [(size, start, end) for size, start, end in held.values()]
     tables = {stay.maker for stay in staying if isinstance(stay.maker.shape, TupleShape)} if is_tpu else ()
-    smallest = max((size for size, _, _ in aligned), default=0) * _LEAST
-    large = [span for span in aligned if span[0] >= smallest]
+    smallest = max((size for size, _, _ in found), default=0) * _LEAST
+    large = [span for span in found if span[0] >= smallest]
     tried = (
         sorted(large, key=lambda span: (-span[0], span[1] - span[2])),
         sorted(large, key=lambda span: (span[1] - span[2], -span[0])),
     )
     return (
-        min(map(_height, tried))
-        + _together([span for span in aligned if span[0] < smallest])
+        min(_height(spans, unit) for spans in tried)
+        + _together([span for span in found if span[0] < smallest])
         + unit * len(tables)
     )
 
 
-def _height(spans: Iterable[tuple[int, int, int]]) -> int:
+def _height(spans: Iterable[tuple[int, int, int]], unit: int) -> int:
     """Bytes of what the spans are packed into, in this order, each in the smallest gap."""
     placed: list[tuple[int, int, int, int]] = []
     height = 0
@@ -176,7 +182,7 @@ def _height(spans: Iterable[tuple[int, int, int]]) -> int:
         for low, high in sorted((p[0], p[1]) for p in placed if p[2] <= end and start <= p[3]):
             if low - free >= size:
                 gaps.append((low - free, free))
-            free = max(free, high)
+            free = max(free, -(-high // unit) * unit)
         offset = min(gaps)[1] if gaps else free
         placed.append((offset, offset + size, start, end))
         height = max(height, offset + size)
