@@ -56,7 +56,7 @@ class Lives:
         values: of each instruction, one per leaf; what hands values on has those of its operands.
         made: what each instruction makes.
         dying: what is read for the last time, by position; what is never read is not in it.
-        taken: of what is written over an operand, that operand; filled in as the instructions are gone through.
+        taken: of what is written over an operand, that operand; filled in by `Estimate.moments`.
     """
 
     values: Mapping[Instruction, Sequence[Value]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from hlotool.facts.buffers import Sizes
@@ -195,13 +196,27 @@ def _frames(estimate: Estimate, entry: Computation) -> Iterator[_Frame]:
     while True:
         moments = list(estimate.moments(computation, lives))
         totals = [moment.own + moment.within for moment in moments]
+        elsewhere = _elsewhere(lives)
         # Of several such moments the first one at which something is made.
-        position = max(range(len(totals)), key=lambda n: (totals[n], any(v.size for v in lives.made[n])))
+        position = max(
+            range(len(totals)), key=lambda n: (totals[n], elsewhere[n], any(v.size for v in lives.made[n]))
+        )
         yield _Frame(computation, calls, lives, moments, position)
         callee, caller = moments[position].callee, computation.instructions[position]
         if callee is None or not moments[position].within:
             return
         computation, lives, calls = callee, estimate.lives_in(caller, callee), (*calls, caller)
+
+
+def _elsewhere(lives: Lives) -> list[int]:
+    """Bytes in other memory spaces while each instruction runs."""
+    changes = [0] * (len(lives.made) + 1)
+    for made in lives.made:
+        for value in made:
+            if value.space:
+                changes[value.made] += value.size
+                changes[min(value.last_use + 1, len(lives.made))] -= value.size
+    return list(accumulate(changes))
 
 
 def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:

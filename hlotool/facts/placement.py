@@ -1,8 +1,8 @@
 """Where a compiled program's values lie, as XLA assigns them.
 
 Results have memory from the beginning. What is dead when a result is made may lie there before, the largest
-first. All else is packed into one piece, again the largest first, each at the lowest place in the smallest gap
-that is free while it lives. Computations that are run count as if they stood where they are called.
+first. All else is packed into one piece: the largest first, or what lives longest, each in the smallest gap
+that is free meanwhile. Computations that are run count as if they stood where they are called.
 
 XLA: buffer_assignment.cc (BufferAssigner), heap_simulator.cc (GlobalDecreasingSizeBestFitHeap).
 """
@@ -21,9 +21,9 @@ from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TupleShape, leaves
 from hlotool.ir.walk import reachable
 
-#: What is smaller than this part of the largest is not placed, but counted while it lives: there is much of it.
+#: What is smaller than this part of the largest is not placed, but counted while it lives.
 _LEAST: Final = 1 / 4096
-#: Addresses are multiples of it; on TPUs of the second, where the tables of tuples lie beside each other, too.
+#: Addresses are multiples of it; on TPUs of the second, and there tables of tuples have places of their own.
 _ALIGNED, _TPU_ALIGNED = 64, 1 << 14
 
 #: The computations that an instruction runs, with their values.
@@ -146,7 +146,7 @@ def _are_apart(a: Stay, b: Stay, takes_over: TakesOver) -> bool:
 
 
 def packed(staying: Sequence[Stay], is_tpu: bool) -> int:
-    """Bytes of the piece that holds what has memory of its own; one place for what takes another one's over."""
+    """Bytes of the piece that holds what has memory of its own; what takes over a place adds nothing."""
     held: dict[Value, list[int]] = {}
     for stay in staying:
         value, first = stay.value, stay.value

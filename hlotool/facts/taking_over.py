@@ -1,7 +1,7 @@
 """Which operands a result may be written over, as XLA's buffer assignment decides it.
 
-Elementwise operations may write where an operand of the same size lies, and what updates an operand where that
-lies. A fusion may where the operand is read only element by element on its way to the result.
+Elementwise operations may write where an operand of the same size lies, and what updates an operand where
+that lies. A fusion may where the operand is read only element by element on its way to the result.
 
 XLA: hlo_dataflow_analysis.cc (CanShareOperandBufferWithUser), gpu_alias_info.cc.
 """
