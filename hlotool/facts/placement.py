@@ -23,6 +23,8 @@ from hlotool.ir.walk import reachable
 
 #: What is smaller than this part of the largest is not placed, but counted while it lives.
 _LEAST: Final = 1 / 4096
+#: Results that others may lie with, and what is placed, at most: each is compared with all others.
+_RESULTS, _PLACED = 256, 2000
 #: Addresses are multiples of it; on TPUs of the second, and there tables of tuples have places of their own.
 _ALIGNED, _TPU_ALIGNED = 64, 1 << 14
 
@@ -95,11 +97,12 @@ def reserve(
     smallest = max(place.size for place in places) * _LEAST
     offered = [place for place in reversed(places) if place.size >= smallest]
     offered.sort(key=lambda place: place.size)
+    offered = offered[-_RESULTS:]
     sizes = [place.size for place in offered]
     temporaries = [
         s for s in staying if s.value.is_own and not s.value.is_reserved and s.value.size >= smallest
     ]
-    for stay in sorted(temporaries, key=lambda stay: -stay.value.size):
+    for stay in sorted(temporaries, key=lambda stay: -stay.value.size)[:_PLACED]:
         for place in offered[bisect_left(sizes, stay.value.size) :]:
             if all(_are_apart(stay, other, takes_over) for other in places[place]):
                 places[place].append(stay)
@@ -115,8 +118,11 @@ def _places(
 ) -> Iterator[tuple[Value, list[Stay]]]:
     """What is reserved, and who is there: a result, and a donated argument that it takes over."""
     donated = {}
+    parameters = entry.parameters
+    clock = max(stay.end for stay in staying.values()) if staying else 0
+    start_of = {stay.maker: stay.start for stay in staying.values()}
     for alias in aliases:
-        parameter = entry.parameters[alias.parameter]
+        parameter = parameters[alias.parameter]
         for (index, _), value in zip(leaves(parameter.shape), lives.values[parameter]):
             if index == alias.parameter_index:
                 donated[alias.output_index] = value, parameter
@@ -130,7 +136,7 @@ def _places(
             continue
         given, parameter = donated[index]
         last = entry.instructions[given.last_use] if 0 <= given.last_use < end else None
-        until = max((s.start for s in staying.values() if s.maker is last), default=0) if last else 0
+        until = -1 if last is None else start_of.get(last, clock)
         given.last_use, given.is_reserved, value.is_own = end, True, False
         yield given, [staying[value], Stay(replace(given), -1, until, parameter, lives)]
 
@@ -159,17 +165,13 @@ def packed(staying: Sequence[Stay], is_tpu: bool) -> int:
     unit = _TPU_ALIGNED if is_tpu else _ALIGNED
     found = [(size, start, end) for size, start, end in held.values()]
     tables = {stay.maker for stay in staying if isinstance(stay.maker.shape, TupleShape)} if is_tpu else ()
-    smallest = max((size for size, _, _ in found), default=0) * _LEAST
-    large = [span for span in found if span[0] >= smallest]
+    found.sort(reverse=True)
+    large = found[:_PLACED]
     tried = (
         sorted(large, key=lambda span: (-span[0], span[1] - span[2])),
         sorted(large, key=lambda span: (span[1] - span[2], -span[0])),
     )
-    return (
-        min(_height(spans, unit) for spans in tried)
-        + _together([span for span in found if span[0] < smallest])
-        + unit * len(tables)
-    )
+    return min(_height(spans, unit) for spans in tried) + _together(found[_PLACED:]) + unit * len(tables)
 
 
 def _height(spans: Iterable[tuple[int, int, int]], unit: int) -> int:
