@@ -2,10 +2,10 @@
 
     python -m benchmarks.exact.gradients --seed N [--count N] [--json FILE]
 
-Losses of JAX in drawn sizes; their gradients by JAX are right. The wrong ones are mistakes of backward passes
-written by hand: a factor, a sign, a place that was forgotten, a row that is another one's. `--inside` makes one
-in the middle of JAX's gradient instead: a term or a factor is left out, what a select kept away comes through,
-a constant is off by a thousandth, a product is of transposed matrices.
+Losses of JAX in drawn sizes; their gradients by JAX are right. The wrong ones are mistakes of backward
+passes written by hand: a factor, a sign, a place that was forgotten, a row that is another one's. `--inside`
+makes one in the middle of JAX's gradient instead: a term or a factor is left out, what a select kept away
+comes through, a constant is off by a thousandth, a product is of transposed matrices.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python -m benchmarks.gpu.dump_programs FOLDER --seed N --platform cpu
     python -m benchmarks.speed.allocations FOLDER … [--least 256K]
 
-The truth is the buffer assignment in the same dump: all allocations in the device's own memory, but not what
-threads keep for themselves. Smaller programs than `--least` are left out: the unit of addresses decides there.
+The truth is the buffer assignment in the same dump: all allocations in the device's own memory, but not
+what threads keep for themselves. In programs smaller than `--least`, which are left out, the unit of
+addresses decides.
 """
 
 from __future__ import annotations
