@@ -68,7 +68,8 @@ def compile_program(name: str, function: Any, arguments: Any, platform: str = "c
 
     device = jax.devices("cpu")[0]
     if platform == "cuda":
-        device, *_ = topologies.get_topology_desc(platform, "1x1x1", target_config=H100).devices
+        target = {"topology": "1x1x1", "target_config": H100}
+        device, *_ = topologies.get_topology_desc(platform=platform, **target).devices
     elif platform == "tpu":
         device, *_ = topologies.get_topology_desc("v5e:2x2", platform).devices
     place = SingleDeviceSharding(device)

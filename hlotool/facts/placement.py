@@ -12,21 +12,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from typing import Final, TypeAlias
 
 from hlotool.facts.lives import Lives, Value
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import TupleShape, leaves
-from hlotool.ir.walk import reachable
+from hlotool.ir.walk import post_order, reachable
 
 #: What is smaller than this part of the largest is not placed, but counted while it lives.
 _LEAST: Final = 1 / 4096
 #: Results that others may lie with, and what is placed, at most: each is compared with all others.
 _RESULTS, _PLACED = 256, 2000
-#: Addresses are multiples of it; on TPUs of the second, and there tables of tuples have places of their own.
+#: Addresses are multiples of it; on TPUs of the second.
 _ALIGNED, _TPU_ALIGNED = 64, 1 << 14
+#: There the table of a tuple has a place of its own from beginning to end, of so many bytes.
+_TPU_TABLE: Final = 512
 
 #: The computations that an instruction runs, with their values.
 RunBy: TypeAlias = Callable[[Instruction], Iterable[tuple[Computation, Lives]]]
@@ -102,12 +104,21 @@ def reserve(
     temporaries = [
         s for s in staying if s.value.is_own and not s.value.is_reserved and s.value.size >= smallest
     ]
-    for stay in sorted(temporaries, key=lambda stay: -stay.value.size)[:_PLACED]:
+    # Of equal sizes the one first that comes first on the way to the result.
+    on_the_way = chain.from_iterable(post_order([c.root], _first_first) for c in reachable(entry))
+    order = {instruction: number for number, instruction in enumerate(on_the_way)}
+    temporaries.sort(key=lambda stay: (-stay.value.size, order.get(stay.maker, len(order))))
+    for stay in temporaries[:_PLACED]:
         for place in offered[bisect_left(sizes, stay.value.size) :]:
             if all(_are_apart(stay, other, takes_over) for other in places[place]):
                 places[place].append(stay)
                 stay.value.is_own = stay.value.may_be_overwritten = False
                 break
+
+
+def _first_first(instruction: Instruction) -> Iterable[Instruction]:
+    """The operands as `post_order` takes them: the last one of what it is given comes first."""
+    return reversed(instruction.operands)
 
 
 def _places(
@@ -164,14 +175,16 @@ def packed(staying: Sequence[Stay], is_tpu: bool) -> int:
         span[1], span[2] = min(span[1], stay.start), max(span[2], stay.end)
     unit = _TPU_ALIGNED if is_tpu else _ALIGNED
     found = [(size, start, end) for size, start, end in held.values()]
-    tables = {stay.maker for stay in staying if isinstance(stay.maker.shape, TupleShape)} if is_tpu else ()
+    if is_tpu:
+        tuples = {stay.maker for stay in staying if isinstance(stay.maker.shape, TupleShape)}
+        found += [(_TPU_TABLE, -1, max(stay.end for stay in staying)) for _ in tuples]
     found.sort(reverse=True)
     large = found[:_PLACED]
     tried = (
         sorted(large, key=lambda span: (-span[0], span[1] - span[2])),
         sorted(large, key=lambda span: (span[1] - span[2], -span[0])),
     )
-    return min(_height(spans, unit) for spans in tried) + _together(found[_PLACED:]) + unit * len(tables)
+    return min(_height(spans, unit) for spans in tried) + _together(found[_PLACED:])
 
 
 def _height(spans: Iterable[tuple[int, int, int]], unit: int) -> int:
