@@ -20,7 +20,7 @@ from hlotool.facts.buffers import Sizes, handed_on
 from hlotool.facts.lives import Lives, Role, Value
 from hlotool.facts.placement import Stay, packed, reserve, stays
 from hlotool.facts.platforms import compiled_for
-from hlotool.facts.taking_over import TakingOver
+from hlotool.facts.taking_over import TakingOver, is_update
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
@@ -257,8 +257,10 @@ class Estimate:
                 values[instruction] = self._results(instruction, values, new)
             for value in new:
                 value.made = value.last_use = position
-            for operand in instruction.operands:
-                for value in values[operand]:
+            # What takes an element reads no other one.
+            is_part = instruction.opcode == "get-tuple-element"
+            for read in [instruction] if is_part else instruction.operands:
+                for value in values[read]:
                     value.last_use = position
         for value in values[computation.root]:
             value.last_use = len(made)
@@ -288,7 +290,7 @@ class Estimate:
     ) -> dict[Value, Value]:
         """Which of the values that are made lies where one that dies has lain."""
         free = [value for value in dying if value.may_be_overwritten and value not in made]
-        if self._machine.reserves:
+        if self._machine.reserves and not is_update(instruction):
             # What is handed through a tuple or a bitcast keeps its memory to itself.
             makers = computation.instructions
             free = [v for v in free if v.made < 0 or makers[v.made] in instruction.operands]

@@ -24,6 +24,12 @@ _PARTS = frozenset({"tuple", "sort"})
 _READS = frozenset({"reduce", "reduce-window"})
 
 
+def is_update(instruction: Instruction) -> bool:
+    """Whether it always writes where its operand lies; copies are made where that may not be."""
+    inner = next(instruction.called).root if instruction.opcode == "fusion" else instruction
+    return inner.opcode in _UPDATES
+
+
 class TakingOver:
     """What is known of the fusions of a program, each looked at once.
 
