@@ -17,6 +17,7 @@ from typing import Any
 
 from hlotool.backends.xla.protocol import Route
 from hlotool.errors import BackendFailed, Unsupported
+from hlotool.facts.platforms import compiled_for
 from hlotool.facts.sharding import assemble, leaf_shardings, split
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import AttributeValue, BackendConfig, Sharding
@@ -305,13 +306,6 @@ def in_shardy_alone(module: Module) -> Module:
 #: What XLA's passes make, and StableHLO has no word for. Layouts prove nothing: frontends write them, too.
 _MADE_BY_PASSES = opcodes_with(Trait.LATE)
 
-#: Fields of backend configs that only the compilers of other platforms write.
-_FIELDS = {
-    "gpu": ('"operation_queue_id"', '"fusion_backend_config"', '"gemm_backend_config"', '"wait_on_operation'),
-    "tpu": ('"flag_configs"', '"scoped_memory_configs"', '"window_config"', '"used_scoped_memory_configs"'),
-    "cpu": ('"outer_dimension_partitions"', '"onednn_'),
-}
-
 
 def route_for(module: Module, platform: str, lets_in: bool) -> Route:
     """The way that suits `module`: what it holds decides, not the name of its stage.
@@ -329,24 +323,6 @@ def route_for(module: Module, platform: str, lets_in: bool) -> Route:
 def is_optimised(module: Module) -> bool:
     """Whether it holds what StableHLO cannot say."""
     return module.is_scheduled or any(i.opcode in _MADE_BY_PASSES for i in module.instructions())
-
-
-def compiled_for(module: Module) -> str | None:
-    """The platform whose compiler has been over the program; None where nothing tells."""
-    for instruction in module.instructions():
-        if found := _platform_of(instruction):
-            return found
-    return None
-
-
-def _platform_of(instruction: Instruction) -> str | None:
-    for platform, fields in _FIELDS.items():
-        if any(field in instruction.config_text for field in fields):
-            return platform
-    if instruction.attributes.get("kind") == "kInput":
-        return "gpu"
-    layouts = [shape.layout for shape in array_shapes(instruction.shape)]
-    return "tpu" if any(layout is not None and layout.tiles for layout in layouts) else None
 
 
 # Programs that talk to the host: on their own they crash XLA or wait for ever.

@@ -2,8 +2,10 @@
 
     python -m benchmarks.exact.gradients --seed N [--count N] [--json FILE]
 
-Losses of JAX in drawn sizes; their gradients by JAX are right. The wrong ones are mistakes of backward passes
-written by hand: a factor, a sign, a place that was forgotten, a row that is another one's.
+Losses of JAX in drawn sizes; their gradients by JAX are right. The wrong ones are mistakes of backward
+passes written by hand: a factor, a sign, a place that was forgotten, a row that is another one's. `--inside`
+makes one in the middle of JAX's gradient instead: a term or a factor is left out, what a select kept away
+comes through, a constant is off by a thousandth, a product is of transposed matrices.
 """
 
 from __future__ import annotations
@@ -11,12 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import hlotool
+from hlotool.backends.numpy import NumpyBackend
+from hlotool.facts.retyping import retyped_value, widened
+from hlotool.inputs.generate import generate_inputs
+from hlotool.ir.arrays import flatten
 from hlotool.runs.gradients import slopes_of
 
 
@@ -85,10 +94,60 @@ def _mistakes(rng: random.Random) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield from known
 
 
+#: An instruction of a gradient: what stands before its opcode, its opcode, its operands.
+_LINE = re.compile(r"^(  (?:ROOT )?\S+ = (f32\[[\d,]*\]\{[\d,]*\}) )([\w-]+)\(([^()]*)\).*$", re.MULTILINE)
+_KEPT = {"add": 0, "subtract": 0, "multiply": 0, "divide": 0, "select": 1, "negate": 0}
+
+
+def planted(text: str, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Gradients with one mistake inside, and it in words; in random order."""
+    found = list(_LINE.finditer(text))
+    rng.shuffle(found)
+    for line in found:
+        head, _, opcode, operands = line.groups()
+        names = operands.split(", ")
+        if opcode in _KEPT and len(set(names)) == len(names):
+            changed = f"{head}copy({names[_KEPT[opcode]]})"
+        elif opcode == "constant" and re.fullmatch(r"-?[\d.e-]+", operands) and float(operands):
+            changed = f"{head}constant({float(operands) * 1.001!r})"
+        elif opcode == "transpose" and len(set(line[2].split("{")[0][4:-1].split(","))) == 1:
+            changed = f"{head}copy({operands})"
+        else:
+            continue
+        yield text[: line.start()] + changed + text[line.end() :], f"{opcode} became {changed.split('= ')[1]}"
+
+
+def _differ(one: str, other: str, seed: int) -> bool:
+    """Whether two gradients differ by a thousandth of what they say, at ordinary points, in f64."""
+    backend = NumpyBackend()
+    modules = [widened(hlotool.parse(text)).module for text in (one, other)]
+    for point in range(3):
+        given = generate_inputs(hlotool.parse(one), 1000 * seed + point).values
+        results = []
+        for module in modules:
+            wide = [retyped_value(v, p.shape) for v, p in zip(given, module.entry.parameters)]
+            result = backend.compile(module).run(wide)
+            parts = [np.asarray(part) for _, _, part in flatten(module.entry.root.shape, result)]
+            results.append(parts)
+        for a, b in zip(*results):
+            if np.isfinite(a).all() and not np.abs(a - b).max() <= 1e-3 * np.abs(a).max():
+                return True
+    return False
+
+
+def subjects_inside(seed: int) -> Iterator[tuple[str, str, str, str, str]]:
+    """As `subjects`, with a mistake inside that shows at ordinary points."""
+    rng = random.Random(seed)
+    for name, loss, gradient, _, _ in subjects(seed):
+        for text, what in planted(gradient, rng):
+            if _differ(gradient, text, seed):
+                yield name, loss, gradient, what, text
+                break
+
+
 def subjects(seed: int) -> Iterator[tuple[str, str, str, str, str]]:
     """Name, texts of the loss and of its gradient, a mistake in words, the text of the gradient with it."""
     import jax
-    import numpy as np
 
     rng = random.Random(seed)
     draw = np.random.default_rng(seed)
@@ -122,12 +181,13 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=60, help="right ones, and as many wrong ones")
+    parser.add_argument("--inside", action="store_true", help="mistakes in the middle of gradients")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    seed = options.seed
+    seed, drawn = options.seed, subjects_inside if options.inside else subjects
     while len(rows) < 2 * options.count:
-        for name, loss, gradient, mistake, mistaken in subjects(seed):
+        for name, loss, gradient, mistake, mistaken in drawn(seed):
             for truth, what, text in (("right", "", gradient), ("wrong", mistake, mistaken)):
                 found = [row.verdict for row in slopes_of(hlotool.parse(loss), hlotool.parse(text), (), seed)]
                 said = "wrong" if "wrong" in found else "unknown" if "unknown" in found else "right"

@@ -1,10 +1,11 @@
 """The programs of `jax_programs` and `jax_steps` compiled by XLA:GPU for an H100, dumped; no GPU is needed.
 
-    python -m benchmarks.gpu.dump_programs FOLDER [--seed 3] [--only softmax]
+    python -m benchmarks.gpu.dump_programs FOLDER [--seed 3] [--only softmax] [--platform cuda|cpu|tpu]
 
 It wants jax with its CUDA plug-in and `nvidia-cuda-nvcc-cu12` (or the same for CUDA 13), in an environment of
 its own, and no part of hlotool. There are no libraries to try out and no device to measure on: products
 become the default kernels, convolutions calls of cuDNN. `benchmarks.kernels.counts FOLDER --dumps` counts.
+The compilers for CPUs and, where TPU_LIBRARY_PATH names a libtpu, for a v5e take the same programs.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sizes")
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--no-triton", action="store_true", help="products become calls of cuBLASLt")
+    parser.add_argument("--platform", choices=["cuda", "cpu", "tpu"], default="cuda", help="[cuda]")
     options = parser.parse_args()
     # Before jax is imported: without a driver the plug-in is refused otherwise.
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
@@ -53,25 +55,31 @@ def main() -> None:
     assert jax_steps  # its programs are in the same table now
     for name, build in jax_programs.PROGRAMS.items():
         if options.only in name:
-            compile_program(name, *build(jax_programs.Sizes(f"{options.seed} {name}")))
+            sizes = jax_programs.Sizes(f"{options.seed} {name}")
+            compile_program(name, *build(sizes), options.platform)
             print(name, flush=True)
 
 
-def compile_program(name: str, function: Any, arguments: Any) -> None:
+def compile_program(name: str, function: Any, arguments: Any, platform: str = "cuda") -> None:
     """As a module `jit_NAME`, for the first device of the target."""
     import jax
     from jax.experimental import topologies
     from jax.sharding import SingleDeviceSharding
 
-    target = topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=H100)
-    place = SingleDeviceSharding(target.devices[0])
+    device = jax.devices("cpu")[0]
+    if platform == "cuda":
+        target = {"topology": "1x1x1", "target_config": H100}
+        device, *_ = topologies.get_topology_desc(platform=platform, **target).devices
+    elif platform == "tpu":
+        device, *_ = topologies.get_topology_desc("v5e:2x2", platform).devices
+    place = SingleDeviceSharding(device)
 
     def named(*values: Any) -> Any:
         return function(*values)
 
     named.__name__ = name
     jitted = jax.jit(named, in_shardings=place, out_shardings=place)
-    jitted.trace(*arguments).lower(lowering_platforms=("cuda",)).compile()
+    jitted.trace(*arguments).lower(lowering_platforms=(platform,)).compile()
 
 
 if __name__ == "__main__":

@@ -53,12 +53,14 @@ class PeakInfo(Record, frozen=True, kw_only=True):
     Attributes:
         at: the instruction that runs then.
         within: names of the loops and calls that it runs in, the outermost first.
-        live: what is alive then, the largest first; the bytes add up to the peak.
+        lost: bytes that lie unused between the values.
+        live: what is alive then, the largest first; `lost` and what is in memory space 0 add up to it.
         savings: that free at least a hundredth of the peak each, the most effective first.
     """
 
     at: SourceRecord
     within: list[str]
+    lost: int = 0
     live: list[LiveInfo]
     savings: list[SavingInfo]
 

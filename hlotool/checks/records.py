@@ -6,6 +6,7 @@ import enum
 
 from hlotool.checks.inspect_records import CompileTimeInfo, PeakInfo
 from hlotool.errors import DumpError
+from hlotool.facts.memory_kinds import Kind
 from hlotool.judge.failures import error_record
 from hlotool.system.records import ErrorRecord, Record, SourceRecord
 
@@ -237,7 +238,8 @@ class MemoryInfo(Record, frozen=True, kw_only=True):
         results: of the entry.
         constants: of all computations.
         peak: estimate of the most that is needed at once, all of these included.
-        allocated: what XLA allocated, where the dump has its report.
+        allocated: what XLA allocated, where the dump says it: the device's own memory.
+        allocated_for: kinds of values, where the dump has the buffer assignment.
         at_peak: what is alive then, of the last stage that is looked at, if asked for.
     """
 
@@ -246,6 +248,7 @@ class MemoryInfo(Record, frozen=True, kw_only=True):
     constants: int
     peak: int
     allocated: int | None = None
+    allocated_for: dict[Kind, int] = {}
     at_peak: PeakInfo | None = None
 
 

@@ -88,7 +88,7 @@ class Sizes:
         self._kept: list[Shape] = []
         self._tables: dict[int, int] = {}
         self._totals: dict[int, int] = {}
-        self._leaves: dict[int, tuple[tuple[ShapeIndex, int], ...]] = {}
+        self._leaves: dict[int, tuple[tuple[ShapeIndex, int, int], ...]] = {}
 
     def table(self, shape: Shape) -> int:
         """What `table_bytes` says of `shape`."""
@@ -104,12 +104,15 @@ class Sizes:
             known = self._totals[self._place(shape)] = total_bytes(shape)
         return known
 
-    def of_leaves(self, shape: Shape) -> tuple[tuple[ShapeIndex, int], ...]:
-        """Index and bytes of each leaf of `shape`; what is no array takes nothing."""
+    def of_leaves(self, shape: Shape) -> tuple[tuple[ShapeIndex, int, int], ...]:
+        """Index, bytes and memory space of each leaf of `shape`; what is no array takes nothing."""
         known = self._leaves.get(id(shape))
         if known is None:
             found = (
-                (i, array_bytes(leaf) if isinstance(leaf, ArrayShape) else 0) for i, leaf in leaves(shape)
+                (i, array_bytes(leaf), leaf.layout.memory_space if leaf.layout else 0)
+                if isinstance(leaf, ArrayShape)
+                else (i, 0, 0)
+                for i, leaf in leaves(shape)
             )
             known = self._leaves[self._place(shape)] = tuple(found)
         return known

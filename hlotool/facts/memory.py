@@ -3,26 +3,29 @@
 Instructions run in the order of the text, which in a scheduled module is the order that XLA chose. A value
 lives from the instruction that makes it to the last one that reads it; arguments and results live to the end.
 What works element by element, or updates in place, writes into the memory of an operand that dies with it.
-What XLA allocates is more where memory falls to pieces, and where results get memory before they are made.
+XLA gives results their memory from the beginning, and puts there what is dead when they are made; what it
+allocates besides is more where memory falls to pieces. Other memory spaces are not counted.
 The interpreter (`INTERPRETER`) allocates more than XLA inside fusions, and less for what it shows as views.
+
+XLA: buffer_assignment.cc (BufferAssigner).
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hlotool.facts.buffers import Sizes, handed_on
+from hlotool.facts.lives import Lives, Role, Value
+from hlotool.facts.placement import Stay, packed, reserve, stays
+from hlotool.facts.platforms import compiled_for
+from hlotool.facts.taking_over import TakingOver, is_update
 from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
-from hlotool.ir.opcodes import Class, Trait, opcodes_with
-from hlotool.ir.types import ShapeIndex, leaves
-from hlotool.ir.walk import Context, context_of_callees
-
-#: Besides elementwise operations: what may write where an operand of the same size lies.
-_IN_PLACE = frozenset({"dynamic-update-slice", "scatter", "sort"})
+from hlotool.ir.opcodes import Trait, opcodes_with
+from hlotool.ir.types import leaves
+from hlotool.ir.walk import Context, context_of_callees, contexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +36,27 @@ class Machine:
         views: opcodes whose result shows the memory of the first operand, or is no larger than a row of it,
             beside what hands values on everywhere (`handed_on`).
         steps_through: how computations run whose instructions allocate one by one.
-        donates: arguments that the program may overwrite are overwritten.
+        reserves: arguments that the program may overwrite are overwritten; results have memory from the
+            beginning; other memory spaces are others' memory.
         hands_over: a loop gives up its state to its body, which allocates the next one; otherwise the body
             writes where its state lies.
     """
 
     views: frozenset[str]
     steps_through: frozenset[Context]
-    donates: bool
+    reserves: bool
     hands_over: bool
 
 
 #: Compiled by XLA: a fusion is one kernel, and every other instruction has a result of its own.
 XLA: Final = Machine(
-    views=frozenset(), steps_through=frozenset({Context.CONTROL_FLOW}), donates=True, hands_over=False
+    views=frozenset(), steps_through=frozenset({Context.CONTROL_FLOW}), reserves=True, hands_over=False
 )
 #: The numpy backend (`backends/numpy`): `kernels/movement.py` has what is a view, `kernels/control.py` loops.
 INTERPRETER: Final = Machine(
     views=opcodes_with(Trait.REGROUPS) - {"bitcast", "reshape"} | {"iota", "reverse"},
     steps_through=frozenset({Context.CONTROL_FLOW, Context.FUSED}),
-    donates=False,
+    reserves=False,
     hands_over=True,
 )
 
@@ -64,7 +68,7 @@ class Memory:
     Attributes:
         arguments: of the entry.
         results: of the entry.
-        constants: of all computations.
+        constants: in memory.
         peak: the most that is needed at once, all of these included.
     """
 
@@ -82,86 +86,18 @@ def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None
         machine: what executes it.
         sizes: of its shapes, where somebody has counted them.
     """
-    entry = module.entry
-    estimate = Estimate(machine, sizes or Sizes())
-    roles = roles_of_arguments(module) if machine.donates else [Role.KEPT for _ in _places(entry)]
-    arguments = sum(map(estimate.bytes_of, entry.parameters))
-    constants = sum(estimate.bytes_of(i) for i in module.instructions() if i.opcode == "constant")
-    most = estimate.peak(entry, roles)
-    given_away = sum(
-        size for role, size in zip(roles, estimate.sizes_of_parameters(entry)) if role is Role.DONATED
-    )
+    estimate = Estimate(module, machine, sizes or Sizes())
     return Memory(
-        arguments=arguments,
-        results=estimate.bytes_of(entry.root),
-        constants=constants,
-        peak=constants + arguments - given_away + most,
+        arguments=sum(map(estimate.bytes_of, module.entry.parameters)),
+        results=estimate.bytes_of(module.entry.root),
+        constants=sum(map(estimate.bytes_of, estimate.constants)),
+        peak=estimate.kept() + estimate.allocated(),
     )
-
-
-def roles_of_arguments(module: Module) -> list[Role]:
-    """Of each leaf of the entry's parameters, where donated arguments are overwritten."""
-    donated = {(alias.parameter, alias.parameter_index) for alias in parameter_aliases(module)}
-    return [Role.DONATED if place in donated else Role.KEPT for place in _places(module.entry)]
 
 
 def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
     """Which results take over the memory of which parameters."""
     return module.listed("input_output_alias", ParameterAlias, ())
-
-
-def _places(entry: Computation) -> Iterator[tuple[int, ShapeIndex]]:
-    """Number and index of the leaves of the parameters."""
-    for number, parameter in enumerate(entry.parameters):
-        for index, _ in leaves(parameter.shape):
-            yield number, index
-
-
-class Role(enum.Enum):
-    """What becomes of an argument's memory."""
-
-    #: It stays as it is; the caller counts it.
-    KEPT = "kept"
-    #: The loop's next value is written there; the caller counts it.
-    OVERWRITTEN = "overwritten"
-    #: It is the computation's own, and free after the last use.
-    DONATED = "donated"
-
-
-@dataclass(eq=False, slots=True)
-class Value:
-    """An array in memory.
-
-    Attributes:
-        size: in bytes.
-        made: position of the instruction that makes it; of an argument -1.
-        is_own: the computation allocates it.
-        may_be_overwritten: once it has been read for the last time.
-        last_use: position of the last instruction that reads it.
-        is_taken: that instruction writes its own result there.
-    """
-
-    size: int
-    made: int = -1
-    is_own: bool = True
-    may_be_overwritten: bool = True
-    last_use: int = -1
-    is_taken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Lives:
-    """The values of a computation.
-
-    Attributes:
-        values: of each instruction, one per leaf; what hands values on has those of its operands.
-        made: what each instruction makes.
-        dying: what is read for the last time, by position; what is never read is not in it.
-    """
-
-    values: Mapping[Instruction, Sequence[Value]]
-    made: Sequence[Sequence[Value]]
-    dying: Mapping[int, Sequence[Value]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,42 +118,80 @@ class Moment:
 class Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
-    def __init__(self, machine: Machine, sizes: Sizes) -> None:
+    def __init__(
+        self, module: Module, machine: Machine, sizes: Sizes, donated: Sequence[ParameterAlias] = ()
+    ) -> None:
+        self._module = module
         self._machine = machine
         self._sizes = sizes
+        #: How XLA's compiler for that platform puts values together.
+        self._platform = compiled_for(module) if machine.reserves else None
+        self._taking_over = TakingOver(is_lenient=not machine.reserves or self._platform == "gpu")
         self._known: dict[tuple[Computation, Role], int] = {}
+        self._lives: dict[tuple[Computation, Role], Lives] = {}
+        aliases = (*parameter_aliases(module), *donated) if machine.reserves else ()
+        given = {(alias.parameter, alias.parameter_index) for alias in aliases}
+        places = ((n, index) for n, p in enumerate(module.entry.parameters) for index, _ in leaves(p.shape))
+        roles = [Role.DONATED if place in given else Role.KEPT for place in places]
+        stepped = machine.steps_through if machine.reserves else set(Context)
+        #: Those in memory: the ones of a kernel are part of it.
+        self.constants = [
+            instruction
+            for computation, found in contexts(module).items()
+            if found & stepped
+            for instruction in computation.instructions
+            if instruction.opcode == "constant"
+        ]
+        #: The values of the entry.
+        self.lives = self._lives_of(module.entry, roles, is_entry=True)
+        self._staying: list[Stay] = []
+        if machine.reserves:
+            self._staying = stays(module.entry, self.lives, self._run_with)
+            reserve(module.entry, self.lives, aliases, self._staying, self.may_take_over)
+
+    def kept(self) -> int:
+        """Bytes that are there whatever runs: constants, and arguments that are not given away."""
+        constants = sum(map(self.bytes_of, self.constants))
+        given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
+        return constants + sum(v.size for v in given if not v.is_own and self._counts(v.space))
+
+    def allocated(self) -> int:
+        """Bytes of all else, as they lie in memory."""
+        most = max(moment.own + moment.within for moment in self.moments(self._module.entry, self.lives))
+        if not self._machine.reserves:
+            return most
+        given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
+        fixed = sum(v.size for v in given if v.is_own) + self._reserved(self.lives)
+        return max(most, fixed + packed(self._staying, self._platform == "tpu"))
+
+    def _reserved(self, lives: Lives) -> int:
+        """Bytes of the results that have memory from the beginning."""
+        return sum(v.size for new in lives.made for v in new if v.is_own and v.is_reserved)
 
     def bytes_of(self, instruction: Instruction) -> int:
-        """Of all arrays of its result."""
-        return sum(size for _, size in self._sizes.of_leaves(instruction.shape))
+        """Of all arrays of its result that lie in the memory that is counted."""
+        return sum(size for _, size, space in self._sizes.of_leaves(instruction.shape) if self._counts(space))
 
-    def sizes_of_parameters(self, computation: Computation) -> Iterator[int]:
-        """The bytes of the leaves of all parameters, in order."""
-        for parameter in computation.parameters:
-            yield from (size for _, size in self._sizes.of_leaves(parameter.shape))
-
-    def peak(self, computation: Computation, arguments: Sequence[Role], is_entry: bool = True) -> int:
-        """The most that `computation` allocates at once, with what it calls.
-
-        Args:
-            computation: in question.
-            arguments: of each leaf of its parameters.
-            is_entry: it allocates its result, too; that of others lies in memory of their callers.
-        """
-        found = self.moments(computation, self.lives(computation, arguments, is_entry))
-        return max(moment.own + moment.within for moment in found)
+    def _counts(self, space: int) -> bool:
+        return not (self._machine.reserves and space)
 
     def moments(self, computation: Computation, lives: Lives) -> Iterator[Moment]:
         """What is allocated while each of the instructions runs; afterwards `lives` tells what is its own."""
         given = dict.fromkeys(value for p in computation.parameters for value in lives.values[p])
         live = sum(value.size for value in given if value.is_own)
+        live += self._reserved(lives)
         for position, (instruction, made) in enumerate(zip(computation.instructions, lives.made)):
             dying = lives.dying.get(position, ())
-            fresh = [value for value in made if value.is_own]
-            taken = _taken_over(instruction, fresh, dying) if fresh and dying else {}
+            fresh = [value for value in made if value.is_own and not value.is_reserved]
+            taken = (
+                self._taken_over(computation, instruction, fresh, dying, lives.values)
+                if fresh and dying
+                else {}
+            )
             for value, place in taken.items():
                 value.is_own = place.is_own
                 place.is_taken = True
+                lives.taken[value] = place
             live += sum([value.size for value in fresh if value not in taken])
             callee, within = None, 0
             for called in self._run_by(instruction):
@@ -238,10 +212,23 @@ class Estimate:
         role = self.role_in(instruction, callee)
         key = (callee, role)
         if key not in self._known:
-            parameters = list(self.sizes_of_parameters(callee))
-            most = self.peak(callee, [role] * len(parameters), is_entry=role is Role.DONATED)
-            self._known[key] = most - sum(parameters) if role is Role.DONATED else most
+            found = self.moments(callee, self.lives_in(instruction, callee))
+            most = max(moment.own + moment.within for moment in found)
+            given = sum(map(self.bytes_of, callee.parameters)) if role is Role.DONATED else 0
+            self._known[key] = most - given
         return self._known[key]
+
+    def _run_with(self, instruction: Instruction) -> Iterator[tuple[Computation, Lives]]:
+        for callee in self._run_by(instruction):
+            yield callee, self.lives_in(instruction, callee)
+
+    def lives_in(self, instruction: Instruction, callee: Computation) -> Lives:
+        """The values of a computation that `instruction` runs."""
+        role = self.role_in(instruction, callee)
+        if (callee, role) not in self._lives:
+            roles = [role for p in callee.parameters for _ in self._sizes.of_leaves(p.shape)]
+            self._lives[callee, role] = self._lives_of(callee, roles, is_entry=role is Role.DONATED)
+        return self._lives[callee, role]
 
     def role_in(self, instruction: Instruction, callee: Computation) -> Role:
         """What becomes of the arguments of a computation that `instruction` runs."""
@@ -249,14 +236,20 @@ class Estimate:
             return Role.DONATED if self._machine.hands_over else Role.OVERWRITTEN
         return Role.KEPT
 
-    def lives(self, computation: Computation, arguments: Sequence[Role], is_entry: bool) -> Lives:
-        """Which values there are, and when; see `peak`."""
+    def _lives_of(self, computation: Computation, arguments: Sequence[Role], is_entry: bool) -> Lives:
+        """Which values there are, and when.
+
+        Args:
+            computation: in question.
+            arguments: of each leaf of its parameters.
+            is_entry: it allocates its result, too; that of others lies in memory of their callers.
+        """
         values: dict[Instruction, list[Value]] = {}
         made: list[list[Value]] = []
         remaining = iter(arguments)
         for parameter in computation.parameters:
             sizes = self._sizes.of_leaves(parameter.shape)
-            values[parameter] = [_given(size, next(remaining)) for _, size in sizes]
+            values[parameter] = [self._given(size, space, next(remaining)) for _, size, space in sizes]
         for position, instruction in enumerate(computation.instructions):
             new: list[Value] = []
             made.append(new)
@@ -264,13 +257,58 @@ class Estimate:
                 values[instruction] = self._results(instruction, values, new)
             for value in new:
                 value.made = value.last_use = position
-            for operand in instruction.operands:
-                for value in values[operand]:
+            # What takes an element reads no other one.
+            is_part = instruction.opcode == "get-tuple-element"
+            for read in [instruction] if is_part else instruction.operands:
+                for value in values[read]:
                     value.last_use = position
         for value in values[computation.root]:
             value.last_use = len(made)
             value.is_own = value.is_own and is_entry
         return Lives(values, made, _by_last_use(values))
+
+    def may_take_over(
+        self,
+        instruction: Instruction,
+        made: Value,
+        place: Value,
+        values: Mapping[Instruction, Sequence[Value]],
+    ) -> bool:
+        """Whether what an instruction makes may lie where an operand lies that dies with it."""
+        return (place.size, place.space) == (made.size, made.space) and any(
+            place in values[operand] and self._taking_over.may(instruction, number, made.index)
+            for number, operand in enumerate(instruction.operands)
+        )
+
+    def _taken_over(
+        self,
+        computation: Computation,
+        instruction: Instruction,
+        made: Sequence[Value],
+        dying: Sequence[Value],
+        values: Mapping[Instruction, Sequence[Value]],
+    ) -> dict[Value, Value]:
+        """Which of the values that are made lies where one that dies has lain."""
+        free = [value for value in dying if value.may_be_overwritten and value not in made]
+        if self._machine.reserves and not is_update(instruction):
+            # What is handed through a tuple or a bitcast keeps its memory to itself.
+            makers = computation.instructions
+            free = [v for v in free if v.made < 0 or makers[v.made] in instruction.operands]
+        taken: dict[Value, Value] = {}
+        for value in made:
+            place = next((o for o in free if self.may_take_over(instruction, value, o, values)), None)
+            if place is not None:
+                free.remove(place)
+                taken[value] = place
+        return taken
+
+    def _given(self, size: int, space: int, role: Role) -> Value:
+        return Value(
+            size,
+            space=space,
+            is_own=role is Role.DONATED and self._counts(space),
+            may_be_overwritten=role is not Role.KEPT,
+        )
 
     def _results(
         self, instruction: Instruction, values: Mapping[Instruction, list[Value]], made: list[Value]
@@ -280,18 +318,15 @@ class Estimate:
         if instruction.opcode in self._machine.views:
             return values[instruction.operands[0]] if instruction.operands else [Value(0)]
         results = []
-        for index, size in self._sizes.of_leaves(instruction.shape):
+        for index, size, space in self._sizes.of_leaves(instruction.shape):
             value = handed.get(index)
             if value is None:
                 # The memory of constants is counted apart.
-                value = Value(0 if instruction.opcode == "constant" else size)
+                size = 0 if instruction.opcode == "constant" else size
+                value = Value(size, index, space, is_own=self._counts(space))
                 made.append(value)
             results.append(value)
         return results
-
-
-def _given(size: int, role: Role) -> Value:
-    return Value(size, is_own=role is Role.DONATED, may_be_overwritten=role is not Role.KEPT)
 
 
 def _by_last_use(values: Mapping[Instruction, list[Value]]) -> dict[int, list[Value]]:
@@ -301,25 +336,3 @@ def _by_last_use(values: Mapping[Instruction, list[Value]]) -> dict[int, list[Va
         if value.last_use >= 0:
             dying.setdefault(value.last_use, []).append(value)
     return dying
-
-
-def _taken_over(
-    instruction: Instruction, made: Sequence[Value], dying: Sequence[Value]
-) -> dict[Value, Value]:
-    """Which of the values that are made lies where one that dies has lain."""
-    if not _works_in_place(instruction):
-        return {}
-    free = [value for value in dying if value.may_be_overwritten and value not in made]
-    taken: dict[Value, Value] = {}
-    for value in made:
-        place = next((other for other in free if other.size == value.size), None)
-        if place is not None:
-            free.remove(place)
-            taken[value] = place
-    return taken
-
-
-def _works_in_place(instruction: Instruction) -> bool:
-    if instruction.opcode == "fusion":
-        return instruction.attributes.get("kind") == "kLoop"
-    return instruction.opcode in _IN_PLACE or instruction.row.opcode_class is Class.ELEMENTWISE

@@ -5,22 +5,21 @@ The same estimate as `hlotool.facts.memory`: the sizes of what is alive add up t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from hlotool.facts.buffers import Sizes
+from hlotool.facts.lives import Lives, Value
 from hlotool.facts.memory import (
     XLA,
     Estimate,
-    Lives,
     Moment,
-    Role,
-    Value,
     parameter_aliases,
-    roles_of_arguments,
 )
 from hlotool.facts.memory_kinds import Change, Kind
+from hlotool.ir.attributes import ParameterAlias
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, array_shapes, leaves
@@ -29,6 +28,8 @@ from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, array_shapes, leaves
 _LEAST: Final = 0.01
 #: To copy a value away and back takes time: fewer instructions without it leave none.
 _LONG: Final = 8
+#: Each one that may be donated takes an estimate.
+_DONATIONS: Final = 10
 #: Made again for little more than writing the result.
 _CHEAP: Final = (
     opcodes_with(Class.ELEMENTWISE) - opcodes_with(Trait.TRANSCENDENTAL, Trait.APPLIES)
@@ -94,12 +95,15 @@ class Peak:
 
     Attributes:
         size: in bytes.
+        lost: of these, what lies unused between the values.
         at: the instruction that runs then, after the calls that lead to it.
-        live: the largest first; donated arguments are in it until they are overwritten.
+        live: the largest first; donated arguments and results are always in it, and what lies where a result
+            will be is not. Other memory spaces add nothing to the size.
         savings: the most effective first.
     """
 
     size: int
+    lost: int
     at: tuple[Instruction, ...]
     live: Sequence[Live]
     savings: Sequence[Saving]
@@ -140,7 +144,9 @@ class _Frame:
 
     def holds(self, value: Value) -> bool:
         """Whether a value of the computation's own is alive at the peak."""
-        if not value.is_own or value.made > self.position:
+        if value.is_own and value.is_reserved:
+            return True
+        if value.made > self.position or not (value.is_own or value.space):
             return False
         ends_there = value.last_use == self.position and not value.is_taken
         return value.last_use < 0 or value.last_use > self.position or ends_there
@@ -164,45 +170,53 @@ def peak_of(module: Module, sizes: Sizes | None = None) -> Peak:
         module: as XLA executes it.
         sizes: of its shapes, where somebody has counted them.
     """
-    estimate = Estimate(XLA, sizes or Sizes())
-    frames = list(_frames(estimate, module.entry, roles_of_arguments(module)))
-    constants = [
-        Live((i,), i.shape, (), estimate.bytes_of(i), Kind.CONSTANT)
-        for i in module.instructions()
-        if i.opcode == "constant"
-    ]
+    estimate = Estimate(module, XLA, sizes or Sizes())
+    frames = list(_frames(estimate, module.entry))
+    constants = [Live((i,), i.shape, (), estimate.bytes_of(i), Kind.CONSTANT) for i in estimate.constants]
     held = [(number, *found) for number, frame in enumerate(frames) for found in _held(frame, number == 0)]
-    kept = (value for p in module.entry.parameters for value in frames[0].lives.values[p])
-    base = sum(live.size for live in constants) + sum(value.size for value in kept if not value.is_own)
-    size = _lowered(frames, base)
-    aliased = {alias.output_index for alias in parameter_aliases(module)}
-    found = [*_donations(frames[0], aliased, held), *_gaps(frames, held)]
-    found = [saving for saving in found if saving.saved >= _LEAST * size]
-    savings = [replace(saving, peak=_lowered(frames, base, saving)) for saving in found]
+    size = estimate.kept() + estimate.allocated()
+    lost = size - estimate.kept() - _most(frames)
+    base = size - _most(frames)
+    shifted = [s for s in _gaps(frames, held) if s.saved >= _LEAST * size]
+    savings = [replace(saving, peak=base + _most(frames, saving)) for saving in shifted]
+    savings += _donations(module, estimate, size, held)
     last = frames[-1]
     return Peak(
         size=size,
+        lost=lost,
         at=(*last.calls, last.computation.instructions[last.position]),
         live=sorted([*constants, *(live for _, _, live in held)], key=lambda live: -live.size),
         savings=sorted(savings, key=lambda saving: (saving.peak, -saving.saved)),
     )
 
 
-def _frames(estimate: Estimate, entry: Computation, roles: Sequence[Role]) -> Iterator[_Frame]:
-    computation: Computation = entry
+def _frames(estimate: Estimate, entry: Computation) -> Iterator[_Frame]:
+    computation, lives = entry, estimate.lives
     calls: tuple[Instruction, ...] = ()
     while True:
-        lives = estimate.lives(computation, roles, computation is entry)
         moments = list(estimate.moments(computation, lives))
         totals = [moment.own + moment.within for moment in moments]
-        position = totals.index(max(totals))
+        elsewhere = _elsewhere(lives)
+        # Of several such moments the first one at which something is made.
+        position = max(
+            range(len(totals)), key=lambda n: (totals[n], elsewhere[n], any(v.size for v in lives.made[n]))
+        )
         yield _Frame(computation, calls, lives, moments, position)
         callee, caller = moments[position].callee, computation.instructions[position]
         if callee is None or not moments[position].within:
             return
-        role = estimate.role_in(caller, callee)
-        roles = [role for _ in estimate.sizes_of_parameters(callee)]
-        computation, calls = callee, (*calls, caller)
+        computation, lives, calls = callee, estimate.lives_in(caller, callee), (*calls, caller)
+
+
+def _elsewhere(lives: Lives) -> list[int]:
+    """Bytes in other memory spaces while each instruction runs."""
+    changes = [0] * (len(lives.made) + 1)
+    for made in lives.made:
+        for value in made:
+            if value.space:
+                changes[value.made] += value.size
+                changes[min(value.last_use + 1, len(lives.made))] -= value.size
+    return list(accumulate(changes))
 
 
 def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:
@@ -216,8 +230,8 @@ def _held(frame: _Frame, is_entry: bool) -> Iterator[tuple[Value, Live]]:
             yield value, Live((*frame.calls, maker), shape, index, value.size, kind)
 
 
-def _lowered(frames: Sequence[_Frame], base: int, saving: Saving | None = None) -> int:
-    """The peak with one change of the program; `base` is what is always there.
+def _most(frames: Sequence[_Frame], saving: Saving | None = None) -> int:
+    """The most that is allocated at once, with one change of the program.
 
     A computation that is called at other moments, too, counts there as it is.
     """
@@ -230,27 +244,40 @@ def _lowered(frames: Sequence[_Frame], base: int, saving: Saving | None = None) 
             for position in range(saving.first + 1, saving.last):
                 totals[position] -= saving.saved
         most = max(totals)
-    return base + most
+    return most
 
 
 def _donations(
-    entry: _Frame, aliased: Collection[ShapeIndex], held: Sequence[tuple[int, Value, Live]]
+    module: Module, estimate: Estimate, size: int, held: Sequence[tuple[int, Value, Live]]
 ) -> Iterator[Saving]:
-    """Arguments that are no longer needed at the peak, each with a result whose memory it could be."""
-    root, end = entry.computation.root, len(entry.moments)
-    results = [
-        (index, shape)
-        for value, (index, shape) in zip(entry.lives.values[root], leaves(root.shape))
-        if value.made >= 0
-    ]
-    free = [row for row in results if row[0] not in aliased]
-    for _, value, live in sorted(held, key=lambda row: -row[1].size):
-        if live.kind is not Kind.ARGUMENT or value.is_own or value.last_use >= entry.position:
+    """The largest arguments that a result can be written over; each is estimated anew."""
+    entry, lives = module.entry, estimate.lives
+    aliased = {alias.output_index for alias in parameter_aliases(module)}
+    free = {
+        value: (index, shape)
+        for value, (index, shape) in zip(lives.values[entry.root], leaves(entry.root.shape))
+        if value.made >= 0 and index not in aliased
+    }
+
+    def fits(result: Value, given: Value, shape: Shape) -> bool:
+        maker = entry.instructions[result.made]
+        is_read_last = given.last_use == result.made
+        return _is_alike(free[result][1], shape) and (
+            given.last_use < result.made
+            or (is_read_last and estimate.may_take_over(maker, result, given, lives.values))
+        )
+
+    arguments = [(value, live) for _, value, live in held if live.kind is Kind.ARGUMENT and not value.is_own]
+    for value, live in sorted(arguments, key=lambda row: -row[0].size)[:_DONATIONS]:
+        result = next((result for result in free if fits(result, value, live.shape)), None)
+        if result is None or value.size < _LEAST * size:
             continue
-        place = next((row for row in free if _is_alike(row[1], live.shape)), None)
-        if place is not None:
-            free.remove(place)
-            yield Saving(Change.DONATE, live, value.size, 0, value.last_use, end, place[0])
+        index, _ = free.pop(result)
+        alias = ParameterAlias(index, entry.parameters.index(live.chain[-1]), live.index)
+        donated = Estimate(module, XLA, Sizes(), [alias])
+        peak = donated.kept() + donated.allocated()
+        if peak < size:
+            yield Saving(Change.DONATE, live, value.size, 0, value.last_use, len(lives.made), index, peak)
 
 
 def _is_alike(a: Shape, b: Shape) -> bool:

@@ -130,7 +130,7 @@ class _Lives:
                 continue
             held = instruction.opcode not in ("parameter", "constant")
             self._shown[instruction] = (instruction,)
-            self._bytes[instruction] = sum(n for _, n in sizes.of_leaves(instruction.shape)) if held else 0
+            self._bytes[instruction] = sum(n for _, n, _ in sizes.of_leaves(instruction.shape)) if held else 0
             self._readers[instruction] = 0
         # The result outlives everything.
         for one in self._shown[computation.root]:

@@ -31,7 +31,6 @@ DRAWS = {"word", "choice", "choose"}
 #: Reason → tables.
 ALLOWED: dict[str, str] = {
     "what XLA does with them: conditions of its passes and emitters, read in its source": """
-        hlotool/facts/memory.py:_IN_PLACE
         hlotool/checks/fusions.py:_NOT_EMITTED
         hlotool/checks/fusions.py:_HEROES
         hlotool/checks/offload/rules.py:_COMPUTES

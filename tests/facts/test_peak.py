@@ -44,7 +44,8 @@ def test_what_is_alive_between_two_others() -> None:
     assert alive(peak) == {
         "c": (3 * K, Kind.TEMPORARY),
         "x": (K, Kind.ARGUMENT),
-        "b": (K, Kind.TEMPORARY),
+        # It has memory from the beginning, where b lies.
+        "d": (K, Kind.RESULT),
     }
 
 
@@ -82,8 +83,9 @@ def test_what_is_written_in_place_counts_once() -> None:
     )
     assert alive(chain) == {
         "x": (K, Kind.ARGUMENT),
-        "b": (K, Kind.TEMPORARY),
         "c": (2 * K, Kind.TEMPORARY),
+        # a and b lie there before.
+        "d": (K, Kind.RESULT),
     }
 
 
@@ -145,13 +147,13 @@ ROOT r = (f32[256], f32[512]) tuple(s, n)"""
 
 def test_an_argument_that_can_be_donated() -> None:
     peak = peak_of(program(DONATABLE))
-    assert peak.size == (1 + 2 + 4 + 1) * K
-    assert advice(peak) == [(Change.DONATE, "w", 2 * K, 6 * K)]
+    assert peak.size == (1 + 2 + 4 + 1 + 2) * K
+    assert advice(peak) == [(Change.DONATE, "w", 2 * K, 8 * K)]
     assert peak.savings[0].result == (1,)
     donated = peak_of(program(DONATABLE, header=", input_output_alias={ {1}: (1, {}, may-alias) }"))
     # What was foretold.
-    assert (donated.size, advice(donated)) == (6 * K, [])
-    assert "w" not in alive(donated)
+    assert (donated.size, advice(donated)) == (8 * K, [])
+    assert "n" not in alive(donated)
 
 
 @pytest.mark.parametrize(
@@ -160,16 +162,16 @@ def test_an_argument_that_can_be_donated() -> None:
         ("n = f32[512] concatenate(s, x)", "n = f32[512] concatenate(s, a)"),
         ("(f32[256], f32[512]) tuple(s, n)", "(f32[256], f32[512]) tuple(s, w)"),
         ("n = f32[512] concatenate(s, x), dimensions={0}", "n = s32[512] iota(), iota_dimension=0"),
-        ("slice(big), slice={[0:256]}", "custom-call(big, w), custom_call_target=\"f\""),
+        ("concatenate(s, x), dimensions={0}", "custom-call(s, x, w), custom_call_target=\"f\""),
     ],
-    ids=["can", "passed on", "other type", "read at the peak"],
+    ids=["can", "passed on", "other type", "read by what makes the result"],
 )  # fmt: skip
 def test_arguments_that_cannot(old: str, new: str) -> None:
     body = DONATABLE.replace(old, new)
     body = body.replace("(f32[256], f32[512])", "(f32[256], s32[512])") if "s32" in new else body
     assert body != DONATABLE
-    changes = [s.change for s in peak_of(program(body)).savings]
-    assert (Change.DONATE in changes) is (new == "n = f32[512] concatenate(s, a)")
+    donated = [s.live.chain[-1].name for s in peak_of(program(body)).savings if s.change is Change.DONATE]
+    assert ("w" in donated) is (new == "n = f32[512] concatenate(s, a)")
 
 
 def held(making: str, before: str = "") -> Peak:
@@ -181,14 +183,14 @@ def held(making: str, before: str = "") -> Peak:
             f"v0 = f32[256] slice(h), slice={{[0:256]}}\n{steps}"
             "big = f32[2048] concatenate(v8, v8, v8, v8, v8, v8, v8, v8), dimensions={0}\n"
             "d = f32[1024] slice(big), slice={[0:1024]}\n"
-            "e = f32[1024] add(d, h)\nROOT r = f32[1024] copy(e)"
+            "e = f32[1024] add(d, h)\nROOT r = f32[257] slice(e), slice={[0:257]}"
         )
     )
 
 
 def test_what_is_cheap_is_made_again() -> None:
     peak = held("broadcast(c), dimensions={}")
-    assert peak.size == 4 + (1 + 4 + 8 + 4) * K
+    assert peak.size == 4 + (1 + 4 + 8 + 4) * K + 4 * 257
     assert advice(peak) == [(Change.REMATERIALIZE, "h", 4 * K, peak.size - 4 * K)]
     [saving] = peak.savings
     assert saving.last - saving.first - 1 == 10
@@ -217,5 +219,6 @@ def test_the_parts_add_up(name: str, corpus: Path) -> None:
     for path in (corpus / "jax" / name).glob("*optimizations.txt"):
         module = parse_module(path.read_text())
         peak = peak_of(module)
-        assert sum(live.size for live in peak.live) == peak.size == memory_of(module).peak
+        held = sum(live.size for live in peak.live if not live.space)
+        assert held + peak.lost == peak.size == memory_of(module).peak
         assert all(saving.peak <= peak.size for saving in peak.savings)

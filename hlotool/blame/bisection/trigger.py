@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from hlotool.backends.registry import parse_spec
-from hlotool.backends.xla.programs import compiled_for
 from hlotool.blame.bisection.compiler import NEEDED, CompilerRecord, asked_compiler, without
 from hlotool.blame.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
 from hlotool.blame.bisection.stages import stage_program, stage_trials
@@ -23,6 +22,7 @@ from hlotool.blame.reduction.oracle import ONLY_AFTER_OTHERS, BackendJudge, Case
 from hlotool.blame.reduction.reducer import bare_case, reduce_case
 from hlotool.blame.steps import Steps
 from hlotool.errors import BackendFailed, BackendTimeout, HlotoolError, Unsupported
+from hlotool.facts.platforms import compiled_for
 from hlotool.inputs.captured import read_arguments, read_device_arguments
 from hlotool.inputs.given import npz_arrays, npz_bytes
 from hlotool.ir.module import Module

@@ -16,6 +16,7 @@ def peak_info(module: Module, sizes: Sizes) -> PeakInfo:
     return PeakInfo(
         at=source_of(module, peak.at),
         within=[call.name for call in peak.at[:-1]],
+        lost=peak.lost,
         live=[_live_info(module, live) for live in peak.live],
         savings=[_saving_info(module, saving) for saving in peak.savings],
     )

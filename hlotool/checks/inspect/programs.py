@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from heapq import nlargest
 import msgspec
 
 from hlotool.checks.facts import digests, function_of, parameter_name
+from hlotool.checks.inspect.allocations import Allocated, allocated_for
 from hlotool.checks.inspect.costs import Cost, CostAnalysis
-from hlotool.checks.inspect.run import USAGE_REPORT, InspectTask
+from hlotool.checks.inspect.run import InspectTask
 from hlotool.checks.inspect.traffic import collectives, custom_calls, host_transfers
 from hlotool.checks.inspect_records import CompileTimeInfo, PeakInfo
 from hlotool.checks.records import (
@@ -51,10 +51,12 @@ from hlotool.system.resources import collector_off
 
 #: Instructions with the most work that are named.
 _BUSIEST = 8
+#: What `allocated_for` says where no dump does.
+_UNKNOWN: Allocated = (None, {})
 
 
 def stage_info(
-    module: Module, label: str, file: str, allocated: int | None = None, *, at_peak: bool = False
+    module: Module, label: str, file: str, allocated: Allocated = _UNKNOWN, *, at_peak: bool = False
 ) -> StageInfo:
     """Count what `module` holds.
 
@@ -62,7 +64,7 @@ def stage_info(
         module: a stage of a dump.
         label: of the stage.
         file: where it stands.
-        allocated: bytes that XLA allocated for it, where that is known.
+        allocated: what `allocated_for` says of it.
         at_peak: say what is alive when it needs the most memory, too.
     """
     instructions = list(module.instructions())
@@ -102,14 +104,15 @@ def _peak_info(module: Module, sizes: Sizes) -> PeakInfo:
     return peak_info(module, sizes)
 
 
-def _memory_info(module: Module, allocated: int | None, sizes: Sizes, at_peak: bool) -> MemoryInfo:
+def _memory_info(module: Module, allocated: Allocated, sizes: Sizes, at_peak: bool) -> MemoryInfo:
     found = memory_of(module, sizes=sizes)
     return MemoryInfo(
         arguments=found.arguments,
         results=found.results,
         constants=found.constants,
         peak=found.peak,
-        allocated=allocated,
+        allocated=allocated[0],
+        allocated_for=dict(allocated[1]),
         at_peak=_peak_info(module, sizes) if at_peak else None,
     )
 
@@ -160,9 +163,6 @@ def _executed(module: Module) -> Iterable[Instruction]:
             )
 
 
-_TOTAL = re.compile(r"^Total bytes: (\d+)", re.MULTILINE)
-
-
 @dataclass(frozen=True, slots=True)
 class _Program:
     """A program to look at.
@@ -172,14 +172,14 @@ class _Program:
         file: where it stands.
         read: reads it; constants may be elided.
         complete: reads it with all constants, or raises.
-        allocated: bytes that XLA allocated for it, where that is known.
+        allocated: what `allocated_for` says of it.
     """
 
     label: str
     file: str
     read: Callable[[], Module]
     complete: Callable[[], Module]
-    allocated: int | None = None
+    allocated: Allocated = _UNKNOWN
 
 
 def inspect_module(task: InspectTask) -> ModuleInfo:
@@ -258,7 +258,7 @@ def _programs(task: InspectTask) -> Iterator[_Program]:
             str(stage.source),
             partial(read_stage, stage, reads_literals=False),
             partial(load_stage, owner, stage, may_compile=False),
-            _allocated(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else None,
+            allocated_for(owner) if stage.kind is Kind.AFTER_OPTIMIZATIONS else _UNKNOWN,
         )
     if not owner.stages and not owner.others:
         for capture in owner.captures[:1]:
@@ -282,10 +282,3 @@ def _kernels(program: _Program, architecture: str) -> KernelsInfo:
             label=program.label, file=program.file, architecture=architecture, error=error_record(error)
         )
     return kernels_of(module, program.label, program.file, architecture)
-
-
-def _allocated(owner: DumpModule) -> int | None:
-    """The sum over all memory spaces of XLA's own report, where the dump has just one."""
-    reports = [file for file in owner.artefacts if file.name.text.endswith(USAGE_REPORT)]
-    totals = _TOTAL.findall(reports[0].source.read_text()) if len(reports) == 1 else []
-    return sum(map(int, totals)) if totals else None

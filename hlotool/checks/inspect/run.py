@@ -30,6 +30,8 @@ from hlotool.system.user_input import did_you_mean
 
 #: What XLA reports about its allocations, and the line of each memory space in it.
 USAGE_REPORT = "memory-usage-report.txt"
+#: All allocations, with what each is for.
+ASSIGNMENT = "buffer-assignment.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def find_tasks(
 
 def _slim(module: DumpModule) -> DumpModule:
     """Without what need not travel to the workers: a dump has hundreds of object files."""
-    kept = tuple(file for file in module.artefacts if file.name.text.endswith(USAGE_REPORT))
+    kept = tuple(file for file in module.artefacts if file.name.text.endswith((USAGE_REPORT, ASSIGNMENT)))
     return replace(module, artefacts=kept)
 
 

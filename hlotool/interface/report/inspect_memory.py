@@ -45,21 +45,24 @@ def _summary(stage: StageInfo, peak: PeakInfo) -> Iterator[tuple[str, str | Text
     memory = stage.memory
     inside = "".join(f" in %{name}" for name in reversed(peak.within))
     where = Text(f"{size_text(memory.peak)} at {peak.at.opcode} %{peak.at.instruction}{inside}  ")
-    yield "peak, about", where.append_text(place_text(peak.at, "dim"))
     if memory.allocated is not None:
-        yield "allocated by XLA", size_text(memory.allocated)
+        parts = (f"{size_text(size)} of {_PLURALS[kind]}" for kind, size in memory.allocated_for.items())
+        yield "allocated by XLA", ": ".join(filter(None, (size_text(memory.allocated), ", ".join(parts))))
+    yield "peak, about", where.append_text(place_text(peak.at, "dim"))
     if not stage.scheduled:
         yield "", Text("not scheduled: in the order of the text", "yellow")
     kinds, spaces = Counter[Kind](), Counter[int]()
     for live in peak.live:
-        kinds[live.kind] += live.bytes
+        kinds[live.kind] += 0 if live.space else live.bytes
         spaces[live.space] += live.bytes
     for kind in _PLURALS:
         if kinds[kind]:
             yield _PLURALS[kind], f"{size_text(kinds[kind])}, {_share(kinds[kind], stage)}"
-    if any(spaces):
-        for space, held in sorted(spaces.items()):
-            yield f"memory space {space}", f"{size_text(held)}, {_share(held, stage)}"
+    if peak.lost:
+        yield "between them", f"{size_text(peak.lost)}, {_share(peak.lost, stage)}"
+    for space, held in sorted(spaces.items()):
+        if space:
+            yield f"memory space {space}", size_text(held)
 
 
 def _share(size: int, stage: StageInfo) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlotool.backends.xla.programs import compiled_for, is_optimised, logical_module, route_for
+from hlotool.backends.xla.programs import is_optimised, logical_module, route_for
 from hlotool.backends.xla.protocol import Route
+from hlotool.facts.platforms import compiled_for
 from hlotool.parser.reader import parse_module
 
 FRONTEND = """HloModule m
