@@ -143,7 +143,7 @@ def _check_array(shape: ArrayShape, value: Any, name: str) -> Any:
         raise InputDataError(f"argument {name}: expected {shape.logical_text()}, got dimensions [{dims}]")
     if array.ndim == 0:
         return array[()]
-    # A dtype that came with a pickle is another object than NumPy's own, and `ufunc.at` 40 times slower with it.
+    # The dtype of a pickled array is another object than NumPy's own: `ufunc.at` is 40 times slower with it.
     view = array.view(dtype)
     view.flags.writeable = False
     return view
