@@ -58,6 +58,7 @@ class BlockStep:
         operands: numbers of its arguments: first come the inputs of the group, then the steps' results.
         dying: numbers that nothing reads after this step.
         output: which of the group's outputs it computes, or None.
+        register: which of the group's registers holds its result, or None: an output or a new array.
         instruction: what it executes, for errors.
     """
 
@@ -65,6 +66,7 @@ class BlockStep:
     operands: tuple[int, ...]
     dying: tuple[int, ...]
     output: int | None
+    register: int | None
     instruction: Instruction
 
 
@@ -89,13 +91,27 @@ class Blocks:
     tuple when the group has several outputs.
     """
 
-    def __init__(self, dims: tuple[int, ...], steps: Sequence[BlockStep], outputs: Sequence[Output]) -> None:
+    def __init__(
+        self,
+        dims: tuple[int, ...],
+        steps: Sequence[BlockStep],
+        outputs: Sequence[Output],
+        registers: Sequence[np.dtype[Any]],
+    ) -> None:
         self.dims = dims
         self.steps = tuple(steps)
         self.outputs = tuple(outputs)
         self._block_elements = _BLOCK_BYTES // max(4, *(_item_size(s.instruction) for s in self.steps))
+        self._registers = tuple(registers)
         self._code = [
-            (s.kernel, _UFUNCS.get(s.kernel, s.kernel), s.operands, s.dying, s.output) for s in self.steps
+            (
+                _UFUNCS.get(s.kernel, s.kernel),
+                _is_ufunc(s.kernel),
+                s.operands,
+                s.dying,
+                _place(s, len(outputs)),
+            )
+            for s in self.steps
         ]
 
     def __call__(self, values: list[Any], run: Run) -> Any:
@@ -123,25 +139,36 @@ class Blocks:
                 results.append(_empty(self.dims, output.dtype, order))
         return results
 
-    def _evaluate(self, slots: list[Any], targets: Sequence[Array]) -> None:
+    def _evaluate(self, slots: list[Any], targets: list[Array]) -> None:
         """Compute one block of all outputs."""
         inputs = len(slots)
+        targets += [np.empty_like(targets[0], dtype) for dtype in self._registers]
         try:
-            for kernel, into, operands, dying, output in self._code:
+            for kernel, is_ufunc, operands, dying, place in self._code:
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
-                if output is None:
+                if place is None:
                     slots.append(kernel(*values))
-                elif isinstance(into, np.ufunc):
-                    slots.append(into(*values, out=targets[output]))
+                elif is_ufunc:
+                    slots.append(kernel(*values, out=targets[place]))
                 else:
-                    targets[output][...] = kernel(*values)
-                    slots.append(targets[output])
+                    targets[place][...] = kernel(*values)
+                    slots.append(targets[place])
         except HlotoolError:
             raise
         except Exception as error:
             raise failure(self.steps[len(slots) - inputs].instruction, error) from error
+
+
+def _is_ufunc(kernel: Callable[..., Any]) -> bool:
+    """Whether a kernel is a function of NumPy's, which can write its result into a given array."""
+    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc)
+
+
+def _place(step: BlockStep, outputs: int) -> int | None:
+    """Where the result of a step goes among the outputs and, behind them, the registers."""
+    return step.output if step.register is None else outputs + step.register
 
 
 def block_indices(
@@ -342,19 +369,49 @@ def _blocks(group: _Group, inputs: Sequence[Instruction], outputs: Sequence[Inst
     numbers = {i: n for n, i in enumerate([*inputs, *(unit.result for unit in group)])}
     output_of = {instruction: number for number, instruction in enumerate(outputs)}
     last_read = {o: position for position, unit in enumerate(group) for o in unit.operands}
+    last_seen = _last_seen(group, last_read)
+    registers = _Registers()
     steps = []
     for position, unit in enumerate(group):
+        kernel = _function(unit)
         operands = tuple(numbers[o] for o in unit.operands)
         dying = {numbers[o] for o in unit.operands if last_read[o] == position}
         output = output_of.get(unit.result)
-        steps.append(BlockStep(_function(unit), operands, tuple(dying), output, unit.result))
-    last_seen = _last_seen(group, last_read)
+        register = None
+        if output is None and _is_ufunc(kernel):
+            register = registers.take(_dtype(unit.result), position, last_seen.get(unit.result, position))
+        steps.append(BlockStep(kernel, operands, tuple(dying), output, register, unit.result))
     computed_at = {unit.result: position for position, unit in enumerate(group)}
     described = [
         Output(_dtype(o), tuple(numbers[i] for i in inputs if last_seen[i] <= computed_at[o]))
         for o in outputs
     ]
-    return Blocks(_dims(group[0].result), steps, described)
+    return Blocks(_dims(group[0].result), steps, described, registers.dtypes)
+
+
+class _Registers:
+    """Arrays for what lies between the steps of a group; one that is not read any more is written to again.
+
+    Attributes:
+        dtypes: of all registers.
+    """
+
+    def __init__(self) -> None:
+        self.dtypes: list[np.dtype[Any]] = []
+        self._read_until: list[int] = []
+
+    def take(self, dtype: np.dtype[Any], position: int, until: int) -> int:
+        """A register for what a step computes and others read, the last of them at `until`.
+
+        An elementwise function may overwrite what it reads itself.
+        """
+        for number, own in enumerate(self.dtypes):
+            if own == dtype and self._read_until[number] <= position:
+                self._read_until[number] = until
+                return number
+        self.dtypes.append(dtype)
+        self._read_until.append(until)
+        return len(self.dtypes) - 1
 
 
 def _function(unit: Unit) -> Callable[..., Any]:
