@@ -234,8 +234,8 @@ MAY_RETURN_OPERAND = frozenset({"convert", "imag", "real", "select"})
 
 _CHEAP_CLASSES = (Class.SOURCE, Class.TUPLE, Class.ANNOTATION)
 
-#: They move no data, or seldom, whatever the size.
-_VIEWS = opcodes_with(Trait.REGROUPS)
+#: They move no data, or seldom, whatever the size: a slice is copied if it is a small part (`detached`).
+_VIEWS = opcodes_with(Trait.REGROUPS) | {"slice"}
 
 
 @dataclass(frozen=True, slots=True)
