@@ -157,8 +157,8 @@ _DENOMINATOR = (
     0.37368568844654526,
 )
 
-#: Elements that are worked on together: their powers stay in the nearest cache.
-_PART = 1 << 13
+#: Elements that are worked on together: their powers stay in the second-level cache.
+_PART = 1 << 15
 
 
 def erf(x: Array) -> Array:

@@ -26,7 +26,7 @@ def every(mask: Array) -> bool:
 
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
-    """`a` where `mask` holds, `b` elsewhere; a scalar mask chooses one of them whole.
+    """`a` where `mask` holds, `b` elsewhere; a mask that is the same everywhere chooses one of them whole.
 
     `np.where` branches per element: on irregular masks it is eight times slower than mixing the bits, which
     arrays of unequal types do not have in common.
@@ -37,6 +37,11 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     dtype = np.dtype(f"i{b.dtype.itemsize}") if has_bits else None
     if dtype is None or mask.size < _SMALL or np.broadcast_shapes(a.shape, b.shape, mask.shape) != mask.shape:
         return np.where(mask, a, b)
+    # Guards against negative indices, NaN and the like: most often they never hold.
+    if b.shape == mask.shape and not mask.any():
+        return b
+    if a.shape == mask.shape and mask.all():
+        return a
     bits = np.negative(mask.view(np.int8)).astype(dtype)
     other = b.view(dtype)
     bits &= np.bitwise_xor(a.view(dtype), other)

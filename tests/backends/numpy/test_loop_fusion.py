@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from support.differential import leaves, parse
 
 from hlotool.backends.numpy import NumpyBackend, blocks
-from hlotool.backends.numpy.blocks import MAY_RETURN_OPERAND, Blocks, block_indices
+from hlotool.backends.numpy.blocks import Blocks, block_indices
+from hlotool.backends.numpy.grouping import MAY_RETURN_OPERAND
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Calling
