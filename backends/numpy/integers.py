@@ -43,14 +43,21 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     if a.shape == mask.shape and mask.all():
         return a
     bits = np.negative(mask.view(np.int8)).astype(dtype)
-    other = b.view(dtype)
-    bits &= np.bitwise_xor(a.view(dtype), other)
+    other = once(b).view(dtype)
+    bits &= np.bitwise_xor(once(a).view(dtype), other)
     bits ^= other
     return bits.view(b.dtype)
 
 
 #: Below this many elements `np.where` is quicker.
 _SMALL = 2048
+
+
+def once(values: Array) -> Array:
+    """An array that broadcasts to `values`, without elements that are repeated and take no memory."""
+    if 0 not in values.strides:
+        return values
+    return values[tuple(slice(1) if stride == 0 else slice(None) for stride in values.strides)]
 
 
 _WIDE_SIGNED = np.dtype(np.int64)
