@@ -1,4 +1,4 @@
-"""Elementwise instructions that are evaluated together, block by block, so that what lies between them
+"""Elementwise functions on large arrays, evaluated together, block by block, so that what lies between them
 stays in cache.
 """
 
@@ -6,21 +6,19 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hlotool.backends.numpy.plan import Run, each, failure, owns_item
-from hlotool.backends.numpy.registry import Calling, Executed
+from hlotool.backends.numpy.registry import Executed
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Instruction
-from hlotool.ir.opcodes import Class, Trait, opcodes_with
-from hlotool.ir.types import ArrayShape, TupleShape
+from hlotool.ir.types import ArrayShape
 
 #: Bytes of one block of the widest type: a handful of them fit into a second-level cache, and one operation
 #: on a block takes many times as long as calling it.
@@ -50,6 +48,21 @@ _UFUNCS: dict[Any, np.ufunc] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """What one step of a plan executes.
+
+    Attributes:
+        result: the instruction whose value it computes.
+        operands: the instructions whose values it reads.
+        kernel: what to call.
+    """
+
+    result: Instruction
+    operands: tuple[Instruction, ...]
+    kernel: Executed
+
+
+@dataclass(frozen=True, slots=True)
 class BlockStep:
     """One kernel call on a block.
 
@@ -58,6 +71,7 @@ class BlockStep:
         operands: numbers of its arguments: first come the inputs of the group, then the steps' results.
         dying: numbers that nothing reads after this step.
         output: which of the group's outputs it computes, or None.
+        register: which of the group's registers holds its result, or None: an output or a new array.
         instruction: what it executes, for errors.
     """
 
@@ -65,6 +79,7 @@ class BlockStep:
     operands: tuple[int, ...]
     dying: tuple[int, ...]
     output: int | None
+    register: int | None
     instruction: Instruction
 
 
@@ -89,13 +104,27 @@ class Blocks:
     tuple when the group has several outputs.
     """
 
-    def __init__(self, dims: tuple[int, ...], steps: Sequence[BlockStep], outputs: Sequence[Output]) -> None:
+    def __init__(
+        self,
+        dims: tuple[int, ...],
+        steps: Sequence[BlockStep],
+        outputs: Sequence[Output],
+        registers: Sequence[np.dtype[Any]],
+    ) -> None:
         self.dims = dims
         self.steps = tuple(steps)
         self.outputs = tuple(outputs)
         self._block_elements = _BLOCK_BYTES // max(4, *(_item_size(s.instruction) for s in self.steps))
+        self._registers = tuple(registers)
         self._code = [
-            (s.kernel, _UFUNCS.get(s.kernel, s.kernel), s.operands, s.dying, s.output) for s in self.steps
+            (
+                _UFUNCS.get(s.kernel, s.kernel),
+                writes(s.kernel),
+                s.operands,
+                s.dying,
+                _place(s, len(outputs)),
+            )
+            for s in self.steps
         ]
 
     def __call__(self, values: list[Any], run: Run) -> Any:
@@ -123,25 +152,36 @@ class Blocks:
                 results.append(_empty(self.dims, output.dtype, order))
         return results
 
-    def _evaluate(self, slots: list[Any], targets: Sequence[Array]) -> None:
+    def _evaluate(self, slots: list[Any], targets: list[Array]) -> None:
         """Compute one block of all outputs."""
         inputs = len(slots)
+        targets += [np.empty_like(targets[0], dtype) for dtype in self._registers]
         try:
-            for kernel, into, operands, dying, output in self._code:
+            for kernel, is_writing, operands, dying, place in self._code:
                 values = [slots[i] for i in operands]
                 for i in dying:
                     slots[i] = None
-                if output is None:
+                if place is None:
                     slots.append(kernel(*values))
-                elif isinstance(into, np.ufunc):
-                    slots.append(into(*values, out=targets[output]))
+                elif is_writing:
+                    slots.append(kernel(*values, out=targets[place]))
                 else:
-                    targets[output][...] = kernel(*values)
-                    slots.append(targets[output])
+                    targets[place][...] = kernel(*values)
+                    slots.append(targets[place])
         except HlotoolError:
             raise
         except Exception as error:
             raise failure(self.steps[len(slots) - inputs].instruction, error) from error
+
+
+def writes(kernel: Callable[..., Any]) -> bool:
+    """Whether a kernel is a function of NumPy's, which can write its result into a given array."""
+    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc)
+
+
+def _place(step: BlockStep, outputs: int) -> int | None:
+    """Where the result of a step goes among the outputs and, behind them, the registers."""
+    return step.output if step.register is None else outputs + step.register
 
 
 def block_indices(
@@ -194,187 +234,3 @@ def _empty(dims: Sequence[int], dtype: np.dtype[Any], order: _Order) -> Array:
 def _item_size(instruction: Instruction) -> int:
     shape = instruction.shape
     return dtype_of(shape.element_type).itemsize if isinstance(shape, ArrayShape) else 0
-
-
-#: Arrays of fewer elements are evaluated at once.
-_LARGE = 1 << 18
-
-#: Elementwise by name, but they may call a computation for every element.
-_EXCLUDED = frozenset({"map"})
-
-#: Elementwise instructions whose kernel may return its operand or a view of it.
-MAY_RETURN_OPERAND = frozenset({"convert", "imag", "real", "select"})
-
-_CHEAP_CLASSES = (Class.SOURCE, Class.TUPLE, Class.ANNOTATION)
-
-#: They move no data, or seldom, whatever the size.
-_VIEWS = opcodes_with(Trait.REGROUPS)
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What one step of a plan executes.
-
-    Attributes:
-        result: the instruction whose value it computes.
-        operands: the instructions whose values it reads.
-        kernel: what to call.
-    """
-
-    result: Instruction
-    operands: tuple[Instruction, ...]
-    kernel: Executed
-
-
-def fused(units: Sequence[Unit], root: Instruction) -> Sequence[Unit]:
-    """The same computation with groups of elementwise instructions in one unit each.
-
-    Args:
-        units: one per instruction, in a valid order.
-        root: the instruction whose value is the result.
-    """
-    if not any(map(_is_member, units)):
-        return units
-    grouping = _Grouping()
-    for unit in units:
-        grouping.add(unit)
-    grouping.close_all()
-    escaping = _escaping(grouping.groups) | {root}
-    return [new for group in grouping.groups for new in _merged(group, escaping)]
-
-
-#: Elementwise units that are executed together, or a single unit of any kind.
-_Group = list[Unit]
-
-
-class _Grouping:
-    """Units in their new order, with groups that are still open to new members."""
-
-    def __init__(self) -> None:
-        self.groups: list[_Group] = []
-        self._open: dict[tuple[int, ...], _Group] = {}
-        self._home: dict[Instruction, tuple[int, ...]] = {}
-
-    def add(self, unit: Unit) -> None:
-        """Put a unit into the open group of its dimensions, or behind everything it depends on."""
-        dims = _dims(unit.result) if _is_member(unit) else None
-        for operand in unit.operands:
-            home = self._home.get(operand)
-            if home is not None and home != dims:
-                self._close(home)
-        if dims is not None:
-            self._open.setdefault(dims, []).append(unit)
-            self._home[unit.result] = dims
-            return
-        if not _is_cheap(unit):
-            self.close_all()
-        self.groups.append([unit])
-
-    def close_all(self) -> None:
-        """Nothing joins the open groups any more."""
-        for dims in list(self._open):
-            self._close(dims)
-
-    def _close(self, dims: tuple[int, ...]) -> None:
-        group = self._open.pop(dims)
-        self.groups.append(group)
-        for unit in group:
-            del self._home[unit.result]
-
-
-def _dims(instruction: Instruction) -> tuple[int, ...]:
-    return instruction.shape.dims if isinstance(instruction.shape, ArrayShape) else ()
-
-
-def _is_member(unit: Unit) -> bool:
-    """Whether it is elementwise on large arrays, all of the same dimensions apart from scalars."""
-    shape, row = unit.result.shape, unit.result.row
-    if row.opcode_class is not Class.ELEMENTWISE or row.name in _EXCLUDED or isinstance(unit.kernel, Calling):
-        return False
-    if not isinstance(shape, ArrayShape) or shape.is_dynamic or shape.size < _LARGE:
-        return False
-    return all(_dims(operand) in ((), shape.dims) for operand in unit.operands)
-
-
-def _is_cheap(unit: Unit) -> bool:
-    """Whether it may be executed earlier than in the text at no cost in time or memory."""
-    row, shape = unit.result.row, unit.result.shape
-    if row.opcode_class in _CHEAP_CLASSES or row.name in _VIEWS:
-        return True
-    movement_or_math = row.opcode_class in (Class.ELEMENTWISE, Class.DATA_MOVEMENT)
-    return movement_or_math and isinstance(shape, ArrayShape) and shape.size < _LARGE
-
-
-def _escaping(groups: Sequence[_Group]) -> set[Instruction]:
-    """Values that are read outside the group that computes them."""
-    home = {unit.result: number for number, group in enumerate(groups) for unit in group}
-    return {
-        operand
-        for number, group in enumerate(groups)
-        for unit in group
-        for operand in unit.operands
-        if home.get(operand) != number
-    }
-
-
-def _merged(group: _Group, escaping: set[Instruction]) -> Iterator[Unit]:
-    """The units that execute a group."""
-    if not _is_member(group[0]):
-        yield from group
-        return
-    own = {unit.result for unit in group}
-    inputs = tuple(dict.fromkeys(o for unit in group for o in unit.operands if o not in own))
-    outputs = [unit.result for unit in group if unit.result in escaping]
-    if not outputs:
-        return
-    kernel = Calling(_blocks(group, inputs, outputs))
-    if len(outputs) == 1:
-        yield Unit(outputs[0], inputs, kernel)
-        return
-    first, shapes = outputs[0], TupleShape(tuple(o.shape for o in outputs))
-    together = Instruction(first.name, first.opcode, shapes, inputs, line=first.line)
-    yield Unit(together, inputs, kernel)
-    for number, output in enumerate(outputs):
-        yield Unit(output, (together,), itemgetter(number))
-
-
-def _blocks(group: _Group, inputs: Sequence[Instruction], outputs: Sequence[Instruction]) -> Blocks:
-    numbers = {i: n for n, i in enumerate([*inputs, *(unit.result for unit in group)])}
-    output_of = {instruction: number for number, instruction in enumerate(outputs)}
-    last_read = {o: position for position, unit in enumerate(group) for o in unit.operands}
-    steps = []
-    for position, unit in enumerate(group):
-        operands = tuple(numbers[o] for o in unit.operands)
-        dying = {numbers[o] for o in unit.operands if last_read[o] == position}
-        output = output_of.get(unit.result)
-        steps.append(BlockStep(_function(unit), operands, tuple(dying), output, unit.result))
-    last_seen = _last_seen(group, last_read)
-    computed_at = {unit.result: position for position, unit in enumerate(group)}
-    described = [
-        Output(_dtype(o), tuple(numbers[i] for i in inputs if last_seen[i] <= computed_at[o]))
-        for o in outputs
-    ]
-    return Blocks(_dims(group[0].result), steps, described)
-
-
-def _function(unit: Unit) -> Callable[..., Any]:
-    if isinstance(unit.kernel, Calling):
-        raise TypeError(f"{unit.result} is not elementwise")
-    return unit.kernel
-
-
-def _last_seen(group: _Group, last_read: Mapping[Instruction, int]) -> dict[Instruction, int]:
-    """Position of the last unit that reads a value or another name for it."""
-    seen = dict(last_read)
-    for unit in reversed(group):
-        if unit.result.opcode in MAY_RETURN_OPERAND:
-            for operand in unit.operands:
-                seen[operand] = max(seen[operand], seen.get(unit.result, -1))
-    return seen
-
-
-def _dtype(instruction: Instruction) -> np.dtype[Any]:
-    shape = instruction.shape
-    if not isinstance(shape, ArrayShape):
-        raise TypeError(f"{instruction} is no array")
-    return dtype_of(shape.element_type)

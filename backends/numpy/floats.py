@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from hlotool.backends.numpy.integers import signed_dtype, some
+from hlotool.backends.numpy.integers import signed_dtype
 from hlotool.ir.arrays import Array
 
 
@@ -41,7 +41,7 @@ def foreign(array: Any) -> ForeignArray | None:
 def maximum(a: Array, b: Array) -> Array:
     """The larger; NaN if either is NaN; +0 is larger than -0 (NumPy returns either of two zeros)."""
     result = np.maximum(a, b)
-    if not some(_negative_zero(result)):
+    if not has_negative_zero(result):
         return result
     zero = np.where(np.signbit(a) & np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
     return np.where(result == 0, zero, result)
@@ -50,19 +50,19 @@ def maximum(a: Array, b: Array) -> Array:
 def minimum(a: Array, b: Array) -> Array:
     """The smaller; NaN if either is NaN; -0 is smaller than +0."""
     result = np.minimum(a, b)
-    if not (some(_negative_zero(a)) or some(_negative_zero(b))):
+    if not (has_negative_zero(a) or has_negative_zero(b)):
         return result
     zero = np.where(np.signbit(a) | np.signbit(b), _zero(result, -0.0), _zero(result, 0.0))
     return np.where(result == 0, zero, result)
 
 
-def _negative_zero(a: Array) -> Array:
-    """Where `a` is -0: the only float whose bits are those of the most negative integer."""
+def has_negative_zero(a: Array) -> bool:
+    """Whether an element is -0: the only float whose bits are those of the most negative integer."""
     if foreign(a) is not None:
-        return np.zeros((), np.bool_)
-    bits = signed_dtype(a)
-    found: Array = np.equal(a.view(bits), np.iinfo(bits).min)
-    return found
+        return False
+    bits = a.view(signed_dtype(a))
+    least = bits.min(initial=0) if bits.ndim else bits
+    return bool(least == np.iinfo(bits.dtype).min)
 
 
 def _zero(like: Array, value: float) -> Any:
@@ -157,8 +157,8 @@ _DENOMINATOR = (
     0.37368568844654526,
 )
 
-#: Elements that are worked on together: their powers stay in the nearest cache.
-_PART = 1 << 13
+#: Elements that are worked on together: their powers stay in the second-level cache.
+_PART = 1 << 15
 
 
 def erf(x: Array) -> Array:

@@ -26,7 +26,7 @@ def every(mask: Array) -> bool:
 
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
-    """`a` where `mask` holds, `b` elsewhere; a scalar mask chooses one of them whole.
+    """`a` where `mask` holds, `b` elsewhere; a mask that is the same everywhere chooses one of them whole.
 
     `np.where` branches per element: on irregular masks it is eight times slower than mixing the bits, which
     arrays of unequal types do not have in common.
@@ -37,15 +37,27 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     dtype = np.dtype(f"i{b.dtype.itemsize}") if has_bits else None
     if dtype is None or mask.size < _SMALL or np.broadcast_shapes(a.shape, b.shape, mask.shape) != mask.shape:
         return np.where(mask, a, b)
+    # Guards against negative indices, NaN and the like: most often they never hold.
+    if b.shape == mask.shape and not mask.any():
+        return b
+    if a.shape == mask.shape and mask.all():
+        return a
     bits = np.negative(mask.view(np.int8)).astype(dtype)
-    other = b.view(dtype)
-    bits &= np.bitwise_xor(a.view(dtype), other)
+    other = once(b).view(dtype)
+    bits &= np.bitwise_xor(once(a).view(dtype), other)
     bits ^= other
     return bits.view(b.dtype)
 
 
 #: Below this many elements `np.where` is quicker.
 _SMALL = 2048
+
+
+def once(values: Array) -> Array:
+    """An array that broadcasts to `values`, without elements that are repeated and take no memory."""
+    if 0 not in values.strides:
+        return values
+    return values[tuple(slice(1) if stride == 0 else slice(None) for stride in values.strides)]
 
 
 _WIDE_SIGNED = np.dtype(np.int64)

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.backends.numpy.floats import has_negative_zero
 from hlotool.backends.numpy.lowering import Lowering
-from hlotool.backends.numpy.ordering import Monoid, find_monoids, has_negative_zero
+from hlotool.backends.numpy.ordering import Monoid, find_monoids
 from hlotool.backends.numpy.registry import Kernel
 from hlotool.facts.scalar_form import ScalarForm, is_choice, scalar_form
 from hlotool.ir.arrays import Array, dtype_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotool.backends.base import TOKEN
-from hlotool.backends.numpy.blocks import Unit, fused
+from hlotool.backends.numpy.blocks import Unit
+from hlotool.backends.numpy.grouping import fused
 from hlotool.backends.numpy.plan import Plan, Step
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hlotool.backends.numpy.floats import has_negative_zero
 from hlotool.backends.numpy.integers import signed_dtype
 from hlotool.backends.numpy.precision import finish, native, native_dtype, sum_dtype
 from hlotool.facts.scalar_form import ScalarForm, monoid_opcodes
@@ -53,11 +54,6 @@ def extremum_keys(values: Array, opcode: str) -> Array:
     limits = np.iinfo(keys.dtype)
     winner = keys.dtype.type(limits.max if opcode == "maximum" else limits.min)
     return np.where(np.isnan(values), winner, keys)
-
-
-def has_negative_zero(values: Array) -> bool:
-    """Whether a -0 is among the floats."""
-    return bool((np.signbit(values) & (values == 0)).any())
 
 
 def _flip_negative(bits: Array) -> Array:

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from hlotool.backends.numpy.integers import carrier, every, is_sub_byte, wrap
+from hlotool.backends.numpy.integers import carrier, every, is_sub_byte, once, wrap
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.types import ElementType
 
@@ -85,8 +85,7 @@ def to_f32(values: Array) -> Array:
     """Floats of any type as f32; elements repeated without taking memory are so in the result, too."""
     if not values.ndim or 0 not in values.strides:
         return _dense_to_f32(values)
-    once = values[tuple(slice(1) if stride == 0 else slice(None) for stride in values.strides)]
-    return np.broadcast_to(_dense_to_f32(once), values.shape)
+    return np.broadcast_to(_dense_to_f32(once(values)), values.shape)
 
 
 def _dense_to_f32(values: Array) -> Array:

@@ -238,11 +238,12 @@ class Rows:
         result = np.zeros((1,) * len(shape), np.int64)
         for dim in range(count):
             stride = prod(self.leading[dim + 1 :])
-            along = [-1 if axis == len(batch_shape) + dim else 1 for axis in range(len(shape))]
-            result = result + (np.arange(window[dim]) * stride).reshape(along)
+            if window[dim] > 1:
+                along = [-1 if axis == len(batch_shape) + dim else 1 for axis in range(len(shape))]
+                result = result + (np.arange(window[dim]) * stride).reshape(along)
             if dim in starts:
-                start = starts[dim]
-                result = result + (start * stride).reshape((*start.shape, *(1,) * count))
+                start = starts[dim] if stride == 1 else starts[dim] * stride
+                result = result + start.reshape((*start.shape, *(1,) * count))
         return np.broadcast_to(result, shape)
 
 

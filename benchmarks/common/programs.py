@@ -7,29 +7,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 #: Program name → (function, shapes and dtypes of its arguments).
-_Program = tuple[Callable[..., Any], tuple[Any, ...]]
+Program: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def program_texts(only: str = "") -> Iterator[tuple[str, str]]:
+def program_texts(
+    only: str = "", programs: Callable[[], dict[str, Program]] | None = None
+) -> Iterator[tuple[str, str]]:
     """Name and HLO text (before optimisation) of every program whose name matches `only`.
 
     Yields nothing where JAX is not installed.
+
+    Args:
+        only: regular expression.
+        programs: makes the programs; without it, those of this file.
     """
     try:
         import jax
     except ImportError:
         return
     jax.config.update("jax_platforms", "cpu")
-    for name, (function, arguments) in _programs().items():
+    for name, (function, arguments) in (programs or _programs)().items():
         if re.search(only, name):
             lowered = jax.jit(function).lower(*arguments)
             yield name, lowered.compiler_ir("hlo").as_hlo_text(print_large_constants=True)
 
 
-def _programs() -> dict[str, _Program]:
+def _programs() -> dict[str, Program]:
     """All programs by name."""
     return {**_elementwise(), **_networks(), **_training(), **_indexing(), **_loops()}
 
@@ -40,7 +46,7 @@ def array(*dims: int, dtype: str = "float32") -> Any:
     return jax.ShapeDtypeStruct(dims, dtype)
 
 
-def _elementwise() -> dict[str, _Program]:
+def _elementwise() -> dict[str, Program]:
     import jax
     import jax.numpy as jnp
 
@@ -112,7 +118,7 @@ def _conv(x: Any, w: Any, stride: int = 1) -> Any:
     return jax.lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=numbers)
 
 
-def _networks() -> dict[str, _Program]:
+def _networks() -> dict[str, Program]:
     import jax
     import jax.numpy as jnp
 
@@ -155,7 +161,7 @@ def _networks() -> dict[str, _Program]:
     }
 
 
-def _training() -> dict[str, _Program]:
+def _training() -> dict[str, Program]:
     import jax
     import jax.numpy as jnp
 
@@ -210,7 +216,7 @@ def _training() -> dict[str, _Program]:
     }
 
 
-def _indexing() -> dict[str, _Program]:
+def _indexing() -> dict[str, Program]:
     import jax
     import jax.numpy as jnp
 
@@ -243,7 +249,7 @@ def _indexing() -> dict[str, _Program]:
     }
 
 
-def _loops() -> dict[str, _Program]:
+def _loops() -> dict[str, Program]:
     import jax
     import jax.numpy as jnp
 

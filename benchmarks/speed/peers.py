@@ -31,7 +31,9 @@ def ask(peer: str, text: str, arguments: list[Any], repeats: int, timeout: float
     command = [sys.executable, "-m", "benchmarks.speed.peer_child"]
     # hlotool runs as its own workers do, and with bytecode. XLA's threads read none of these variables.
     environment = worker_environment(jobs=1) if peer == "hlotool" else dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # XLA takes what the processor has, and so shall BLAS, whatever it is told here for sums that last.
+    for variable in ("PYTHONDONTWRITEBYTECODE", "OPENBLAS_CORETYPE"):
+        environment.pop(variable, None)
     return _ask(command, (peer, text, arguments, repeats), timeout, environment)
 
 

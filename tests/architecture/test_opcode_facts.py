@@ -85,7 +85,7 @@ ALLOWED: dict[str, str] = {
         backends/cuda/codegen/elementwise.py:_OF_BF16
         backends/cuda/codegen/elementwise.py:_EXACT
         backends/field/rules/elementwise.py:_COMPLEX_BOXES
-        backends/numpy/blocks.py:MAY_RETURN_OPERAND
+        backends/numpy/grouping.py:MAY_RETURN_OPERAND
         backends/numpy/executions/policy.py:_BY_PARTS
         backends/numpy/executions/rounding_errors.py:ROWS
         backends/numpy/executions/rounding_errors.py:_EXACT_FOR_MANY

@@ -278,7 +278,8 @@ def _take_rows(
     sizes: Sequence[int],
     batch_shape: tuple[int, ...],
 ) -> Array:
-    return np.take(source, split.positions(starts, sizes, batch_shape), axis=0)
+    # All positions are inside; NumPy is a third slower where it has to look.
+    return np.take(source, split.positions(starts, sizes, batch_shape), axis=0, mode="wrap")
 
 
 def _arrange(taken: Array, batch_rank: int, offset_dims: Sequence[int]) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.differential import Array, run
 
+from hlotool.backends.numpy.integers import choose
 from hlotool.ir.arrays import DTYPES
 from hlotool.ir.types import ELEMENT_TYPES
 
@@ -227,3 +228,22 @@ ENTRY e {
 }"""
     arguments = [np.array([1.5]).astype("bfloat16"), np.array([2.0**-20], np.float32)]
     assert run(text, arguments)[0].tolist() == [1.5 + 2.0**-20]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_mask_that_is_the_same_everywhere_takes_an_operand_whole(holds: bool) -> None:
+    a, b = np.arange(4096, dtype=np.float32), np.full(4096, np.nan, np.float32)
+    mask = np.full(4096, holds)
+    assert choose(mask, a, b) is (a if holds else b)
+    mask[17] = not holds
+    assert choose(mask, a, b).tobytes() == np.where(mask, a, b).tobytes()
+
+
+def test_chosen_constants() -> None:
+    mask = np.arange(4096).reshape(64, 64) % 3 == 0
+    a, b = (np.broadcast_to(np.float32(value), (64, 64)) for value in (-0.0, np.nan))
+    row = np.broadcast_to(np.arange(64, dtype=np.float32), (64, 64))
+    for left, right in ((a, b), (row, b), (a, row)):
+        found = choose(mask, left, right)
+        assert found.shape == mask.shape
+        assert found.tobytes() == np.where(mask, left, right).tobytes()

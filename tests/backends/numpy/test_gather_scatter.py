@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from support.differential import Array, check, run, slow
+from support.differential import Array, check, parse, run, slow
 
+from hlotool.backends.numpy.executables import check_arguments
 from hlotool.backends.numpy.kernels import scatter
 from hlotool.lab.conformance.generators.cases import random_array
 
@@ -356,3 +358,10 @@ ENTRY e {
     x = np.arange(8, dtype=np.int32).reshape(4, 2)
     (result,) = run(text, [x, np.array([3, 0, 9], np.int32)])
     np.testing.assert_array_equal(result, x[[3, 0, 3]])
+
+
+def test_arguments_have_the_dtype_that_numpy_is_quick_with() -> None:
+    module = parse("HloModule m\nENTRY e { ROOT x = f32[3] parameter(0) }")
+    pickled = pickle.loads(pickle.dumps(np.ones(3, np.float32)))
+    (argument,) = check_arguments(module, [pickled])
+    assert argument.dtype is np.dtype(np.float32)

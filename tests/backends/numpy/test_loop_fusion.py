@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.differential import leaves, parse
 
-from hlotool.backends.numpy import NumpyBackend, blocks
-from hlotool.backends.numpy.blocks import MAY_RETURN_OPERAND, Blocks, block_indices
+from hlotool.backends.numpy import NumpyBackend, blocks, grouping
+from hlotool.backends.numpy.blocks import Blocks, block_indices
+from hlotool.backends.numpy.grouping import MAY_RETURN_OPERAND
 from hlotool.backends.numpy.lowering import Lowering
 from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Calling
@@ -32,7 +33,7 @@ CORPUS = Path(__file__).resolve().parents[3] / "corpus"
 
 @pytest.fixture(autouse=True)
 def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_LARGE", 4)
+    monkeypatch.setattr(grouping, "_LARGE", 4)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 28)
 
 

@@ -115,3 +115,28 @@ ENTRY e {{
 }}"""
     at_once, parts = in_parts(text, [random_array(np.random.default_rng(0), "f32", (4, 7, 3))], monkeypatch)
     assert at_once.tobytes() == parts.tobytes()
+
+
+def test_few_columns_are_reduced_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduce, "_VERY_LARGE", 1)
+    monkeypatch.setattr(reduce, "_PART", 64)
+    x = random_array(np.random.default_rng(0), "f32", (4, 50, 6))
+    text = """HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[4,50,6] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[6] reduce(x, z), dimensions={0,1}, to_apply=sum
+}"""
+    (found,) = run(text, [x])
+    # In f64, one row after the other, and rounded once.
+    total = np.zeros(6)
+    with np.errstate(all="ignore"):
+        for row in x.reshape(-1, 6):
+            total = total + row
+        expected = total.astype(np.float32)
+    np.testing.assert_array_equal(found, expected)
