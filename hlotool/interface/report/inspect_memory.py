@@ -79,11 +79,13 @@ def _tables(stage: StageInfo, peak: PeakInfo, verbose: bool) -> Iterator[Rendera
     for lives in shown:
         total = sum(live.bytes for live in lives)
         place = place_text(lives[0].source) if lives[0].source.place else Text("no line is known")
-        table.add_row(place, "", "", size_text(total), _share(total, stage), style="bold")
+        counted = sum(live.bytes for live in lives if not live.space)
+        share = _share(counted, stage) if counted else ""
+        table.add_row(place, "", "", size_text(total), share, style="bold")
         listed = lives if verbose else lives[:_VALUES]
         for live in listed:
             name = live.source.op_name if live.source.op_name != live.source.place else ""
-            size = size_text(live.bytes), _share(live.bytes, stage)
+            size = size_text(live.bytes), "" if live.space else _share(live.bytes, stage)
             table.add_row(f"  {_value(live)}", Text(live.shape), Text(name, "dim"), *size)
         if len(listed) < len(lives):
             table.add_row(
