@@ -149,7 +149,7 @@ def test_kernels(inspect: Shell, dump: Path) -> None:
     assert "KERNEL(k" not in inspect.out
 
 
-#: `d` lies where the result will be, which has the shape of `w`: of two that could, it comes first on the way.
+#: `d` lies where the result will be: of two values of that size, it comes first on the way.
 HELD = """HloModule jit_f, is_scheduled=true
 
 ENTRY main.1 {
@@ -197,7 +197,7 @@ def test_memory_at_the_peak(inspect: Shell, held: Path) -> None:
         "concatenate %big f32[4096]{0} jit(f)/c 16 KiB 55.2%",
         "state['w'] 4 KiB 13.8%",
     ]
-    assert "slice %a f32[256]{0:S(1)} jit(f)/s 1 KiB" in lines
+    assert "slice %a f32[256]{0:S(1)} jit(f)/s 1 KiB" in lines  # not of the memory that is counted
     at = lines.index("would lower it source frees peak then")
     assert lines[at + 1 : at + 3] == [
         "rematerialize broadcast %twos: unused for 2 instructions model.py:5 4 KiB 25 KiB",
