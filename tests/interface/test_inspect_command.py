@@ -182,17 +182,18 @@ def held(tmp_path: Path) -> Path:
 def test_memory_at_the_peak(inspect: Shell, held: Path) -> None:
     assert inspect(held, "--memory") == ExitCode.AGREE
     lines = [" ".join(line.split()) for line in inspect.out.partition("memory of ")[2].splitlines()]
-    assert lines[1:9] == [
+    assert lines[1:10] == [
         "allocated by XLA 40 KiB",
         "peak, about 29 KiB at concatenate %big model.py:7",
         "arguments 5 KiB, 17.2%",
         "results 4 KiB, 13.8%",
         "constants 4 B, 0.0135%",
         "temporaries 20 KiB, 69%",
+        "memory space 1 1 KiB",
         "",
         "alive then shape name bytes share",
     ]
-    assert lines[9:12] == [
+    assert lines[10:13] == [
         "model.py:7 16 KiB 55.2%",
         "concatenate %big f32[4096]{0} jit(f)/c 16 KiB 55.2%",
         "state['w'] 4 KiB 13.8%",
