@@ -92,7 +92,7 @@ def _truth(text: str) -> str | None:
             expected = NumpyBackend().compile(module).run(arguments)
             passes = f"simplify-tuples+{'+'.join([LEGAL, *firing])}+dce"
             actual = get_backend(f"opt:passes={passes}").compile(module).run(arguments)
-        apart = max((_apart(a, b) for a, b in zip(arrays_in((expected,)), arrays_in((actual,)))), default=0.0)
+        apart = max((apart(a, b) for a, b in zip(arrays_in((expected,)), arrays_in((actual,)))), default=0.0)
     except (HlotoolError, RecursionError):
         return None
     if firing:
@@ -100,7 +100,7 @@ def _truth(text: str) -> str | None:
     return "same" if apart == 0 else "legal" if apart < 1e-5 else None
 
 
-def _apart(one: np.ndarray, other: np.ndarray) -> float:
+def apart(one: np.ndarray, other: np.ndarray) -> float:
     """How far two arrays are apart, by the largest finite element; integers that differ are by 1."""
     if one.tobytes() == other.tobytes():
         return 0.0

@@ -266,7 +266,8 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
 
     Attributes:
         finding: `wrong` (it computes something else than the reference), `amplifies` (it does what it should;
-            differences of its operands grow there) or `suspected` (the first that is known to differ).
+            differences of its operands grow there), `varies` (from run to run, as legal executions may) or
+            `suspected` (the first that is known to differ).
         source: the instruction in the tested program.
         text: the instruction as HLO.
         expected_source: what stands for it in the reference.
@@ -288,6 +289,7 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
         device: the first device on which the value is wrong; None in a program for one device.
         neighbours: what stands around it in the tested program, nearest first.
         expected_neighbours: what stands around what stands for it in the reference.
+        doubt: of runs that differ, the probability that a step of the search was chance, at most; else None.
     """
 
     finding: str
@@ -311,3 +313,4 @@ class DivergenceRecord(Record, frozen=True, kw_only=True):
     device: int | None = None
     neighbours: list[NeighbourRecord] = []
     expected_neighbours: list[NeighbourRecord] = []
+    doubt: float | None = None

@@ -58,6 +58,7 @@ def with_divergence(
     is_result = row.error is None
     if (
         wanted is False
+        or row.divergence is not None
         or row.verdict not in OTHER_FUNCTIONS | {Verdict.WRONG, Verdict.RANGE}
         or not is_result
     ):
@@ -78,6 +79,45 @@ def with_divergence(
         # The verdict stands; a bug in the search for its cause must not cost it.
         return _noted(row, f"internal error of the search, please report: {type(error).__name__}: {error}")
     return msgspec.structs.replace(row, divergence=found)
+
+
+def with_origin_of_spread(
+    row: ModuleRecord,
+    options: ReplayOptions,
+    reference: Program,
+    tested: Program,
+    trial: Trial,
+    work: int,
+    elapsed: float,
+) -> ModuleRecord:
+    """The row of a program whose runs differ, with the instruction that makes them; see `with_divergence`.
+
+    Where all of them are wrong, one run tells as much.
+    """
+    repeat, wanted = row.repeated, options.first_divergence
+    if repeat is None or repeat.results == 1 or 0 < repeat.wrong == repeat.judged or wanted is False:
+        return row
+    if problem := _obstacle(options, reference, tested):
+        return _noted(row, problem) if wanted else row
+    if wanted is None and work > _CHEAP:
+        return _noted(row, f"the comparison {in_words(work)}: only looked for with --first-divergence")
+    from hlotool.judge.locate.varying import Spread, origin_of_spread
+
+    tell("looking for the instruction that differs from run to run")
+    spread = Spread(repeat.runs - repeat.usual, repeat.runs, False)
+    if repeat.wrong:
+        spread = Spread(repeat.wrong, repeat.judged, True)
+    budget = _budget(options, elapsed)
+    try:
+        found = origin_of_spread(options.backend, tested.module, trial.arguments, spread, budget)
+    except HlotoolError as error:
+        return _noted(row, str(error))
+    row = msgspec.structs.replace(row, divergence=found)
+    if row.verdict is not Verdict.UNSTABLE or found.finding != "wrong":
+        return row
+    reason = f"in {spread.cases} of {spread.runs} runs: {found.source.opcode} is wrong on right operands"
+    repeat = msgspec.structs.replace(repeat, wrong=spread.cases, judged=spread.runs)
+    return msgspec.structs.replace(row, verdict=Verdict.WRONG, reason=reason, repeated=repeat)
 
 
 def _search(

@@ -127,13 +127,15 @@ class RepeatRecord(Record, frozen=True, kw_only=True):
     Attributes:
         runs: how many there were.
         results: how many different ones they gave, by their bits.
-        judged: runs whose result was judged: of very many results the most frequent ones are.
+        usual: runs that gave the most frequent one.
+        judged: runs whose result could be judged; of very many results the most frequent ones are.
         wrong: runs among these whose result no legal execution gives.
         outputs: names of those that differ from run to run.
     """
 
     runs: int
     results: int
+    usual: int = 0
     judged: int
     wrong: int
     outputs: list[str] = []

@@ -64,7 +64,8 @@ def with_repeats(
     record = RepeatRecord(
         runs=count,
         results=len(seen),
-        judged=sum(seen[key] for key in rows),
+        usual=max(seen.values()),
+        judged=sum(seen[key] for key, one in rows.items() if one.verdict.answer is not Answer.UNUSABLE),
         wrong=sum(seen[key] for key in wrong),
         outputs=sorted(differing),
     )

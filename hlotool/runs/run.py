@@ -25,7 +25,7 @@ from hlotool.errors import (
 from hlotool.ir.arrays import NoRoomOnDisk
 from hlotool.judge.verdicts import AGREEING, Answer
 from hlotool.rewrite.scale.records import NEVER
-from hlotool.runs.divergence_row import with_divergence
+from hlotool.runs.divergence_row import with_divergence, with_origin_of_spread
 from hlotool.runs.further_sets import Compared, Judge, on_further_sets
 from hlotool.runs.observations import CHEAP, Aside, Ran, with_coverage_of_tested
 from hlotool.runs.options.kept import ReplayOptions
@@ -241,6 +241,8 @@ class _Replay:
         if task.options.repeat > 1:
             try:
                 row = self._repeated(row, program, ran, outcome, judge)
+                elapsed = time.perf_counter() - began
+                row = with_origin_of_spread(row, task.options, reference, program, trial, both, elapsed)
             except HlotoolError as error:
                 return self._failed(program.label, program.path, error)
         if program.backend == reference.backend:

@@ -273,7 +273,7 @@ for n in range(1, 51):
 def test_executions_are_kept_for_what_they_return(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The steps are named, replayed, and the first ones in the list; nothing else of the program stays."""
+    """The steps are named, replayed, and first in the list; else only the third execution stays."""
     monkeypatch.setenv("HLOTOOL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     options = ("--keep-when", "nan|jump:5|every:20", "--keep-last", "2", "--keep", str(tmp_path / "kept"))
@@ -286,10 +286,10 @@ def test_executions_are_kept_for_what_they_return(
     ]
     assert code == 0
     left = list((tmp_path / "kept").rglob("*jit_step*.snapshot.*.pb"))
-    assert len(left) == 1 + 3 + 3
+    assert len(left) == 1 + 1 + 3 + 3
     rows = [row["inputs"]["description"].partition(",")[0] for row in record["run"]["modules"]]
     judged = [int(row.split()[1]) for row in rows]
-    assert judged == [20, 20, 30, 30, 40, 40, 28, 28, 29, 29, 38, 38, 39, 39]
+    assert judged == [20, 20, 30, 30, 40, 40, 3, 3, 28, 28, 29, 29, 38, 38, 39, 39]
 
 
 @pytest.mark.xla
@@ -317,7 +317,7 @@ def test_where_no_executions_are_recorded(stub: Path, capfd: pytest.CaptureFixtu
     """That is an error, not a run without events."""
     code, record, _ = execute(capfd, f"{COMPILE}({HEALTHY!r})", "--keep-when", "nan")
     assert (code, record["events"]) == (ExitCode.NOTHING_COMPARED, [])
-    assert "--keep-when saw no execution" in record["error"]["message"]
+    assert "--keep-when and --repeat saw no execution" in record["error"]["message"]
     assert main(["exec", "--keep-when", "nan", "--snapshots", "0", "--", "true"]) == 2
     assert main(["exec", "--keep-when", "nans", "--", "true"]) == 2
 

@@ -11,6 +11,7 @@ and tells people how to avoid the fault.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -26,9 +27,11 @@ from hlotool.blame.bisection.stages import StageOracle, stage_program, stage_tri
 from hlotool.blame.searches import minimize
 from hlotool.errors import BackendFailed, HlotoolError, UsageError
 from hlotool.inputs.given import arrays_in, as_values, npz_bytes
+from hlotool.inputs.recorded_values import Budget
+from hlotool.judge.records import DivergenceRecord
 from hlotool.judge.verdicts import Answer
 from hlotool.runs.fleet.contents import context_key
-from hlotool.runs.program import compile_program
+from hlotool.runs.program import Program, compile_program
 from hlotool.runs.records import ModuleRecord
 from hlotool.runs.rows import Actual, compare_row
 from hlotool.runs.task import Task, failed_row
@@ -96,6 +99,9 @@ COMPILE_FUNCTION = "hlotool.blame.bisection.compiler:compile_live"
 
 INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 
+#: What a search for what makes runs differ may take.
+_SEARCH = Budget(seconds=60.0)
+
 
 @dataclass(frozen=True, slots=True)
 class LiveQuestion:
@@ -121,12 +127,14 @@ class LiveRecord(Record, frozen=True, kw_only=True):
         folder: of the dump; empty when there is none.
         results: different results of the runs, which had the same arguments.
         runs: number of runs.
+        origin: the instruction that makes them differ, where it was found.
         error: why there is no dump or no result.
     """
 
     folder: str = ""
     results: int = 0
     runs: int = 0
+    origin: DivergenceRecord | None = None
     error: str = ""
 
 
@@ -147,12 +155,22 @@ def compile_live(question: LiveQuestion) -> LiveRecord:
         return LiveRecord(folder=str(folder) if folder.is_dir() else "", error=str(error))
     except HlotoolError as error:
         return LiveRecord(error=str(error))
-    return LiveRecord(folder=str(folder), results=_distinct(results), runs=len(results))
+    seen = Counter(tuple(array.tobytes() for array in arrays_in((result,))) for result in results)
+    found = _origin(question, program, arguments, seen) if len(seen) > 1 and runner.copies == 1 else None
+    return LiveRecord(folder=str(folder), results=len(seen), runs=len(results), origin=found)
 
 
-def _distinct(results: Sequence[Value]) -> int:
-    """How many results differ in at least one bit."""
-    return len({tuple(array.tobytes() for array in arrays_in((result,))) for result in results})
+def _origin(
+    question: LiveQuestion, program: Program, arguments: Sequence[Value], seen: Counter[tuple[bytes, ...]]
+) -> DivergenceRecord | None:
+    """The instruction that makes runs differ; `seen`: how many gave each result."""
+    from hlotool.judge.locate.varying import Spread, origin_of_spread
+
+    spread = Spread(seen.total() - max(seen.values()), seen.total(), is_wrong=False)
+    try:
+        return origin_of_spread(question.backend, program.module, arguments, spread, _SEARCH)
+    except HlotoolError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

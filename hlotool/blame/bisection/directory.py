@@ -382,11 +382,18 @@ def _not_compiled(live: Live) -> BisectedModule:
 def _flaky(live: Live) -> CulpritRecord:
     """The same arguments gave different results."""
     record = live.record
+    found = record.origin
     return CulpritRecord(
         module=live.origin.module.title,
         level="flaky",
         stage="result",
         signature=f"{record.results} different results in {record.runs} runs",
+        instructions=found.instructions if found else [],
+        opcodes=[found.source.opcode] if found else [],
+        source=found.source if found else None,
         confirmed=True,
-        evidence=["the program and its arguments were the same in all runs, to the bit"],
+        evidence=[
+            "the program and its arguments were the same in all runs, to the bit",
+            *(found.notes if found else ()),
+        ],
     )

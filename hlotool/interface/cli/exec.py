@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,6 @@ from hlotool.runs.options.shared import Only, Repro
 if TYPE_CHECKING:
     from hlotool.interface.report.command_records import BisectRecord
     from hlotool.interface.report.records import CompileRecord, RunRecord
-    from hlotool.runs.capture.keeping import Keeper
     from hlotool.runs.capture.launch import DumpWishes, Program
     from hlotool.runs.capture.session import Session
     from hlotool.runs.options.kept import RunOptions
@@ -43,8 +41,8 @@ if TYPE_CHECKING:
 _LESS_TELLING = 2
 #: What the command that the report ends with looks into although nothing is accused: it needs the dump.
 _LOOKED_INTO = EXCUSED | {Verdict.DIFFERS}
-#: Why there may be nothing for `--keep-when` to look at.
-_NO_EXECUTIONS = "--keep-when saw no execution: XLA writes those of JAX's programs for one CPU, and no others"
+#: Why there may be nothing for `--keep-when` and `--repeat` to look at.
+_NO_EXECUTIONS = "--keep-when and --repeat saw no execution: they look at JAX's programs for one device"
 #: How `--bisect` is to search: options of this command that are arguments of `hlotool.bisect`.
 _SHARED = ("seed", "rtol", "atol", "exact", "repro", "timeout", "jobs", "memory_limit")
 
@@ -103,15 +101,20 @@ class ExecArguments(_Dumped, _Compared, _Ahead, TolerancesByOutput, Found, _Sear
 def execute(command: Command, arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     start = time.perf_counter()
+    import msgspec
+
     from hlotool.runs.capture.launch import Program, environment_of
 
     words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not words:
         raise UsageError("which program? It follows the options: hlotool exec -- python train.py")
-    if arguments.keep_when and not arguments.snapshots:
-        raise UsageError("--keep-when looks at executions, and --snapshots 0 keeps none")
+    if _records(arguments) and not arguments.snapshots:
+        raise UsageError("--keep-when and --repeat look at executions, and --snapshots 0 keeps none")
     chosen = chosen_backends(arguments.reference, arguments.backend, arguments.compare, arguments.precision)
     options = options_from(vars(arguments), **chosen)
+    if options.backend == options.reference:
+        # The reference gives the same every time; the device is asked while the program runs.
+        options = msgspec.structs.replace(options, repeat=1)
     if arguments.target:
         from hlotool.backends.registry import get_backend
         from hlotool.runs.ahead import target_spec
@@ -132,7 +135,26 @@ def execute(command: Command, arguments: argparse.Namespace) -> int:
 def _wishes(arguments: argparse.Namespace, folder: Path) -> DumpWishes:
     from hlotool.runs.capture.launch import DumpWishes
 
-    return DumpWishes(folder, arguments.snapshots > 0, arguments.passes or arguments.bisect, arguments.only)
+    passes = arguments.passes or arguments.bisect
+    record = _recorded(arguments) if _records(arguments) else None
+    return DumpWishes(folder, arguments.snapshots > 0, passes, arguments.only, record)
+
+
+def _records(arguments: argparse.Namespace) -> bool:
+    """Whether executions are looked at within the program."""
+    return bool(arguments.keep_when) or arguments.repeat > 1
+
+
+def _recorded(arguments: argparse.Namespace) -> dict[str, object]:
+    """What is looked for in executions, as `executions.Wishes` has it."""
+    limits = (size for size in (arguments.keep_bytes, arguments.max_size) if size)
+    return {
+        "conditions": arguments.keep_when or "",
+        "last": arguments.keep_last,
+        "most_bytes": min(limits, default=1e300),
+        "repeat": arguments.repeat,
+        "judged": _LESS_TELLING + 1,
+    }
 
 
 def _accompany(
@@ -153,8 +175,8 @@ def _accompany(
         from hlotool.runs.capture.session import Session
         from hlotool.runs.capture.watch import Watch
 
-        keeper = _keeper(arguments)
-        with Watch(wishes.folder, arguments.snapshots, arguments.max_size, _LESS_TELLING, keeper) as watch:
+        limits = arguments.snapshots, arguments.max_size, _LESS_TELLING
+        with Watch(wishes.folder, *limits, is_chosen=wishes.record is not None) as watch:
             counted = _uncounted if arguments.quiet else Beside(sys.stderr)
             session = Session(watch, options, missing, _announce, counted)
             session.replay_beside(program)
@@ -169,10 +191,8 @@ def _accompany(
         end.interrupted = _replay_rest(session, program, course)
     events = session.events()
     rows = events_first(session.rows(), events)
-    if keeper is not None and not keeper.executions:
+    if wishes.record is not None and not session.executed:
         end.problem = end.problem or Unsupported(_NO_EXECUTIONS)
-    elif keeper is not None and keeper.without_result:
-        session.notes.append(_without_result(keeper))
     session.notes += notes_on(ran.processes, rows, wishes, os.environ, ran.status, program.last_words)
     folders = session.folders()
     paths = [str(folders[0] if len(folders) == 1 else wishes.folder)]
@@ -200,23 +220,6 @@ def _accompany(
     if not is_kept:
         shutil.rmtree(wishes.folder, ignore_errors=True)
     return record.exit_code
-
-
-def _keeper(arguments: argparse.Namespace) -> Keeper | None:
-    """What decides about executions where `--keep-when` asks for it."""
-    if not arguments.keep_when:
-        return None
-    from hlotool.runs.capture.keeping import Keeper, parse_conditions
-
-    limits = (size for size in (arguments.keep_bytes, arguments.max_size) if size)
-    return Keeper(parse_conditions(arguments.keep_when), arguments.keep_last, min(limits, default=inf))
-
-
-def _without_result(keeper: Keeper) -> str:
-    from hlotool.runs.records import NO_RESULT
-
-    count = f"{keeper.without_result} of {keeper.executions} executions"
-    return f"--keep-when could not look at {count}, whose results are not there: {NO_RESULT}"
 
 
 def _replay_rest(session: Session, program: Program, course: TerminalCourse) -> bool:

@@ -199,7 +199,7 @@ def _repeats(run: RunRecord) -> Iterator[str]:
     """Whether results differ from run to run."""
     if repeated := [module.repeated for module in run.modules if module.repeated is not None]:
         count = sum(repeat.results > 1 for repeat in repeated)
-        runs = run.options.repeat
+        runs = max(repeat.runs for repeat in repeated)
         yield f"{runs} runs of each program: the results of {count} of {len(repeated)} differ from run to run"
 
 

@@ -40,6 +40,7 @@ def repeated_text(repeat: RepeatRecord) -> str:
     said = f"{repeat.wrong} of {repeat.judged} runs wrong" if repeat.wrong else "all of them correct"
     if repeat.judged < repeat.runs and not repeat.wrong:
         said = f"those of {repeat.judged} runs judged, all of them correct"
+        said = said if repeat.judged else "none of them can be judged"
     return f"{repeat.runs} runs, {repeat.results} different results ({outputs}); {said}"
 
 

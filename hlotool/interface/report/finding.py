@@ -45,6 +45,8 @@ def what_became(found: DivergenceRecord, verdict: Verdict = Verdict.WRONG) -> st
         return f"{opcode} turns rounding into a difference"
     if found.finding == "suspected":
         return f"{opcode} is the first value that differs"
+    if found.finding == "varies":
+        return f"{opcode} returns other bits from run to run"
     if expected is None or actual is None:
         return f"{opcode} returns other values"
     if actual["opcode"] == "constant":

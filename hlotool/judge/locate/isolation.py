@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hlotool.backends.base import Value, notes_of, target_of
@@ -118,7 +119,14 @@ def _record(
 ) -> DivergenceRecord:
     found = certain or isolation.doubtful
     assert found is not None
-    node = found.node
+    record = record_of_one(execution, found.node, "wrong" if certain else "suspected", [note, *found.notes])
+    return msgspec.structs.replace(record, local=deviation_record(found.metrics), outputs=outputs)
+
+
+def record_of_one(
+    execution: Execution, node: Node, finding: str, notes: Sequence[str], doubt: float | None = None
+) -> DivergenceRecord:
+    """The record of an instruction of a program that is compared with itself; see there for the arguments."""
     source = source_in(execution, node)
     text = text_in(execution, node)
     operands = [
@@ -130,16 +138,15 @@ def _record(
         for operand in node.instruction.operands
     ]
     return DivergenceRecord(
-        finding="wrong" if certain else "suspected",
+        finding=finding,
         source=source,
         text=text,
         expected_source=source,
         expected_text=text,
         around=around(execution, node),
         operands=operands,
-        local=deviation_record(found.metrics),
-        outputs=outputs,
-        notes=[note, *found.notes],
+        doubt=doubt,
+        notes=list(notes),
         instructions=[source.instruction],
         neighbours=neighbourhood(execution, node),
     )
@@ -314,7 +321,7 @@ class Isolation:
             actual = np.asarray(parts[index])
             if unit:
                 facts = replace(facts, rounding=Rounding(unit, ElementType.F16, origin_of(instruction)))
-            if _differ(expected, actual, shape, facts):
+            if differ(expected, actual, shape, facts):
                 node = Node(frame, instruction, index)
                 return Isolated(node, difference(expected, actual, node))
         return None
@@ -343,7 +350,7 @@ def _parts(frame: Frame, instruction: Instruction) -> Iterator[tuple[ShapeIndex,
         )
 
 
-def _differ(expected: Any, actual: Any, shape: ArrayShape, facts: Facts) -> bool:
+def differ(expected: Any, actual: Any, shape: ArrayShape, facts: Facts) -> bool:
     """Whether two values are further apart than the rounding of what they depend on explains."""
     if expected.size != actual.size:
         return False

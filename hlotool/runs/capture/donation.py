@@ -14,13 +14,34 @@ XLA: pjrt/cpu/cpu_client.cc (MaybeDumpHloSnapshot), tracked_device_buffer.cc (ex
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
+
+#: Executes a program in place of JAX: gets what JAX does, the executable, and its arguments.
+Call = Callable[[Callable[..., Any], Any, "tuple[Any, ...]"], Any]
 
 
 def keep_arguments() -> bool:
-    """Let every execution of JAX in this process leave its arguments alone.
+    """Let every execution of JAX in this process leave its arguments alone; whether that is done."""
+
+    def call(original: Callable[..., Any], executable: Any, arguments: tuple[Any, ...]) -> Any:
+        views = [_view(argument) for argument in arguments]
+        try:
+            return original(executable, *arguments)
+        finally:
+            del views
+
+    return redirect(call)
+
+
+def redirect(call: Call, but: str = "") -> bool:
+    """Let executions of JAX in this process go through `call`.
 
     Executions take the way through Python for it, which JAX otherwise takes for the first one only.
+
+    Args:
+        call: see there.
+        but: what is in the names of programs that go the usual way; empty where none do.
 
     Returns:
         whether it is done: the parts of JAX that it takes are imported, and this JAX has them.
@@ -36,22 +57,20 @@ def keep_arguments() -> bool:
         return False
     if not all(hasattr(place, name) for place, name in shortcuts):
         return False
-
-    def call(self: Any, *arguments: Any) -> Any:
-        views = [_view(argument) for argument in arguments]
-        try:
-            return original(self, *arguments)
-        finally:
-            del views
-
-    pxla.ExecuteReplicated.__call__ = call
+    pxla.ExecuteReplicated.__call__ = lambda self, *arguments: call(original, self, arguments)
     for place, name in shortcuts:
-        setattr(place, name, _no_shortcut)
+        setattr(place, name, _shortcut(getattr(place, name), but))
     return True
 
 
-def _no_shortcut(*arguments: object, **named: object) -> None:
-    """What JAX takes for an executable that has to be called from Python."""
+def _shortcut(original: Callable[..., Any], but: str) -> Callable[..., Any]:
+    """What says of an executable how to call it without Python: of most that there is no such way."""
+
+    def shortcut(executable: Any, *arguments: Any, **named: Any) -> Any:
+        name = getattr(getattr(executable, "unsafe_call", None), "name", "")
+        return original(executable, *arguments, **named) if but and but in name else None
+
+    return shortcut
 
 
 def _view(argument: Any) -> Any:

@@ -1,13 +1,36 @@
-"""What the replay says of the executions that were kept for an event."""
+"""What was noted of executions within the program (`executions.py`), and what the replay says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
-from hlotool.runs.capture.records import EventRecord
-from hlotool.runs.records import REALITY, ModuleRecord, execution_of
+from hlotool.judge.verdicts import Answer
+from hlotool.runs.capture.records import EventRecord, RepeatedRecord
+from hlotool.runs.records import REALITY, ModuleRecord, RepeatRecord, execution_of
+
+#: A module: the folder of its process, and its number there.
+Key: TypeAlias = tuple[Path, int]
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """A line: a module that was executed, or an event of one, or an execution that was repeated."""
+
+    module: int
+    event: EventRecord | None = None
+    repeat: RepeatedRecord | None = None
+
+
+def noted(folder: Path) -> Iterator[tuple[Key, Noted]]:
+    """What the processes that dump below `folder` have noted so far; a line that is being written is not."""
+    for path in sorted(folder.glob("process_*.executions")):
+        for line in path.read_bytes().splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                one = msgspec.json.decode(line, type=Noted)
+                yield (path.with_suffix(""), one.module), one
 
 
 def judged(event: EventRecord, name: str, rows: Sequence[ModuleRecord] = ()) -> EventRecord:
@@ -24,3 +47,36 @@ def events_first(rows: Sequence[ModuleRecord], events: Sequence[EventRecord]) ->
     """The rows in their order, those of executions with events before the others."""
     found = {(event.module, event.execution) for event in events}
     return sorted(rows, key=lambda row: (row.name, execution_of(row.inputs)) not in found)
+
+
+def judged_together(rows: Sequence[ModuleRecord], repeat: RepeatedRecord) -> list[ModuleRecord]:
+    """The rows of a module, with one row for all results of the execution that was repeated."""
+    own, *others = repeat.files
+    real = {name: row for row in rows if (name := _file(row)) in repeat.files and row.stage_tested == REALITY}
+    counts = {name: repeat.files[name] for name in real}
+    wrong = {name: row for name, row in real.items() if row.verdict.answer is Answer.BAD}
+    record = RepeatRecord(
+        runs=repeat.runs,
+        results=repeat.results,
+        usual=repeat.usual,
+        judged=sum(counts[n] for n, row in real.items() if row.verdict.answer is not Answer.UNUSABLE),
+        wrong=sum(counts[name] for name in wrong),
+        outputs=repeat.outputs,
+    )
+    kept = []
+    for row in rows:
+        if _file(row) in others:
+            continue
+        if row is real.get(own):
+            worst = max(wrong.values(), key=lambda one: one.verdict.rank, default=row)
+            row = msgspec.structs.replace(worst, inputs=row.inputs, repeated=record)
+            if wrong and record.results > 1:
+                reason = f"in {record.wrong} of {record.judged} runs: {row.reason}"
+                row = msgspec.structs.replace(row, reason=reason)
+        kept.append(row)
+    return kept
+
+
+def _file(row: ModuleRecord) -> str:
+    """The file that its arguments were captured in; empty where there is none."""
+    return row.inputs.description.partition("captured in ")[2] if row.inputs is not None else ""

@@ -50,12 +50,15 @@ class DumpWishes:
         snapshots: arguments and results of executions.
         passes: the program after every pass.
         only: regular expression of titles, None for all modules.
+        record: what is looked for in executions within the program (`executions.Wishes`); None where XLA
+            records them.
     """
 
     folder: Path
     snapshots: bool = True
     passes: bool = False
     only: str | None = None
+    record: Mapping[str, object] | None = None
 
     @property
     def basic(self) -> list[str]:
@@ -66,7 +69,7 @@ class DumpWishes:
     def wanted(self) -> list[str]:
         """Flags that XLA may not know."""
         flags = ["--xla_dump_large_constants"]
-        flags += ["--xla_dump_hlo_snapshots"] if self.snapshots else []
+        flags += ["--xla_dump_hlo_snapshots"] if self.snapshots and self.record is None else []
         flags += ["--xla_dump_hlo_pass_re=.*"] if self.passes else []
         return flags + ([f"--xla_dump_hlo_module_re={names}"] if (names := names_for_xla(self.only)) else [])
 
@@ -105,6 +108,7 @@ def environment_of(wishes: DumpWishes, given: Mapping[str, str]) -> dict[str, st
         "basic": wishes.basic,
         "wanted": wishes.wanted,
         "tf": ["--tf_xla_clustering_debug"],
+        "record": wishes.record and {**wishes.record, "only": wishes.only or ""},
     }
     paths = [str(_HOOK), *filter(None, [given.get("PYTHONPATH")])]
     return {

@@ -22,7 +22,8 @@ from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
-#: Holds the configuration as JSON: `folder`, `cache`, `basic`, `wanted`, `tf`.
+#: Holds the configuration as JSON: `folder`, `cache`, `basic`, `wanted`, `tf`, and in `record` what is looked
+#: for in executions (`executions.Wishes`), None where XLA records them.
 VARIABLE = "HLOTOOL_EXEC"
 
 #: What makes the XLA of a package read its flags, and little else.
@@ -86,7 +87,7 @@ def install() -> None:
         watch.redirect()
         sys.meta_path.insert(0, watch)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=watch.redirect)
+            os.register_at_fork(after_in_child=watch.begin)
 
 
 class Watch:
@@ -100,7 +101,8 @@ class Watch:
         self._config = config
         self._known: list[str] | None = None
         self._packages: dict[str, str] = {}
-        self._keeps_arguments = False
+        self._recorder: Any = None
+        self._sees_executions = False
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Look at an import that is about to happen."""
@@ -109,13 +111,35 @@ class Watch:
             self.redirect()
         elif name == _LAST_MOMENT:
             self.redirect()
-        if name.startswith("jax") and not self._keeps_arguments and _SNAPSHOTS in (self._known or ()):
+        if name.startswith("jax") and not self._sees_executions:
             # Those parts are not ready before JAX is nearly imported, and it imports more after them.
-            self._keeps_arguments = _load("donation").keep_arguments()
+            self._sees_executions = self._see_executions()
+
+    def _see_executions(self) -> bool:
+        """Look at executions, or let XLA do so; whether this is done."""
+        if self._config["record"] is None:
+            return _SNAPSHOTS in (self._known or ()) and bool(_load("donation").keep_arguments())
+        if "jaxlib" not in self._packages:
+            return False
+        executions = _load("executions")
+        if self._recorder is None:
+            wishes = executions.Wishes(**self._config["record"])
+            parts = _load("keeping"), _load("snapshots")
+            self._recorder = executions.Recorder(self._folder(), wishes, *parts)
+        return bool(_load("donation").redirect(self._recorder.call, executions.OWN))
+
+    def _folder(self) -> str:
+        return os.path.join(self._config["folder"], f"process_{os.getpid()}")
+
+    def begin(self) -> None:
+        """Watch a process that was forked."""
+        self.redirect()
+        if self._recorder is not None:
+            self._recorder.begin(self._folder())
 
     def redirect(self) -> None:
         """Let XLA write to the folder of this process, from now on."""
-        folder = os.path.join(self._config["folder"], f"process_{os.getpid()}")
+        folder = self._folder()
         basic = [flag.replace(self._config["folder"], folder) for flag in self._config["basic"]]
         flags = basic + (self._known or [])
         # A process that started this one may have flags of another XLA.
@@ -209,6 +233,7 @@ def _load(name: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -35,6 +35,7 @@ class EventRecord(Record, frozen=True, kw_only=True):
         others: how many more outputs it began to hold of.
         detail: what is there, in words.
         is_kept: there was room for the execution, and it was replayed.
+        again: what the device returned when it executed the same once more at once; empty where it did not.
         verdict: of what the device returned for it; None where that was not judged.
     """
 
@@ -45,11 +46,13 @@ class EventRecord(Record, frozen=True, kw_only=True):
     others: int = 0
     detail: str = ""
     is_kept: bool = True
+    again: str = ""
     verdict: Verdict | None = None
 
     def __str__(self) -> str:
         what = f": {self.output} ({self.detail})" if self.output else ""
         what += f" and {self.others} more" if self.others else ""
+        what += f"; run again: {self.again}" if self.again else ""
         return f"{self.condition} in {self.module}, execution {self.execution}{what}"
 
     @property
@@ -64,3 +67,23 @@ class EventRecord(Record, frozen=True, kw_only=True):
         if self.verdict in DIFFERING:
             return f"{self.verdict.value}: the device did not compute what the program says: a fault"
         return f"{self.verdict.value}: whose doing it is is left open"
+
+
+class RepeatedRecord(Record, frozen=True, kw_only=True):
+    """An execution that was run several times on the device, on the same arguments.
+
+    Attributes:
+        execution: of the module, from 1.
+        runs: how often, the first time included.
+        results: how many different ones there were, by their bits.
+        usual: runs that gave the most frequent one.
+        outputs: names of those that differ.
+        files: of the different results, that of the execution itself first, each with its number of runs.
+    """
+
+    execution: int
+    runs: int
+    results: int
+    usual: int
+    outputs: list[str] = []
+    files: dict[str, int]

@@ -12,8 +12,7 @@ import msgspec
 from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
 from hlotool.judge.verdicts import AGREEING, DIFFERING, FAILED, Verdict
-from hlotool.runs.capture.events import judged
-from hlotool.runs.capture.keeping import Key
+from hlotool.runs.capture.events import Key, judged, judged_together, noted
 from hlotool.runs.capture.launch import Program
 from hlotool.runs.capture.records import EventRecord
 from hlotool.runs.capture.watch import Finished, Watch
@@ -86,7 +85,8 @@ class Session:
         """
         self._watch.stop()
         self.notes += self._watch.notes
-        ordinals = self._watch.ordinals()
+        # Further results of an execution have numbers below 0.
+        ordinals = {path: max(number, 0) for path, number in self._watch.ordinals().items()}
         tasks = [
             task_of(_with_ordinals(module, ordinals), self._options)
             for folder in self._watch.folders()
@@ -119,20 +119,25 @@ class Session:
 
     def rows(self) -> list[ModuleRecord]:
         """All rows, by process and number; those of several processes have their folders in their names."""
+        repeats = {key: one.repeat for key, one in noted(self._watch.folder) if one.repeat is not None}
         return [
-            msgspec.structs.replace(row, name=self._prefix(folder) + row.name)
-            for (folder, _), rows in sorted(self._rows.items())
-            for row in rows
+            msgspec.structs.replace(row, name=self._prefix(key[0]) + row.name)
+            for key, rows in sorted(self._rows.items())
+            for row in (judged_together(rows, repeats[key]) if key in repeats else rows)
         ]
+
+    @property
+    def executed(self) -> int:
+        """Of how many programs executions were seen within the program."""
+        return len({key for key, _ in noted(self._watch.folder)})
 
     def events(self) -> list[EventRecord]:
         """What `--keep-when` found, with the verdicts that there are, in the order in which it happened."""
-        if self._watch.keeper is None:
-            return []
-        titles = self._titles()
+        found = [(key, one.event) for key, one in noted(self._watch.folder) if one.event is not None]
+        titles = self._titles() if found else {}
         return [
             judged(event, self._prefix(key[0]) + titles[key], self._rows.get(key, ()))
-            for key, event in self._watch.keeper.events
+            for key, event in found
             if key in titles
         ]
 
@@ -146,7 +151,7 @@ class Session:
 
     def _announce_events(self, known: int) -> int:
         """Say at once what happened beyond the first `known` events; how many there are now."""
-        events = self._watch.keeper.events if self._watch.keeper is not None else []
+        events = [(key, one.event) for key, one in noted(self._watch.folder) if one.event is not None]
         new = [(key, event) for key, event in events[known:] if event.output]
         titles = self._titles() if new else {}
         for key, event in new:

@@ -7,6 +7,7 @@ executions as are wanted.
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 import time
@@ -16,10 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from hlotool.errors import ProtoError
-from hlotool.runs.capture.keeping import Keeper
+from hlotool.parser.proto.schema import fields
 from hlotool.runs.capture.program_text import ends_a_module, is_for_several_devices
-from hlotool.runs.capture.results import float_outputs, is_whole
 from hlotool.sources.file_names import Format, Kind, parse_name
 
 #: Seconds in which nothing happens to a file that is complete.
@@ -74,9 +73,7 @@ class _Module:
         awaited: executions that are waited for; None as long as the last stage is not complete.
         captures: files of executions that are kept, in their order, with their number, from 1.
         uncounted: executions that have no number yet: time, number in the name of the file, path.
-        horizon: the last one of these at the last look; nothing where there was none.
         executed: how many executions were seen.
-        decided: up to which execution `--keep-when` has been asked.
         is_taken: it was handed out.
         is_settled: its files are not needed any more.
     """
@@ -86,9 +83,7 @@ class _Module:
     awaited: int | None = None
     captures: dict[str, int] = field(default_factory=dict)
     uncounted: list[tuple[int, int, str]] = field(default_factory=list)
-    horizon: list[tuple[int, int, str]] = field(default_factory=list)
     executed: int = 0
-    decided: int = 0
     is_taken: bool = False
     is_settled: bool = False
 
@@ -103,12 +98,12 @@ class Watch:
         passed_over: executions that are less telling than those behind them, and are kept only where there
             are no others: a learning rate that warms up from 0 and a head that starts at 0 hide most of the
             first one.
-        keeper: decides which executions are kept instead, of all that come; they are complete, and judged,
-            when the program has ended.
+        is_chosen: executions that come were chosen within the program (`executions`), all of them are kept,
+            and their files have their numbers; they are judged when the program has ended.
 
     Attributes:
         notes: what was deleted that somebody might miss.
-        keeper: as given.
+        folder: as given.
     """
 
     def __init__(
@@ -117,14 +112,14 @@ class Watch:
         snapshots: int,
         max_size: int,
         passed_over: int = 0,
-        keeper: Keeper | None = None,
+        is_chosen: bool = False,
     ) -> None:
         self.notes: list[str] = []
-        self._folder = folder
+        self.folder = folder
         self._snapshots = snapshots
         self._passed_over = passed_over if snapshots else 0
         self._max_size = max_size or float("inf")
-        self.keeper = keeper
+        self._is_chosen = is_chosen
         self._files: dict[str, _File] = {}
         self._modules: dict[tuple[Path, int], _Module] = {}
         self._deleted: dict[str, int] = {}
@@ -145,10 +140,8 @@ class Watch:
             self._stopped.set()
             self._thread.join()
             self._look()
-            for key, module in self._modules.items():
+            for module in self._modules.values():
                 self._forget_torn(module)
-                if self.keeper is not None and self._decide(self.keeper, key, float("inf")):
-                    continue
                 self._choose_last(module)
             self.notes += [f"--max-size: deleted {count} {what}" for what, count in self._deleted.items()]
 
@@ -184,21 +177,16 @@ class Watch:
             start = time.monotonic()
             self._look()
             took = time.monotonic() - start
-            # All executions are read for `--keep-when`, and pile up until they are.
-            pause = max(_PAUSE, _PAUSE_FACTOR * took) if self.keeper is None else max(0.0, _PAUSE - took)
-            if self._stopped.wait(pause):
+            if self._stopped.wait(max(_PAUSE, _PAUSE_FACTOR * took)):
                 return
 
     def _look(self) -> None:
         with self._lock:
             now = time.monotonic()
-            for folder in (self._folder, *_folders(self._folder)):
+            for folder in (self.folder, *_folders(self.folder)):
                 self._look_at(folder, now)
-            for key, module in self._modules.items():
-                if self.keeper is not None:
-                    self._decide(self.keeper, key, now)
-                else:
-                    self._forget_executions(module)
+            for module in self._modules.values():
+                self._forget_executions(module)
             self._shrink()
 
     def _look_at(self, folder: Path, now: float) -> None:
@@ -218,18 +206,11 @@ class Watch:
             self._count(self._modules[key])
 
     def _count(self, module: _Module) -> None:
-        """Number the executions in their order; several may have one time, and are told apart by their names.
-
-        A list of files may lack one that came while it was made and have the next. Where each number matters,
-        executions are counted that are not after the last one of the list before this.
-        """
-        module.uncounted.sort()
-        is_held = self.keeper is not None and not self._stopped.is_set()
-        limit, last = module.horizon, module.uncounted[-1:]
-        while module.uncounted and (not is_held or module.uncounted[:1] <= limit):
+        """Number the executions in their order; those of one time are told apart by their names."""
+        for _, number, path in sorted(module.uncounted):
             module.executed += 1
-            module.captures[module.uncounted.pop(0)[2]] = module.executed
-        module.horizon = last
+            module.captures[path] = number if self._is_chosen else module.executed
+        module.uncounted.clear()
 
     def _meet(self, folder: Path, entry: os.DirEntry[str], file: _File) -> _Module | None:
         """A new file; the module whose execution it holds."""
@@ -243,11 +224,11 @@ class Watch:
         return module if name.kind is Kind.SNAPSHOT else None
 
     def _is_finished(self, module: _Module, now: float) -> bool:
+        if self._is_chosen:
+            return False
         if module.awaited is None and self._is_complete(module.last, now) and ends_a_module(module.last):
             is_captured = module.platform == "cpu" and not is_for_several_devices(module.last)
             module.awaited = self._snapshots + self._passed_over if is_captured else 0
-        if module.awaited and self.keeper is not None:
-            return False
         if module.awaited is None or not all(self._is_complete(path, now) for path in module.captures):
             return False
         return len(module.captures) >= module.awaited or self._waits_in_vain(module, now)
@@ -266,46 +247,19 @@ class Watch:
     def _forget_executions(self, module: _Module) -> None:
         """Delete what was captured beyond the wanted number; XLA, if still writing it, does not mind."""
         kept = self._snapshots + (0 if module.is_taken else self._passed_over)
-        self._delete_executions(module, list(module.captures)[kept:])
-
-    def _decide(self, keeper: Keeper, key: tuple[Path, int], now: float) -> bool:
-        """Keep or delete the executions that are complete; whether some stay for what they show.
-
-        They are taken in their order. With an infinite `now` no more of them come.
-        """
-        module = self._modules[key]
-        waiting = [(n, path) for path, n in module.captures.items() if n > module.decided]
-        for number, path in sorted(waiting):
-            is_still = self._is_complete(path, now)
-            outputs, size = None, self._files[path].stamp[0]
-            try:
-                outputs, size = float_outputs(path, is_still), os.path.getsize(path)
-            except (OSError, ValueError, ProtoError):
-                if not is_still:  # XLA is writing it
-                    break
-            module.decided = number
-            self._drop(keeper.see(key, number, path, size, outputs))
-        if now < float("inf"):
-            return False
-        self._drop(keeper.end(key))
-        return keeper.shows(key)
-
-    def _drop(self, paths: Sequence[str]) -> None:
-        """Delete executions of any modules."""
-        for path in paths:
-            owner = self._files[path].module
-            assert owner is not None
-            self._delete_executions(self._modules[owner], [path])
+        if not self._is_chosen:
+            self._delete_executions(module, list(module.captures)[kept:])
 
     def _forget_torn(self, module: _Module) -> None:
         """Of several executions, do without one that XLA was still writing when the program died."""
         last = next(reversed(module.captures), "")
-        if len(module.captures) > 1 and not is_whole(last):
+        if len(module.captures) > 1 and not _is_whole_proto(last):
             self._delete_executions(module, [last])
 
     def _choose_last(self, module: _Module) -> None:
         """Of what is there to be judged, delete the executions that show less."""
-        self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
+        if not self._is_chosen:
+            self._delete_executions(module, list(module.captures)[: len(module.captures) - self._snapshots])
 
     def _delete_executions(self, module: _Module, paths: Sequence[str]) -> None:
         for path in paths:
@@ -329,8 +283,7 @@ class Watch:
             [path for path, file in self._files.items() if file.module in settled],
         )
         waiting = [module for module in self._modules.values() if not module.is_taken]
-        undecided = [(p, n > m.decided) for m in waiting for p, n in m.captures.items()]
-        yield "captured executions", [path for path, is_new in undecided if is_new or self.keeper is None]
+        yield "captured executions", [path for module in waiting for path in module.captures]
 
     def _delete(self, path: str) -> bool:
         self._files.pop(path, None)
@@ -364,6 +317,15 @@ def _is_whole(path: str) -> bool:
     name = parse_name(os.path.basename(path))
     is_last = name.kind is Kind.AFTER_OPTIMIZATIONS and name.format is Format.TEXT
     return not is_last or ends_a_module(path)
+
+
+def _is_whole_proto(path: str) -> bool:
+    """Whether a file holds a proto that is not cut short."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return bool(list(fields(content, 0, len(content))))
+    except (OSError, ValueError):  # there is nothing to map in an empty file
+        return False
 
 
 def _folders(folder: Path) -> list[Path]:
