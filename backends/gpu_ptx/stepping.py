@@ -6,20 +6,22 @@ computed by the reference from the values in memory, and counted.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from hlotool.backends.base import Executable, Value
+from hlotool.backends.base import Value
 from hlotool.backends.gpu_ptx.assignment import Slice
 from hlotool.backends.gpu_ptx.device import Device
 from hlotool.backends.gpu_ptx.dump import GpuDump
 from hlotool.backends.gpu_ptx.launch import launch
 from hlotool.backends.gpu_ptx.program import Kernel
 from hlotool.backends.gpu_ptx.thunks import Launch, Thunk
-from hlotool.backends.registry import RUNS_COMPILED, get_backend
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import KernelFault, Location, Unsupported
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.edit_calls import extract
 from hlotool.ir.module import Instruction
 from hlotool.ir.walk import through_tuple
@@ -44,6 +46,12 @@ class Counts:
     thread_instructions: int = 0
     by_reference: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def notes(self) -> list[str]:
+        """What ran otherwise than on a GPU."""
+        names = ", ".join(self.by_reference)
+        return [f"computed by the reference, as their code is no PTX: {names}"] if names else []
+
 
 class Stepping:
     """The steps of a program, ready to be executed.
@@ -51,13 +59,15 @@ class Stepping:
     Args:
         dump: the program.
         seed: of what the hardware may choose; see `launch`.
+        grid: the devices that execute it, each in a thread of its own.
 
     Raises:
         Unsupported: a kernel without PTX.
     """
 
-    def __init__(self, dump: GpuDump, seed: int) -> None:
-        self._dump, self._seed = dump, seed
+    def __init__(self, dump: GpuDump, seed: int, grid: DeviceGrid = ONE_DEVICE) -> None:
+        self._dump, self._seed, self._grid = dump, seed, grid
+        self._lock = threading.Lock()
         self._named = {i.name: i for i in dump.module.instructions()}
         self._library: dict[Instruction, _Library] = {}
         self._kinds: dict[str, set[str]] = {}
@@ -179,8 +189,10 @@ class Stepping:
         instruction = self._instruction(step)
         if "kernel" in self._kinds[instruction.name]:
             raise self._unsupported(step, f"what step {step.number} ({step.kind}) does beside its kernel")
-        if instruction not in self._library:
-            self._library[instruction] = _Library(self._dump, instruction)
+        # Devices meet at an instruction of one program, which all of them have to execute.
+        with self._lock:
+            if instruction not in self._library:
+                self._library[instruction] = _Library(self._dump, instruction, self._grid)
         self._library[instruction].run(device)
         counts.by_reference[instruction.name] = None
 
@@ -194,9 +206,9 @@ class Stepping:
 
 
 class _Library:
-    """An instruction that the reference computes."""
+    """An instruction that the reference computes; collectives are executed where they start."""
 
-    def __init__(self, dump: GpuDump, instruction: Instruction) -> None:
+    def __init__(self, dump: GpuDump, instruction: Instruction, grid: DeviceGrid) -> None:
         members = [instruction]
         if instruction.opcode.endswith("-start"):
             members += [
@@ -205,11 +217,17 @@ class _Library:
         self._result = members[-1]
         cut = extract(dump.module, members, members[-1:])
         self._inputs = cut.inputs
-        self._executable: Executable = get_backend(RUNS_COMPILED).compile(cut.module)
+        self._alone = NumpyBackend().compile(cut.module) if len(grid) == 1 else None
+        self._together = NumpyBackend().compile_devices(cut.module, grid) if len(grid) > 1 else None
 
     def run(self, device: Device) -> None:
         arguments: list[Value] = [device.read(each) for each in self._inputs]
-        device.write(self._result, self._executable.run(arguments))
+        if self._alone is not None:
+            result = self._alone.run(arguments)
+        else:
+            assert self._together is not None and device.place is not None
+            result = self._together.run_on(device.place, arguments)
+        device.write(self._result, result)
 
 
 def _arguments(kernel: Kernel, instruction: Instruction, device: Device) -> list[Slice] | None:
