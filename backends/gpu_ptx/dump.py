@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
 from hlotool.backends.gpu_ptx.assignment import Assignment
 from hlotool.backends.gpu_ptx.program import Kernel, parse_ptx
+from hlotool.backends.gpu_ptx.tensor_maps import MAP_BYTES, TensorMap, excerpt, tensor_maps
 from hlotool.backends.gpu_ptx.thunks import Thunk, instruction_names, parse_thunks
 from hlotool.errors import Location, Unsupported
 from hlotool.ir.module import Module
@@ -23,6 +25,7 @@ from hlotool.parser.reader import parse_module
 _AFTER = re.compile(r"(?P<prefix>.+?)\.(?P<stage>[^.]*(?:\.\d+\w*)?_?gpu_after_optimizations)\.txt$")
 
 _STEPS = "thunk_sequence.txt"
+_TENSORS = "triton-to-llvm.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,14 @@ class GpuDump:
         assignment: where its values lie.
         steps: what is executed.
         kernels: by name.
+        tensors: of kernels that copy tiles, by name: their parameters that describe tensors, by number.
     """
 
     module: Module
     assignment: Assignment
     steps: list[Thunk]
     kernels: Mapping[str, Kernel]
+    tensors: Mapping[str, Mapping[int, TensorMap]]
 
 
 def program_at(path: str | None) -> str:
@@ -65,6 +70,10 @@ def copy_dump(path: str, folder: Path) -> None:
     for file in Path(path).parent.glob(f"{escape(Path(match['prefix']).name)}.*"):
         if file.is_file():
             shutil.copy(file, folder / file.name)
+    for file in Path(path).parent.glob(f"*.{_TENSORS}"):
+        # Megabytes, of which these lines are read.
+        with suppress(ValueError):
+            (folder / file.name).write_text(excerpt(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def read_dump(path: str) -> GpuDump:
@@ -86,12 +95,27 @@ def read_dump(path: str) -> GpuDump:
     steps = f"{prefix}.{_STEPS}"
     names = instruction_names(_read(f"{prefix}.thunk_metadata.txt", path))
     placed = f"{prefix}.{stage}-buffer-assignment.txt"
+    kernels = _kernels(prefix)
     return GpuDump(
         module,
         Assignment(_read(placed, path), module, placed),
         parse_thunks(_read(steps, path), names, steps),
-        _kernels(prefix),
+        kernels,
+        {name: _tensors(module, each, path) for name, each in kernels.items() if _copies_tiles(each)},
     )
+
+
+def _copies_tiles(kernel: Kernel) -> bool:
+    return any(parameter.size == MAP_BYTES for parameter in kernel.parameters)
+
+
+def _tensors(module: Module, kernel: Kernel, path: str) -> dict[int, TensorMap]:
+    name = f"{module.name}.{kernel.name}.{_TENSORS}"
+    text = _read(str(Path(path).with_name(name)), path)
+    try:
+        return tensor_maps(text)
+    except ValueError as error:
+        raise Unsupported(f"{name}: {error}", location=Location(path)) from error
 
 
 def _read(name: str, path: str) -> str:

@@ -20,8 +20,9 @@ from hlotool.backends.gpu_ptx.copies import Copies
 from hlotool.backends.gpu_ptx.lowering import Step, lower
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Not, Register
-from hlotool.backends.gpu_ptx.operations.warpgroups import Products
+from hlotool.backends.gpu_ptx.operations.warpgroups import GROUP_THREADS, Readings
 from hlotool.backends.gpu_ptx.races import Races
+from hlotool.backends.gpu_ptx.transactions import Transactions
 from hlotool.backends.gpu_ptx.types import Values
 from hlotool.errors import BackendTimeout, KernelFault, Location
 
@@ -120,7 +121,9 @@ class Machine:
         self.races = Races(self)
         self.barriers = Barriers(self)
         self.copies = Copies(self)
-        self.products = Products()
+        self.products = Readings(GROUP_THREADS)
+        self.tiles = Readings(1)
+        self.transactions = Transactions(self)
         self._specials: dict[str, Values] = {}
         self.compiled = cast(Compiled, kernel.compiled.setdefault("steps", Compiled(kernel)))
 
@@ -246,6 +249,7 @@ class Machine:
                 self._next_group()
                 self._run_group()
         self.barriers.finish()
+        self.transactions.finish()
 
     def release(self, threads: NDArray[np.intp] | None, place: int) -> None:
         """These threads go on at `place`; with a seed, now and then in two parts one after the other."""
@@ -257,7 +261,7 @@ class Machine:
         units = (
             self.warp
             if not self.compiled.warpgroups
-            else self.block * self.warps_per_block + self.thread // 128
+            else self.block * self.warps_per_block + self.thread // GROUP_THREADS
         )
         parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[units[everyone]]
         for part in np.unique(parts):
@@ -358,7 +362,8 @@ class Machine:
         instruction = self.kernel.code[place]
         message = str(fault)
         if fault.kind == "in flight":
-            begun = [self.kernel.code[one] for one in self.copies.lines(fault.offset)]
+            places = self.copies.lines(fault.offset) + self.transactions.lines(fault.offset)
+            begun = [self.kernel.code[one] for one in places]
             message += "".join(f"; line {one.line}: {one.text}" for one in begun)
         threads = self.active_threads
         who = int(threads[min(fault.which, len(threads) - 1)])

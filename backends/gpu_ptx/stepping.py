@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -134,6 +134,8 @@ class Stepping:
                 step, f"kernel {kernel.name} has {count} parameters, which are not known", instruction
             )
         arguments = [device.address(place).to_bytes(_BYTES_OF_ADDRESS, "little") for place in places]
+        for number, tensor in self._dump.tensors.get(kernel.name, {}).items():
+            arguments[number] = replace(tensor, address=device.address(places[number])).encode()
         statistics = launch(
             kernel,
             called.grid,

@@ -108,25 +108,28 @@ def floats(site: Site) -> Step:
     return _multiply(site)
 
 
-class Products:
-    """Products that are not waited for: for each warpgroup (by its first thread) groups of what they read."""
+class Readings:
+    """Operations that are not waited for: groups of what they read, for each `threads` threads (by the first
+    one).
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._open: dict[int, list[Values]] = {}
         self._committed: dict[int, list[list[Values]]] = {}
 
     def begin(self, first: int, reads: list[Values]) -> None:
-        """One more product."""
+        """One more operation."""
         self._open.setdefault(first, []).extend(reads)
 
     def commit(self, machine: Machine) -> None:
         """What was begun is a group."""
-        for first in machine.active_threads[::GROUP_THREADS].tolist():
+        for first in machine.active_threads[:: self._threads].tolist():
             self._committed.setdefault(first, []).append(self._open.pop(first, []))
 
     def wait(self, machine: Machine, left: int) -> None:
         """All groups but the `left` latest are complete."""
-        for first in machine.active_threads[::GROUP_THREADS].tolist():
+        for first in machine.active_threads[:: self._threads].tolist():
             groups = self._committed.get(first, [])
             while len(groups) > left:
                 for where in groups.pop(0):
