@@ -60,6 +60,9 @@ class Races:
         self._known = np.zeros((machine.blocks, warps, warps), np.int32)
         self._own = np.arange(warps)
         self._known[:, self._own, self._own] = 1
+        #: What each warp knew when it last ordered the accesses of copies and products behind the others.
+        self._fenced = np.zeros_like(self._known)
+        self._by_copies = np.array([one.opcode == "cp" and one.has("bulk") for one in machine.kernel.code])
         self._published: dict[int, NDArray[np.int32]] = {}
         self._waiting: dict[int, NDArray[np.bool_]] = {}
         self._warp = machine.thread // 32
@@ -111,6 +114,13 @@ class Races:
         """The active threads of each warp execute together what synchronises them."""
         if self.enabled:
             blocks, warps = self._warps_of(self._machine.active_threads)
+            self._known[blocks, warps, warps] += 1
+
+    def fenced(self) -> None:
+        """`fence.proxy.async`: what the active warps know is done before asynchronous accesses that follow."""
+        if self.enabled:
+            blocks, warps = self._warps_of(self._machine.active_threads)
+            self._fenced[blocks, warps] = self._known[blocks, warps]
             self._known[blocks, warps, warps] += 1
 
     def suspend(self) -> bool:
@@ -263,8 +273,21 @@ class Races:
         self._check(
             self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote"
         )
+        self._check_fences(where, int(block))
         self._other_reads.set(where, who, UNFINISHED, machine.place)
         return where
+
+    def _check_fences(self, where: Values, block: int) -> None:
+        """Refuse asynchronous reads of what threads wrote themselves, and nothing fenced since."""
+        then, place = self._writes.clock[where], self._writes.place[where]
+        fenced = self._fenced[block].max(axis=0)[self._writes.who[where] >> 6]
+        wrong = (then > fenced) & ~self._by_copies[place]
+        if wrong.any():
+            other = self._machine.kernel.code[int(place[np.argmax(wrong)])]
+            raise AccessFault(
+                "race",
+                f"reads asynchronously what line {other.line} ({other.text}) wrote: no fence.proxy.async is between",
+            )
 
     def end_reading(self, thread: int, where: Values) -> None:
         """An asynchronous read is waited for by `thread`."""

@@ -99,11 +99,11 @@ class Transactions:
         """`thread` begins a copy of `data`, of shape (pieces, bytes), to `offsets` of all shared memory."""
         machine = self._machine
         [(_, barrier)] = self._at(np.array([address]), [thread])
-        each = offsets[:, None] + np.arange(data.shape[1])
-        self._write(thread, offsets, data.shape[1])
+        copy = _Copy(thread, offsets[:, None] + np.arange(data.shape[1]), data, machine.place)
+        self._write(copy)
         if machine.shared.shadowed:
-            machine.shared.shadow[each] = FLIGHT
-        barrier.copies.append(_Copy(thread, each, data, machine.place))
+            machine.shared.shadow[copy.offsets] = FLIGHT
+        barrier.copies.append(copy)
         self._go_on(barrier)
 
     def wait(self, address: int, threads: NDArray[np.intp], parity: int) -> bool:
@@ -165,7 +165,7 @@ class Transactions:
         for copy in barrier.copies:
             if machine.shared.shadowed:
                 machine.shared.shadow[copy.offsets] = SET
-            self._write(copy.thread, copy.offsets[:, 0], copy.offsets.shape[1])
+            self._write(copy)
             machine.shared.data[copy.offsets] = copy.data
             barrier.missing -= copy.data.size
             machine.races.publish(np.array([copy.thread]), barrier.arriving)
@@ -182,10 +182,10 @@ class Transactions:
             self._machine.release(threads, place + 1)
         barrier.waiting.clear()
 
-    def _write(self, thread: int, offsets: Values, width: int) -> None:
-        """Tell the check of races that `thread` writes."""
+    def _write(self, copy: _Copy) -> None:
+        """Tell the check of races what a copy writes."""
         machine = self._machine
-        everyone = machine.active
-        machine.active = np.array([thread])
-        machine.races.writes(offsets, width)
-        machine.active = everyone
+        kept = machine.active, machine.place
+        machine.active, machine.place = np.array([copy.thread]), copy.place
+        machine.races.writes(copy.offsets[:, 0], copy.data.shape[1])
+        machine.active, machine.place = kept

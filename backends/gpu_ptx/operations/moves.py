@@ -266,8 +266,11 @@ def store(site: Site) -> Step:
 )
 @executes("setmaxnreg", "pmevent")
 def nothing(site: Site) -> Step:
-    """What is about speed, or about the order of accesses, which all threads here see in one order."""
-    del site
+    """What is about speed, or about the order of accesses, which all threads here see in one order; that
+    asynchronous accesses wait for others is checked.
+    """
+    if site.instruction.has("proxy") and site.instruction.has("async"):
+        return lambda machine: machine.races.fenced()
     return lambda machine: None
 
 

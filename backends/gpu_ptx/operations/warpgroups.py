@@ -18,6 +18,7 @@ from hlotool.backends.gpu_ptx.lowering import Reader, Site, Step, executes
 from hlotool.backends.gpu_ptx.model import Immediate, Vector
 from hlotool.backends.gpu_ptx.operations.matrices import Registers, by_warp, whole_warps
 from hlotool.backends.gpu_ptx.types import Values, type_of
+from hlotool.errors import KernelFault, Location
 
 if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
@@ -136,8 +137,29 @@ class Readings:
                     machine.races.end_reading(first, where)
 
 
+def _check_fence(site: Site) -> None:
+    """Refuse a product without a `wgmma.fence` before it in the text, or of registers that are written behind
+    it; copies of registers are none to what assembles it.
+    """
+    lists = (each for each in site.operands[:2] if isinstance(each, Vector))
+    read = {register for each in lists for register in each.elements}
+    at = next(place for place, one in enumerate(site.kernel.code) if one is site.instruction)
+    why = "there is no wgmma.fence before it"
+    for one in reversed(site.kernel.code[:at]):
+        if one.opcode == "wgmma" and one.has("fence"):
+            return
+        target = one.operands[0] if one.operands else None
+        written = target.elements if isinstance(target, Vector) else (target,)
+        if one.opcode not in ("wgmma", "mov", "st") and not read.isdisjoint(written):
+            why = f"no wgmma.fence is behind line {one.line}, which writes its registers"
+            break
+    where = Location(site.kernel.program, site.instruction.line)
+    raise KernelFault("race", why, site.kernel.name, where, site.instruction.text)
+
+
 def _multiply(site: Site) -> Step:
     """`D = A @ B + D`, or `D = A @ B`."""
+    _check_fence(site)
     shape = next((word for word in site.words if re.fullmatch(r"m64n\d+k\d+", word)), "")
     words = site.accept("mma_async", "sync", "aligned", "satfinite", shape)
     if not shape or len(site.types) != 3:
