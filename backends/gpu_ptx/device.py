@@ -7,6 +7,7 @@ that depends on them is wrong. Nothing may be written there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -77,6 +78,11 @@ class Device:
     def address(self, place: Slice) -> int:
         """Where a slice begins."""
         return self._addresses[place.allocation] + place.offset
+
+    def span(self, places: Sequence[Slice]) -> tuple[int, int]:
+        """Addresses between which all of these slices lie."""
+        begins = [self.address(place) for place in places]
+        return min(begins), max(begin + place.size for begin, place in zip(begins, places))
 
     def slices(self, instruction: Instruction) -> list[Slice]:
         """Where the arrays of a result lie; raises Unsupported where the dump does not say."""

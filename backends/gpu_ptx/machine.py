@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hlotool.backends.gpu_ptx import operations
 from hlotool.backends.gpu_ptx.arena import GUARD, RAW, UNSIGNED, AccessFault, Arena
 from hlotool.backends.gpu_ptx.barriers import Barriers
+from hlotool.backends.gpu_ptx.block_races import BlockRaces
 from hlotool.backends.gpu_ptx.control import Control, control_of
 from hlotool.backends.gpu_ptx.copies import Copies
 from hlotool.backends.gpu_ptx.lowering import Step, lower
@@ -93,7 +94,9 @@ class Machine:
         checks: Checks,
         statistics: LaunchStatistics,
         limit: int,
+        block_races: BlockRaces | None,
     ) -> None:
+        self.block_races = block_races
         self.kernel, self.memory, self.checks, self.statistics = kernel, memory, checks, statistics
         self.grid, self.extents, self.seed, self.limit = grid, extents, seed, limit
         self.random = np.random.default_rng((seed, blocks.start)) if seed else None

@@ -50,6 +50,8 @@ class Races:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        #: What is executed now is atomic.
+        self.suspended = False
         self.enabled = machine.checks.races and machine.shared_bytes > 0 and machine.threads_per_block > 1
         warps = machine.warps_per_block
         if not self.enabled:
@@ -125,12 +127,12 @@ class Races:
 
     def suspend(self) -> bool:
         """Accesses are atomic until `resume`."""
-        kept, self.enabled = self.enabled, False
+        kept, self.enabled, self.suspended = self.enabled, False, True
         return kept
 
     def resume(self, kept: bool) -> None:
         """The end of what is atomic."""
-        self.enabled = kept
+        self.enabled, self.suspended = kept, False
 
     def _warps_of(self, threads: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Blocks and warps in them of these threads, each once."""

@@ -144,6 +144,7 @@ class Stepping:
             device.memory,
             dynamic_shared=called.shared,
             seed=self._seed,
+            written=device.span(device.slices(instruction)),
         )
         if (behind := device.overrun()) is not None:
             what = f"writes behind allocation {behind.number} of {behind.size} bytes"
