@@ -1,7 +1,7 @@
 """One program of a dump of XLA:GPU, with all that it takes to execute it.
 
 Beside `PREFIX.sm_9.0a_gpu_after_optimizations.txt` lie the PTX (`PREFIX.N.ptx`, or `PREFIX.ptx`), the steps
-(`PREFIX.thunk_sequence.txt`, `PREFIX.thunk_metadata.txt`) and the buffer assignment.
+(`PREFIX.thunk_sequence.txt`, and `PREFIX.thunk_metadata.txt` since jaxlib 0.9) and the buffer assignment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from hlotool.backends.gpu_ptx.assignment import Assignment
 from hlotool.backends.gpu_ptx.program import Kernel, parse_ptx
 from hlotool.backends.gpu_ptx.tensor_maps import MAP_BYTES, TensorMap, excerpt, tensor_maps
-from hlotool.backends.gpu_ptx.thunks import Thunk, instruction_names, parse_thunks
+from hlotool.backends.gpu_ptx.thunks import Thunk, count_steps, instruction_names, parse_thunks
+from hlotool.backends.gpu_ptx.unnamed import name_steps
 from hlotool.errors import Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
@@ -93,13 +94,18 @@ def read_dump(path: str) -> GpuDump:
     prefix, stage = match["prefix"], match["stage"]
     module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     steps = f"{prefix}.{_STEPS}"
-    names = instruction_names(_read(f"{prefix}.thunk_metadata.txt", path))
+    metadata = Path(f"{prefix}.thunk_metadata.txt")
+    names = instruction_names(metadata.read_text(encoding="utf-8")) if metadata.is_file() else {}
+    thunks = parse_thunks(_read(steps, path), names, steps)
+    if not names:
+        name_steps(thunks, module)
+        count_steps(thunks)
     placed = f"{prefix}.{stage}-buffer-assignment.txt"
     kernels = _kernels(prefix)
     return GpuDump(
         module,
         Assignment(_read(placed, path), module, placed),
-        parse_thunks(_read(steps, path), names, steps),
+        thunks,
         kernels,
         {name: _tensors(module, each, path) for name, each in kernels.items() if _copies_tiles(each)},
     )

@@ -30,6 +30,8 @@ from hlotool.ir.walk import through_tuple
 _SEQUENCES = frozenset({"kSequential", "kCommandBuffer", "kAsyncStart"})
 _ORDER = frozenset({"kAsyncDone", "kWaitForStreams", "kCopyDone", "kHostExecuteDone"})
 _BYTES_OF_ADDRESS = 8
+#: Bytes of shared memory that a block has at most on any GPU (compute capability 9.0 and 10.0).
+_MOST_SHARED = 232448
 
 
 @dataclass(slots=True)
@@ -40,17 +42,22 @@ class Counts:
         launches: of kernels.
         thread_instructions: in them.
         by_reference: names of the instructions that the reference computed.
+        shared_unknown: names of kernels that had as much shared memory as there is.
     """
 
     launches: int = 0
     thread_instructions: int = 0
     by_reference: dict[str, None] = field(default_factory=dict)
+    shared_unknown: dict[str, None] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
         """What ran otherwise than on a GPU."""
-        names = ", ".join(self.by_reference)
-        return [f"computed by the reference, as their code is no PTX: {names}"] if names else []
+        said = {
+            "computed by the reference, as their code is no PTX": self.by_reference,
+            "launched with all shared memory that there is, as the dump does not say how much": self.shared_unknown,
+        }
+        return [f"{what}: {', '.join(names)}" for what, names in said.items() if names]
 
 
 class Stepping:
@@ -142,7 +149,7 @@ class Stepping:
             called.block,
             arguments,
             device.memory,
-            dynamic_shared=called.shared,
+            dynamic_shared=self._shared(kernel, called, counts),
             seed=self._seed,
             written=device.span(device.slices(instruction)),
         )
@@ -151,6 +158,13 @@ class Stepping:
             raise KernelFault("bounds", what, kernel.name, Location(kernel.program))
         counts.launches += 1
         counts.thread_instructions += statistics.thread_instructions
+
+    def _shared(self, kernel: Kernel, called: Launch, counts: Counts) -> int:
+        """Bytes of dynamic shared memory."""
+        if called.shared is not None or not kernel.is_dynamic:
+            return called.shared or 0
+        counts.shared_unknown[kernel.name] = None
+        return _MOST_SHARED - kernel.shared_bytes
 
     def _loop(self, step: Thunk, device: Device, counts: Counts) -> None:
         instruction = self._instruction(step)
