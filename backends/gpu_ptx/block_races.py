@@ -67,7 +67,9 @@ class BlockRaces:
         lost = self._writer[where] != who
         if writer.any() or lost.any():
             values = np.broadcast_to(values, addresses.shape)[chosen]
-            same = np.repeat(machine.memory.load(addresses[chosen], 8 * width) == values, len(where) // len(values))
+            same = np.repeat(
+                machine.memory.load(addresses[chosen], 8 * width) == values, len(where) // len(values)
+            )
             self._check(np.where(same, 0, writer), who, where, width, "writes what block {} wrote")
             self._check_at_once(where, lost, values)
 

@@ -23,6 +23,7 @@ from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Not, Register
 from hlotool.backends.gpu_ptx.operations.warpgroups import GROUP_THREADS, Readings
 from hlotool.backends.gpu_ptx.races import Races
+from hlotool.backends.gpu_ptx.special_registers import special_register
 from hlotool.backends.gpu_ptx.transactions import Transactions
 from hlotool.backends.gpu_ptx.types import Values
 from hlotool.errors import BackendTimeout, KernelFault, Location
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.launch import Checks, LaunchStatistics
 
 operations.load()
-
-WARP = 32
 #: How often warps that a barrier lets go on are not in step. All else is decided by the check of races.
 SPLITS = 0.25
 #: Behind the last instruction.
@@ -102,14 +101,14 @@ class Machine:
         self.random = np.random.default_rng((seed, blocks.start)) if seed else None
         self.parameters = np.frombuffer(parameters, np.uint8)
         self.threads_per_block = extents[0] * extents[1] * extents[2]
-        self.warps_per_block = -(-self.threads_per_block // WARP)
+        self.warps_per_block = -(-self.threads_per_block // 32)
         self.blocks = len(blocks)
         self.count = self.blocks * self.threads_per_block
         self.thread = np.tile(np.arange(self.threads_per_block), self.blocks)
         self.block = np.repeat(np.arange(self.blocks), self.threads_per_block)
         self.grid_block = self.block + blocks.start
-        self.lane = self.thread % WARP
-        self.warp = self.block * self.warps_per_block + self.thread // WARP
+        self.lane = self.thread % 32
+        self.warp = self.block * self.warps_per_block + self.thread // 32
         self.registers: list[Any] = [None] * len(kernel.register_bits)
         self.carry: Values = np.zeros(self.count, np.bool_)
         self.active: NDArray[np.intp] | None = None
@@ -186,53 +185,8 @@ class Machine:
     def special(self, name: str) -> Values:
         """The value of a special register in every thread."""
         if name not in self._specials:
-            self._specials[name] = self._special(name)
+            self._specials[name] = special_register(self, name)
         return self._specials[name]
-
-    def _special(self, name: str) -> Values:
-        word, _, axis = name[1:].partition(".")
-        if axis and word in (
-            "tid",
-            "ctaid",
-            "ntid",
-            "nctaid",
-            "clusterid",
-            "nclusterid",
-            "cluster_ctaid",
-            "cluster_nctaid",
-        ):
-            place = "xyz".index(axis)
-            if word in ("ntid", "nctaid", "nclusterid"):
-                return np.uint32((self.extents if word == "ntid" else self.grid)[place])
-            if word.startswith("cluster_"):
-                return np.uint32(word == "cluster_nctaid")
-            extents, linear = (self.extents, self.thread) if word == "tid" else (self.grid, self.grid_block)
-            below = int(np.prod(extents[:place], dtype=np.int64))
-            found = (linear // below % extents[place]).astype(np.uint32)
-            return found[0] if extents[place] == 1 or (word == "ctaid" and self.blocks == 1) else found
-        lane = self.lane.astype(np.uint64)
-        one = np.uint64(1)
-        masks: dict[str, Values] = {
-            "lanemask_eq": one << lane,
-            "lanemask_lt": (one << lane) - one,
-            "lanemask_le": (np.uint64(2) << lane) - one,
-            "lanemask_gt": ~((np.uint64(2) << lane) - one),
-            "lanemask_ge": ~((one << lane) - one),
-        }
-        plain: dict[str, Values] = {
-            "laneid": self.lane,
-            "warpid": self.thread // WARP,
-            "nwarpid": np.uint32(self.warps_per_block),
-            "gridid": np.uint64(0),
-            "dynamic_smem_size": np.uint32(self.dynamic_shared),
-            "total_smem_size": np.uint32(self.shared_bytes),
-            "cluster_ctarank": np.uint32(0),
-            "cluster_nctarank": np.uint32(1),
-            "is_explicit_cluster": np.bool_(False),
-        }
-        # All others depend on the hardware: `Site` refuses them.
-        value = (masks | plain)[word]
-        return value.astype(np.uint32) if word != "gridid" else value
 
     # Control
 

@@ -119,7 +119,7 @@ class Races:
             self._known[blocks, warps, warps] += 1
 
     def fenced(self) -> None:
-        """`fence.proxy.async`: what the active warps know is done before asynchronous accesses that follow."""
+        """`fence.proxy.async`: what the active warps know is done before asynchronous accesses behind it."""
         if self.enabled:
             blocks, warps = self._warps_of(self._machine.active_threads)
             self._fenced[blocks, warps] = self._known[blocks, warps]
@@ -288,7 +288,8 @@ class Races:
             other = self._machine.kernel.code[int(place[np.argmax(wrong)])]
             raise AccessFault(
                 "race",
-                f"reads asynchronously what line {other.line} ({other.text}) wrote: no fence.proxy.async is between",
+                f"reads asynchronously what line {other.line} ({other.text}) wrote:"
+                " no fence.proxy.async is between",
             )
 
     def end_reading(self, thread: int, where: Values) -> None:

@@ -55,7 +55,7 @@ class Counts:
         """What ran otherwise than on a GPU."""
         said = {
             "computed by the reference, as their code is no PTX": self.by_reference,
-            "launched with all shared memory that there is, as the dump does not say how much": self.shared_unknown,
+            "with all shared memory that there is, as the dump does not say how much": self.shared_unknown,
         }
         return [f"{what}: {', '.join(names)}" for what, names in said.items() if names]
 
@@ -242,7 +242,8 @@ class _Library:
         if self._alone is not None:
             result = self._alone.run(arguments)
         else:
-            assert self._together is not None and device.place is not None
+            assert self._together is not None
+            assert device.place is not None
             result = self._together.run_on(device.place, arguments)
         device.write(self._result, result)
 

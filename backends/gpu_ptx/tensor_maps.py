@@ -99,7 +99,9 @@ def tensor_maps(text: str) -> dict[int, TensorMap]:
     """
     lines = excerpt(text).splitlines()
     named = {line.partition(" = ")[0]: line for line in lines[:-1]}
-    groups = re.findall(r"\{([^{}]*)\}", lines[-1].partition("arg_attrs = [")[2].partition("function_type")[0])
+    groups = re.findall(
+        r"\{([^{}]*)\}", lines[-1].partition("arg_attrs = [")[2].partition("function_type")[0]
+    )
     found = {}
     for number, attributes in enumerate(groups):
         if name := re.search(r"tt\.tma_descriptor = (#\w+)", attributes):
@@ -115,7 +117,8 @@ def excerpt(text: str) -> str:
     """
     lines = text.splitlines()
     last = max(
-        (n for n, line in enumerate(lines) if "arg_attrs = [" in line and "tma_descriptor" in line), default=-1
+        (n for n, line in enumerate(lines) if "arg_attrs = [" in line and "tma_descriptor" in line),
+        default=-1,
     )
     if last < 0:
         raise ValueError("the dump does not say what tensors the kernel copies")

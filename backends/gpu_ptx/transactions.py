@@ -124,12 +124,13 @@ class Transactions:
     def finish(self) -> None:
         """No thread can go on; raises KernelFault where some wait."""
         kernel = self._machine.kernel
-        for (block, _), barrier in self._barriers.items():
+        for barrier in self._barriers.values():
             for threads, place in barrier.waiting:
                 instruction = kernel.code[place]
+                block = int(self._machine.grid_block[threads[0]])
                 raise KernelFault(
                     "barrier",
-                    f"{len(threads)} threads of block {int(self._machine.grid_block[threads[0]])} wait for ever:"
+                    f"{len(threads)} threads of block {block} wait for ever:"
                     f" {barrier.pending} arrivals and {barrier.missing} bytes are missing",
                     kernel.name,
                     Location(kernel.program, instruction.line),

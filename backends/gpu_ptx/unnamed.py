@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 
 from hlotool.backends.gpu_ptx.thunks import Thunk
 from hlotool.errors import Location, Unsupported
@@ -23,14 +23,18 @@ _SILENT = frozenset(
 #: Steps before a kernel, for its buffers.
 _FILLS = frozenset({"kMemzero", "kMemset32BitValue"})
 _KERNELS = frozenset({"kKernel", "kCustomKernel"})
+#: What executes other computations.
+_CALLERS = {
+    "while": ("kWhile",),
+    "conditional": ("kConditional",),
+    "call": ("kCommandBuffer", "kSequential"),
+    "async-start": ("kAsyncStart", "kAllToAllStart", "kReduceScatterStart"),
+}
 _OF_LIBRARIES = {
     "fft": ("kFft",),
     "triangular-solve": ("kTriangularSolve",),
     "cholesky": ("kCholesky",),
-    "while": ("kWhile",),
-    "conditional": ("kConditional",),
-    "call": ("kCommandBuffer", "kSequential"),
-    "async-start": ("kAsyncStart",),
+    **_CALLERS,
 }
 
 
@@ -44,25 +48,33 @@ def name_steps(steps: Sequence[Thunk], module: Module) -> None:
 
 
 def _name(steps: Sequence[Thunk], computation: Computation, module: Module) -> None:
-    makers = [i for i in computation.instructions if i.opcode not in _SILENT and not i.opcode.endswith("-done")]
+    makers = [
+        i for i in computation.instructions if i.opcode not in _SILENT and not i.opcode.endswith("-done")
+    ]
     own = [step for step in steps if not step.kind.endswith("Done") and step.kind != "kWaitForStreams"]
     counts = _fit(makers, own)
     if counts is None:
         raise Unsupported(
-            f"the dump does not say what its steps are for, and those of %{computation.name} do not follow from it",
+            "the dump does not say what its steps are for, and it does not follow from what"
+            f" %{computation.name} consists of",
             location=Location(module.path),
         )
     remaining = iter(own)
     for maker, count in zip(makers, counts):
         for _ in range(count):
             step = next(remaining)
-            step.instruction = maker.name
-            parts = branches(maker) if maker.opcode == "conditional" else maker.called
-            if maker.opcode == "while":
-                parts = [maker.computation("condition"), maker.computation("body")]
-            if step.parts:
-                for (_, inner), called in zip(step.parts, parts, strict=True):
+            for one in step.all():
+                one.instruction = maker.name
+            if maker.opcode in _CALLERS:
+                for (_, inner), called in zip(step.parts, _called(maker)):
                     _name(inner, called, module)
+
+
+def _called(maker: Instruction) -> Sequence[Computation]:
+    """What the parts of a step are made of, in their order."""
+    if maker.opcode == "while":
+        return [maker.computation("condition"), maker.computation("body")]
+    return branches(maker) if maker.opcode == "conditional" else list(maker.called)
 
 
 def _fit(makers: Sequence[Instruction], steps: Sequence[Thunk]) -> list[int] | None:
@@ -70,7 +82,7 @@ def _fit(makers: Sequence[Instruction], steps: Sequence[Thunk]) -> list[int] | N
     names = [re.sub(r"[^\w]", "_", maker.name) for maker in makers]
     number = {name: place for place, name in enumerate(names)}
 
-    @lru_cache(maxsize=None)
+    @cache
     def fit(maker: int, step: int) -> tuple[int, ...] | None:
         if maker == len(makers):
             return () if step == len(steps) else None
@@ -96,6 +108,9 @@ def _counts(maker: Instruction, name: str, steps: Sequence[Thunk]) -> Iterator[i
         if kinds[copies : copies + 1] and kinds[copies] in _OF_LIBRARIES[maker.opcode]:
             yield copies + 1
         return
+    if maker.opcode.endswith("-start") and kind == "kAsyncStart":
+        yield 1
+        return
     collective = "k" + "".join(word.capitalize() for word in maker.opcode.split("-"))
     if kind in (collective, f"{collective}Start", collective.removesuffix("Start")):
         yield 1
@@ -105,9 +120,7 @@ def _counts(maker: Instruction, name: str, steps: Sequence[Thunk]) -> Iterator[i
         if kinds[copies:]:
             yield copies + 1
         return
-    sorts = maker.opcode == "sort" or (
-        maker.opcode == "fusion" and next(maker.called).root.opcode == "sort"
-    )
+    sorts = maker.opcode == "sort" or (maker.opcode == "fusion" and next(maker.called).root.opcode == "sort")
     before = _while(kinds, frozenset({"kCopy"}) if sorts else _FILLS)
     if kinds[before : before + 1] and kinds[before] in _KERNELS:
         more = before + 1

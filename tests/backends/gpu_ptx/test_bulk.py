@@ -15,25 +15,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.ptx import kernel_text, run_kernel
 
 from hlotool.backends.gpu_ptx.launch import launch
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.program import parse_ptx
 from hlotool.backends.gpu_ptx.tensor_maps import TensorMap, excerpt, tensor_maps
 from hlotool.errors import KernelFault
-from support.ptx import kernel_text, run_kernel
 
-PTX = (Path(__file__).parent / "recorded" / "tiles_bf16.ptx").read_text()
+RECORDED = Path(__file__).parent / "recorded"
+PTX = (RECORDED / "tiles_bf16.ptx").read_text()
 #: What the dump says of its tensors, between lines of other passes.
-DUMPED = """
-#tma_descriptor = #triton_xla.tma_descriptor<global_shape = [1], tile_shape = [1], tile_strides = [1], layout = [0], element_byte_size = 2>
-  "tt.func"() <{arg_attrs = [{tt.tma_descriptor = #tma_descriptor}], function_type = ()>
-#tma_descriptor = #triton_xla.tma_descriptor<global_shape = [64, 8, 32], tile_shape = [64, 1, 64], tile_strides = [1, 1, 1], layout = [2, 1, 0], element_byte_size = 2, swizzle_mode = "128b">
-#tma_descriptor1 = #triton_xla.tma_descriptor<global_shape = [8, 32, 128], tile_shape = [1, 64, 128], tile_strides = [1, 1, 1], layout = [2, 1, 0], element_byte_size = 2, swizzle_mode = "128b">
-#tma_descriptor2 = #triton_xla.tma_descriptor<global_shape = [8, 64, 128], tile_shape = [1, 64, 128], tile_strides = [1, 1, 1], layout = [2, 1, 0], element_byte_size = 4, swizzle_mode = "128b">
-  "llvm.func"() <{arg_attrs = [{llvm.align = 64 : i32, tt.tma_descriptor = #tma_descriptor}, {tt.tma_descriptor = #tma_descriptor1}, {tt.tma_descriptor = #tma_descriptor2}, {}, {}], function_type = !llvm.func<void (ptr)>
-}
-"""
+DUMPED = (RECORDED / "tiles_bf16.triton-to-llvm.txt").read_text()
 
 
 def product(text: str, seed: int = 0) -> tuple[Any, Any]:
@@ -96,7 +89,7 @@ def test_what_is_missing_is_seen(removed: str, kind: str) -> None:
 
 
 def test_a_tile_comes_when_it_is_waited_for() -> None:
-    """To read a tile before a thread has waited for it is a fault; that more bytes are announced is another."""
+    """It is a fault to read a tile before a thread has waited for it, or to announce more than comes."""
     wait = "mbarrier.try_wait.parity.shared::cta.b64 complete, [%r1], %r3;"
     assert wait in PTX
     hasty = re.sub(r"@%p\d+ mbarrier\.inval.*", "", PTX).replace(wait, "setp.eq.b32 complete, 0, 0;")
