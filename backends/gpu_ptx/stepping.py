@@ -200,7 +200,8 @@ class Stepping:
 
     def _is_preparation(self, step: Thunk) -> bool:
         """Whether it copies what a library then works on, which the reference reads from where it was."""
-        return step.kind == "kCopy" and bool(self._kinds[step.instruction] - {"kCopy", "kernel"})
+        others = self._kinds[step.instruction] - {"kCopy", "kernel"} - _SEQUENCES - _ORDER
+        return step.kind == "kCopy" and bool(others)
 
     def _by_reference(self, step: Thunk, device: Device, counts: Counts) -> None:
         instruction = self._instruction(step)
