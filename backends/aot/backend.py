@@ -114,15 +114,16 @@ class AotBackend:
         if module.num_partitions > 1 and not is_optimised(module) and not is_per_device(module):
             raise Unsupported(f"backend {self.name}: a program that is partitioned returns its parts")
         made = self._made_of(module, ONE_DEVICE)
-        return _OneDevice(module, self._runs.compile(made))
+        return _OneDevice(module, self.executor.compile(made))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
         made = self._made_of(module, grid, is_manual=grid.partitions > 1)
-        return _Devices(module, self._runs.compile_devices(made, grid))
+        return _Devices(module, self.executor.compile_devices(made, grid))
 
     @property
-    def _runs(self) -> DevicesBackend:
+    def executor(self) -> DevicesBackend:
+        """What executes the programs that it makes."""
         return get_devices_backend(self.runs) if isinstance(self.runs, str) else self.runs
 
     def made_of(self, module: Module) -> Module | None:

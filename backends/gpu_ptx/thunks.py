@@ -3,7 +3,8 @@
 001: kCustomKernel [source | sink] add grid: [32, 1, 1] threads: [128, 1, 1]  shared_memory: 0 bytes
 001: kKernel , kernel = add, launch dimensions = blocks: {32, 1, 1}, threads/block: {128, 1, 1}, …
 
-The second form is that of jaxlib before 0.9, which does not say how much shared memory there is.
+The second form is that of jaxlib before 0.9, which does not say how much shared memory there is; before 0.8
+steps have no number, and what conditionals and command buffers consist of is not said.
 What a step executes in turn (a loop's condition and body, branches, a sequence) is indented below it. The
 first of a `kSequential` stands on its own line. XLA: xla/backends/gpu/runtime/thunk.cc, sequential_thunk.cc.
 """
@@ -41,7 +42,7 @@ class Thunk:
     """A step.
 
     Attributes:
-        number: as the text numbers it.
+        number: as the text numbers it, else its line.
         kind: such as `kCustomKernel`, `kCopy`, `kWhile`.
         instruction: name of the HLO instruction that it was made for; empty where the dump does not say.
         launch: of a kernel.
@@ -67,6 +68,8 @@ class Thunk:
 
 
 _STEP = re.compile(r"(\s*)(\d+): (k\w+)\s*(?:\[[^\]]*\])?")
+#: Before jaxlib 0.8; a tab is behind the name.
+_UNNUMBERED = re.compile(r"(\s*)()(k\w+) *\t")
 _LABEL = re.compile(r"(\s*)(\w+):\s*$")
 _LAUNCH = re.compile(
     r"\s*(\S+) grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\].*?shared_memory: (\d+)"
@@ -109,7 +112,7 @@ def parse_thunks(text: str, names: Mapping[int, str], path: str) -> list[Thunk]:
             _close(opened, depth)
             opened[-1][1].parts.append((label[2], []))
             continue
-        match = _STEP.match(line)
+        match = _STEP.match(line) or _UNNUMBERED.match(line)
         if match is None:
             raise DumpError(f"{path}:{number}: this is no step of a program: {line.strip()[:80]}")
         while match is not None:
@@ -147,8 +150,9 @@ def count_steps(steps: Sequence[Thunk]) -> None:
 
 def _step(match: re.Match[str], line: str, number: int, names: Mapping[int, str]) -> Thunk:
     launch = _LAUNCH.match(line, match.end()) or _OLD_LAUNCH.match(line, match.end())
-    named = names.get(int(match[2]), "")
-    return Thunk(int(match[2]), match[3], named, None if launch is None else _launch(launch), number)
+    order = int(match[2] or number)
+    named = names.get(order, "")
+    return Thunk(order, match[3], named, None if launch is None else _launch(launch), number)
 
 
 def _launch(match: re.Match[str]) -> Launch:

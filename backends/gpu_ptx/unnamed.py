@@ -66,6 +66,8 @@ def _name(steps: Sequence[Thunk], computation: Computation, module: Module) -> N
             for one in step.all():
                 one.instruction = maker.name
             if maker.opcode in _CALLERS:
+                if not step.parts:
+                    raise module.unsupported(maker, f"the dump does not say what its {step.kind} consists of")
                 for (_, inner), called in zip(step.parts, _called(maker)):
                     _name(inner, called, module)
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu_ptx.speed --python PYTHON [--variant triton=off] [PATH...]
 
-Programs as the frontend made them (`*before_optimizations.txt`, `*.hlo`) are compiled by the plug-in of PYTHON
-for an H100, and executed once on generated arguments. Seconds are those of the processor, of the execution
+Programs as the frontend made them (`*before_optimizations.txt`, `*.hlo`) are compiled by the plug-in of
+PYTHON for an H100, and executed once on generated arguments. Seconds are those of the processor, of the execution
 alone. Programs for several devices, and what does not run, are counted and left out.
 """
 
@@ -44,7 +44,7 @@ def measured(path: Path, backend: AotBackend) -> Measured:
     """Compile and execute; raises HlotoolError."""
     made = backend.made_of(parse_module(path.read_text(encoding="utf-8"), str(path)))
     assert made is not None
-    executable = backend._runs.compile(made)
+    executable = backend.executor.compile(made)
     assert isinstance(executable, GpuExecutable)
     arguments = generate_inputs(made, 0).values
     begin = time.process_time()
