@@ -10,6 +10,7 @@ import numpy as np
 from hlotool.backends.gpu_ptx.arena import AccessFault
 from hlotool.backends.gpu_ptx.lowering import Site
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Symbol, Target, Vector
+from hlotool.backends.gpu_ptx.transactions import BARRIER_BYTES
 from hlotool.backends.gpu_ptx.types import Values, type_of
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class TryWait(Control):
         self.write(machine, np.full(machine.active_count, True))
         threads = machine.active_threads
         where, parity = (machine.spread(read(machine)) for read in (self.address, self.parity))
+        machine.races.reads(machine.locate("shared", where, BARRIER_BYTES)[1], BARRIER_BYTES)
         keys = np.stack([machine.block[threads], where, parity.astype(np.int64)], axis=1)
         over = np.zeros(len(threads), np.bool_)
         for key in np.unique(keys, axis=0):

@@ -207,6 +207,8 @@ class Machine:
                 self._run_group()
         self.barriers.finish()
         self.transactions.finish()
+        self.products.finish(self, "a product of a warpgroup")
+        self.tiles.finish(self, "a tile that is copied from shared memory")
 
     def release(self, threads: NDArray[np.intp] | None, place: int) -> None:
         """These threads go on at `place`; with a seed, now and then in two parts one after the other."""

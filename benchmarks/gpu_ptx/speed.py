@@ -3,8 +3,8 @@
     python -m benchmarks.gpu_ptx.speed --python PYTHON [--variant triton=off] [PATH...]
 
 Programs as the frontend made them (`*before_optimizations.txt`, `*.hlo`) are compiled by the plug-in of
-PYTHON for an H100, and executed once on generated arguments. Seconds are those of the processor, of the execution
-alone. Programs for several devices, and what does not run, are counted and left out.
+PYTHON for an H100, and executed once on generated arguments. Seconds are those of the processor, of the
+execution alone. Programs for several devices, and what does not run, are counted and left out.
 """
 
 from __future__ import annotations

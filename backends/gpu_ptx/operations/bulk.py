@@ -137,7 +137,11 @@ def barrier(site: Site) -> Step:
 
     def step(machine: Machine) -> None:
         where = machine.spread(checked_addresses(machine, address(machine), BARRIER_BYTES))
-        machine.locate("shared", where, BARRIER_BYTES)
+        _, offsets = machine.locate("shared", where, BARRIER_BYTES)
+        if "init" in words or "inval" in words:
+            machine.races.writes(offsets, BARRIER_BYTES)
+        else:
+            machine.races.reads(offsets, BARRIER_BYTES)
         number = np.ones(len(where), np.uint32) if extra is None else machine.spread(extra(machine))
         if "init" in words:
             machine.transactions.begin(where, number)

@@ -137,6 +137,14 @@ class Readings:
                     machine.races.end_reading(first, where)
 
 
+    def finish(self, machine: Machine, what: str) -> None:
+        """The kernel ends; raises KernelFault where `what` was not waited for."""
+        if any(self._open.values()) or any(map(any, self._committed.values())):
+            kernel = machine.kernel
+            where = Location(kernel.program, kernel.line)
+            raise KernelFault("race", f"ends before {what} is waited for", kernel.name, where)
+
+
 def _check_fence(site: Site) -> None:
     """Refuse a product without a `wgmma.fence` before it in the text, or of registers that are written behind
     it; copies of registers are none to what assembles it.

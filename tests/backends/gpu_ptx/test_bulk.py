@@ -74,6 +74,8 @@ def test_a_product_by_tiles(seed: int) -> None:
         ("fence.proxy.async.shared::cta;\n\tbfe", "race"),
         ("wgmma.fence.sync.aligned;", "race"),
         ("wgmma.wait_group.sync.aligned 0;", "race"),
+        ("cp.async.bulk.commit_group;", "race"),
+        ("cp.async.bulk.wait_group.read 	0;", "race"),
     ],
 )
 def test_what_is_missing_is_seen(removed: str, kind: str) -> None:
