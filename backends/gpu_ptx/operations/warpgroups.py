@@ -136,7 +136,6 @@ class Readings:
                 for where in groups.pop(0):
                     machine.races.end_reading(first, where)
 
-
     def finish(self, machine: Machine, what: str) -> None:
         """The kernel ends; raises KernelFault where `what` was not waited for."""
         if any(self._open.values()) or any(map(any, self._committed.values())):
