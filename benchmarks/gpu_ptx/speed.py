@@ -22,7 +22,7 @@ from benchmarks import ROOT
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.gpu_ptx.executable import GpuExecutable
 from hlotool.backends.registry import get_backend
-from hlotool.errors import HlotoolError
+from hlotool.errors import HlotoolError, Unsupported
 from hlotool.inputs.generate import generate_inputs
 from hlotool.parser.reader import parse_module
 
@@ -43,7 +43,8 @@ class Measured:
 def measured(path: Path, backend: AotBackend) -> Measured:
     """Compile and execute; raises HlotoolError."""
     made = backend.made_of(parse_module(path.read_text(encoding="utf-8"), str(path)))
-    assert made is not None
+    if made is None:
+        raise Unsupported("its arguments are no plain arrays")
     executable = backend.executor.compile(made)
     assert isinstance(executable, GpuExecutable)
     arguments = generate_inputs(made, 0).values
