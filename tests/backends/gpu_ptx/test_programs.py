@@ -188,3 +188,13 @@ def test_other_sizes_have_no_ptx() -> None:
 def test_wrong_options(options: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         get_backend(f"gpu-ptx:{options}")
+
+
+def test_dumps_that_differ_in_their_code_alone_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, new in (("right", "add.rn.f32"), ("wrong", "sub.rn.f32")):
+        edited(tmp_path / name, "product_softmax", "*.ptx", "add.rn.f32", new)
+    assert main(["run", str(tmp_path), "--test", "gpu-ptx", "--jobs", "1", "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)["modules"]
+    assert [row["verdict"] == "wrong" for row in rows] == [False, True]
