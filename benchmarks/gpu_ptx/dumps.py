@@ -2,9 +2,9 @@
 
     python -m benchmarks.gpu_ptx.dumps --python PYTHON --seed 1 --out FOLDER [--drawn 20] [--seconds 2]
 
-Those of corpus/gpu_ptx, those of corpus/jax and corpus/gpu as the frontend made them, and drawn products in
-tiles, each with Triton, without, and with tiles that give `wgmma`. A program stays that `run` calls right
-within `--seconds`, on one set of inputs.
+Those of corpus/gpu_ptx, those of corpus/jax and corpus/gpu as the frontend made them, those of `programs.py`,
+and drawn products in tiles, each with Triton, without, and with tiles that give `wgmma`. A program stays that
+`run` calls right within `--seconds`, on one set of inputs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import ROOT
+from benchmarks.gpu_ptx.programs import programs
 from hlotool.backends.base import DumpingBackend
 from hlotool.backends.registry import get_backend
 from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.lab.fuzz.programs import Source
+from hlotool.parser.reader import parse_module
 from hlotool.sources.directory import open_dumps
 from hlotool.sources.loading import load_stage
 
 _VARIANTS = {"triton": "", "library": "triton=off", "wgmma": "autotune=64x128x64"}
 #: What a replay reads, and an execution.
 KEPT = ("before_optimizations.txt", "gpu_after_optimizations.txt", "buffer-assignment.txt", ".ptx", "thunk_")
+#: A program whose code is wrong.
+WRONG = "product_of_bytes"
 _RIGHT = ("identical", "agree", "rounding")
 
 
@@ -42,14 +46,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     for path in sorted((ROOT / "corpus" / "gpu_ptx").iterdir()):
-        shutil.copytree(path, given.out / f"{path.name}.recorded", dirs_exist_ok=True)
-    programs = [*_of_the_corpus(), *_drawn(given.seed, given.drawn)]
-    for name, module in programs:
+        if path.name != WRONG:
+            shutil.copytree(path, given.out / f"{path.name}.recorded", dirs_exist_ok=True)
+    written = [(name, parse_module(f"HloModule m\n\n{text}", name)) for name, text in programs()]
+    found = [*_of_the_corpus(), *written, *_drawn(given.seed, given.drawn)]
+    for name, module in found:
         for variant, options in _VARIANTS.items():
             if variant != "wgmma" or any(i.opcode == "dot" for i in module.instructions()):
                 _compile(given.out / f"{name}.{variant}", module, given.python, options)
     _keep_quick(given.out, given.seconds)
-    print(f"{len(list(given.out.iterdir()))} programs of {len(programs)} x {len(_VARIANTS)}")
+    print(f"{len(list(given.out.iterdir()))} programs of {len(found)} x {len(_VARIANTS)}")
     return 0
 
 
@@ -87,7 +93,9 @@ def _keep_quick(folder: Path, seconds: float) -> None:
     """Leave the programs that are right within so many seconds, and launch a kernel."""
     quick = {
         Path(str(row["path"])).parent.name
-        for row in verdicts([str(folder)], folder.with_suffix(".json"), "--no-further-sets")
+        for row in verdicts(
+            [str(folder)], folder.with_suffix(".json"), "--no-further-sets", "--timeout", "20"
+        )
         if row["verdict"] in _RIGHT and row["seconds"] <= seconds
     }
     for path in list(folder.iterdir()):

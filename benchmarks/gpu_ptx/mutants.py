@@ -55,7 +55,7 @@ class Row:
         return self.verdict in _SEEN
 
 
-#: From a copy of a dump to the kind of a fault that was planted in it, and what it is; None where none can be.
+#: Plants a fault in a copy of a dump: its kind, and what it is; None where there is no place for one.
 Plant = Callable[[Path, random.Random], "tuple[str, str] | None"]
 
 
@@ -64,7 +64,7 @@ def planted(
 ) -> Iterator[tuple[Row, Path]]:
     """Faults in dumps in turn, each in a copy below `work`."""
     rng = random.Random(seed)
-    known = [found for found in truths(rng.sample(folders, len(folders)), seed)]
+    known = list(truths(rng.sample(folders, len(folders)), seed))
     number = tries = 0
     while number < count and tries < 20 * count:
         folder, truth = known[tries % len(known)]

@@ -15,7 +15,8 @@ _OTHER_OPCODES = {
 }  # fmt: skip
 _OTHER_COMPARISONS = {
     "lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq", "ltu": "leu", "gtu": "geu",
-    "equ": "neu", "neu": "equ", "leu": "ltu", "geu": "gtu", "nan": "num", "num": "nan", "lo": "ls", "hi": "hs",
+    "equ": "neu", "neu": "equ", "leu": "ltu", "geu": "gtu", "nan": "num", "num": "nan",
+    "lo": "ls", "hi": "hs",
 }  # fmt: skip
 _OTHER_ROUNDINGS = {
     "rn": "rz",
@@ -209,7 +210,7 @@ def _register(s: Statement, others: list[str], rng: random.Random) -> str | None
 
 
 def mutants(text: str, rng: random.Random) -> Iterator[Mutant]:
-    """Mutants of a text without end, each of a kind and at a place drawn anew; none of a text without code."""
+    """Mutants of a text without end, of kinds and at places that are drawn; none where there is no code."""
     found = list(statements(text))
     while found:
         kind = rng.choice([*KINDS, "register"])

@@ -75,7 +75,7 @@ class Truth:
             ]
             with np.errstate(all="ignore"):
                 exact = self._leaves(wide.run(given))
-            self.sets.append(Known(arguments, self._leaves(_run(folder, arguments)), exact))
+            self.sets.append(Known(arguments, self._leaves(run(folder, arguments)), exact))
 
     def _leaves(self, value: Value) -> list[Any]:
         return [
@@ -93,7 +93,7 @@ class Truth:
         for known in self.sets:
             try:
                 with time_limit(_SECONDS):
-                    found = self._leaves(_run(folder, known.arguments))
+                    found = self._leaves(run(folder, known.arguments))
             except (KernelFault, BackendTimeout, TooSlow) as error:
                 return "fault" if isinstance(error, KernelFault) else "endless"
             except Unsupported as error:
@@ -103,7 +103,8 @@ class Truth:
         return ""
 
 
-def _run(folder: Path, arguments: Sequence[Value]) -> Value:
+def run(folder: Path, arguments: Sequence[Value]) -> Value:
+    """Execute the program of a dump."""
     dump = read_dump(str(stage(folder, "gpu_after_optimizations.txt")))
     return GpuExecutable(dump, 0).run(arguments)
 
@@ -188,7 +189,7 @@ def truths(folders: Sequence[Path], seed: int) -> Iterator[tuple[Path, Truth]]:
         try:
             with time_limit(6 * _SECONDS):
                 made = Truth(folder, seed)
-        except (HlotoolError, TooSlow, NotImplementedError) as error:
+        except (HlotoolError, TooSlow, ValueError) as error:
             print(f"left out: {folder.name}: {str(error)[:160]}")
             continue
         yield folder, made
