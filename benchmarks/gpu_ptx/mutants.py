@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.gpu_ptx.dumps import verdicts
@@ -60,11 +61,11 @@ Plant = Callable[[Path, random.Random], "tuple[str, str] | None"]
 
 
 def planted(
-    folders: list[Path], seed: int, count: int, work: Path, plant: Plant
+    folders: list[Path], seed: int, count: int, programs: int, work: Path, plant: Plant
 ) -> Iterator[tuple[Row, Path]]:
-    """Faults in dumps in turn, each in a copy below `work`."""
+    """Faults in some of the dumps in turn, each in a copy below `work`."""
     rng = random.Random(seed)
-    known = list(truths(rng.sample(folders, len(folders)), seed))
+    known = list(islice(truths(rng.sample(folders, len(folders)), seed), programs))
     number = tries = 0
     while number < count and tries < 20 * count:
         folder, truth = known[tries % len(known)]
@@ -137,13 +138,14 @@ def measure(plant: Plant, description: str | None, count: int) -> int:
     parser.add_argument("--dumps", type=Path, required=True, help="of benchmarks.gpu_ptx.dumps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--programs", type=int, default=40, help="at most")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path, help="folder for the dumps with faults")
     given = parser.parse_args()
     folders = sorted(path for path in given.dumps.iterdir() if path.is_dir())
     with tempfile.TemporaryDirectory() as name:
         work = given.keep or Path(name)
-        rows = list(planted(folders, given.seed, given.count, work, plant))
+        rows = list(planted(folders, given.seed, given.count, given.programs, work, plant))
         judged(rows, work)
     if given.json:
         given.json.write_text(json.dumps([asdict(row) for row, _ in rows], indent=1))

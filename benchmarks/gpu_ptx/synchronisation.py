@@ -94,13 +94,18 @@ class _Record:
         #: Of each machine that runs it, which stays alive so that its place is its own.
         self._held: dict[int, tuple[Any, dict[str, list[Any]]]] = {}
 
-    def access(self, races: Any, offsets: Any, width: int, writes: bool) -> None:
-        """The active threads access `width` bytes each."""
+    def access(self, races: Any, offsets: Any, width: int, writes: bool, values: Any = None) -> None:
+        """The active threads access `width` bytes each; to write what is there already is nothing."""
         machine = races._machine
         if machine.kernel.name != self.kernel:
             return
         threads = machine.active_threads
         offsets = np.broadcast_to(offsets, threads.shape)
+        if values is not None:
+            words = machine.shared.words[8 * width][offsets >> (width.bit_length() - 1)]
+            _, firsts = np.unique(offsets, return_index=True)
+            chosen = firsts[(words != values)[firsts]]
+            offsets, threads = offsets[chosen], threads[chosen]
         _, held = self._held.setdefault(id(machine), (machine, {"reads": [], "writes": []}))
         for step in range(width):
             held["writes" if writes else "reads"].append(np.stack([offsets + step, threads]))
@@ -136,7 +141,7 @@ class _Record:
             across = machine.warp[touched[1][others]] != machine.warp[low[touched[0][others]]]
             across |= machine.warp[touched[1][others]] != machine.warp[high[touched[0][others]]]
             where = "of different warps" if across.any() else "of one warp"
-            self._found = f"threads {low[at[0]]} and {at[1]} at byte {at[0]}, {where}"
+            self._found = f"threads {low[at[0]]}, {at[1]} and {high[at[0]]} at byte {at[0]}, {where}"
 
     def conflict(self) -> str:
         """What was found, the accesses behind the last barrier included."""
@@ -157,7 +162,7 @@ def recorded(kernel: str) -> Iterator[_Record]:
 
     def own_writes(self: Races, offsets: Any, width: int, values: Any = None) -> None:
         writes(self, offsets, width, values)
-        record.access(self, offsets, width, True)
+        record.access(self, offsets, width, True, values)
 
     def own_joined(self: Races, blocks: Any, number: int | None) -> None:
         record.joined(self, blocks)

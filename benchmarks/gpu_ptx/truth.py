@@ -187,7 +187,7 @@ def truths(folders: Sequence[Path], seed: int) -> Iterator[tuple[Path, Truth]]:
     """Of the programs that can be executed on these inputs."""
     for folder in folders:
         try:
-            with time_limit(6 * _SECONDS):
+            with time_limit(1.5 * _SECONDS):
                 made = Truth(folder, seed)
         except (HlotoolError, TooSlow, ValueError) as error:
             print(f"left out: {folder.name}: {str(error)[:160]}")
