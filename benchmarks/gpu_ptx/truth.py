@@ -19,10 +19,10 @@ from hlotool.backends.gpu_ptx.dump import read_dump
 from hlotool.backends.gpu_ptx.executable import GpuExecutable
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import BackendTimeout, HlotoolError, KernelFault, Unsupported
-from hlotool.facts.retyping import widened
+from hlotool.facts.retyping import to_f64, widened
 from hlotool.ir.arrays import dtype_of, flatten
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape
+from hlotool.ir.types import ArrayShape, ElementType
 from hlotool.parser.reader import parse_module
 from hlotool.system.resources import TooSlow, time_limit
 
@@ -70,8 +70,7 @@ class Truth:
         self.sets: list[Known] = []
         for arguments in input_sets(module, seed):
             given = [
-                np.asarray(a, np.float64) if p.array_shape.element_type.is_floating else a
-                for a, p in zip(arguments, module.entry.parameters)
+                wide_of(a, p.array_shape.element_type) for a, p in zip(arguments, module.entry.parameters)
             ]
             with np.errstate(all="ignore"):
                 exact = self._leaves(wide.run(given))
@@ -135,6 +134,11 @@ def _differs(found: Any, kept: Any, exact: Any) -> bool:
 def _fraction_bits(dtype: np.dtype[Any]) -> int:
     named = {"float16": 10, "bfloat16": 7, "float8_e4m3fn": 3, "float8_e5m2": 2, "complex128": 52}
     return named.get(str(dtype), 23)
+
+
+def wide_of(array: Any, kind: ElementType) -> Any:
+    """An argument as the program in f64 takes it."""
+    return np.asarray(array).astype(dtype_of(to_f64(kind)))
 
 
 def input_sets(module: Module, seed: int) -> Iterator[list[Value]]:
