@@ -34,6 +34,7 @@ def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> Fau
         key=f"{level} {pass_name} {opcodes}",
         level=level,
         pass_name=pass_name,
+        cure=[pass_name] if pass_name else [],
         work=[*opcodes],
     )
 
@@ -71,7 +72,7 @@ def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> No
 
 
 def test_what_is_frequent_is_cured_without_its_pass() -> None:
-    """Only where all of its operations are there, and a pass is accused that can be left out."""
+    """Only where all of its operations are there, and there are passes that can be left out."""
     text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
     settings = Settings(RunOptions(backend="xla"), Path("nowhere"))
     often = replace(fault("negate"), number=1, count=2, backend="xla")
@@ -80,7 +81,7 @@ def test_what_is_frequent_is_cured_without_its_pass() -> None:
         replace(often, work=["negate", "slice"]),
         replace(often, families=["negate of floating"]),
         replace(often, families=["negate of signed, narrow"]),
-        replace(often, pass_name=""),
+        replace(often, pass_name="", cure=[]),
         replace(often, backend="numpy"),
     )
     assert Triage(settings, [*others]).cures(parse_module(text)) == ()
@@ -88,6 +89,8 @@ def test_what_is_frequent_is_cured_without_its_pass() -> None:
     assert families_of(module, ["negate"]) == ["negate of signed"]
     for same in (often, replace(often, families=["negate of signed"])):
         assert Triage(settings, [*others, same]).cures(module) == ("xla:disable=algsimp",)
+    code = replace(often, level="codegen", pass_name="", cure=["gemm-rewriter", "cse"])
+    assert Triage(settings, [*others, code]).cures(module) == ("xla:disable=gemm-rewriter+cse",)
 
 
 def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
@@ -102,6 +105,7 @@ def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
         signature=str(failure),
         level=level,
         pass_name=pass_name,
+        cure=[pass_name] if pass_name else [],
         work=[*opcodes],
     )
 
