@@ -109,7 +109,8 @@ def test_it_is_found_by_bisection_without_a_compiler(
     said = " ".join(capsys.readouterr().out.split())
     assert "code generation" in said
     assert "fusion %gemm_fusion_dot_general.1, line 14 of the HLO text" in said
-    assert "kernel gemm_fusion_dot_general_1: " in said and ".1.ptx:12" in said
+    assert "kernel gemm_fusion_dot_general_1: " in said
+    assert ".1.ptx:12" in said
     assert "repairs the result by its absence" not in said
 
 
