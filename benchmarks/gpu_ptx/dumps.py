@@ -107,7 +107,7 @@ def verdicts(paths: list[str], record: Path, *options: str) -> list[dict[str, ob
     """The rows of `hlotool run` on dumps whose PTX is executed; `record` is a file for them."""
     command = [sys.executable, "-m", "hlotool", "run", *paths, "--test", "gpu-ptx", "--jobs", "1"]
     command += ["--record", str(record), "--no-first-divergence", "--no-cache", "--no-resume", "--quiet"]
-    command += ["--no-config", "--timeout", "60", *options]
+    command += ["--no-config", "--timeout", "15", *options]
     subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rows: list[dict[str, object]] = json.loads(record.read_text())["modules"]
     return rows
