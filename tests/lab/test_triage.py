@@ -71,6 +71,36 @@ def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> No
     assert not is_same(*(replace(one, pass_name="algsimp") for one in (padded, turned)))
 
 
+def test_maps_that_are_composed_have_no_order_on_gpus() -> None:
+    """Threads of GPUs combine elements that are no neighbours; processors do so in order."""
+    text = """HloModule m
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  p = s32[] multiply(a, c)
+  q = s32[] multiply(c, b)
+  r = s32[] add(q, d)
+  ROOT t = (s32[], s32[]) tuple(p, r)
+}
+ENTRY e {
+  x = s32[3] parameter(0)
+  y = s32[3] parameter(1)
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  ROOT z = (s32[], s32[]) reduce(x, y, one, zero), dimensions={0}, to_apply=f
+}
+"""
+    said = [
+        judge_program(Question(text, ReplayOptions(backend=backend)))
+        for backend in ("cuda-emu", "gpu-ptx:h100")
+    ]
+    assert "the order of a reduce is open" not in said[0].reason
+    assert said[1].kind == "unjudged"
+    assert "the order of a reduce is open" in said[1].reason
+
+
 def test_what_is_frequent_is_cured_without_its_pass() -> None:
     """Only where all of its operations are there, and there are passes that can be left out."""
     text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
