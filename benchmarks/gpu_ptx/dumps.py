@@ -14,6 +14,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,11 +61,15 @@ def main() -> int:
 
 
 def _of_the_corpus() -> Iterator[tuple[str, Module]]:
+    names: Counter[str] = Counter()
     for dump in open_dumps([str(ROOT / "corpus" / "jax"), str(ROOT / "corpus" / "gpu")]):
         for owner in dump.modules:
             for stage in owner.stages[:1]:
                 try:
-                    yield owner.name.replace("/", "-"), load_stage(owner, stage)
+                    module = load_stage(owner, stage)
+                    name = owner.name.replace("/", "-")
+                    names[name] += 1
+                    yield f"{name}-{names[name]}", module
                 except HlotoolError as error:
                     print(f"left out: {owner.name}: {str(error)[:160]}", file=sys.stderr)
 
