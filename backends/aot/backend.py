@@ -20,8 +20,8 @@ from hlotool.backends.aot.protocol import (
     Grid,
     TargetRequest,
 )
-from hlotool.backends.base import Backend, DevicesExecutable, Executable, Probe, Value, notes_of
-from hlotool.backends.registry import RUNS_COMPILED, brief, get_backend, get_devices_backend
+from hlotool.backends.base import DevicesBackend, DevicesExecutable, Executable, Probe, Value, notes_of
+from hlotool.backends.registry import RUNS_COMPILED, brief, get_devices_backend
 from hlotool.backends.xla.executable import flat_arguments, refuse_probes, value_of
 from hlotool.backends.xla.process import READS_STACK_FRAMES, ProcessKey, XlaProcess, shared_process
 from hlotool.backends.xla.programs import (
@@ -61,7 +61,7 @@ class AotBackend:
     """
 
     #: What executes the programs that it makes.
-    runs: str | Backend = RUNS_COMPILED
+    runs: str | DevicesBackend = RUNS_COMPILED
 
     def __init__(
         self, options: AotOptions, name: str = "aot", folder: Path | None = None, passes: str = ""
@@ -114,13 +114,17 @@ class AotBackend:
         if module.num_partitions > 1 and not is_optimised(module) and not is_per_device(module):
             raise Unsupported(f"backend {self.name}: a program that is partitioned returns its parts")
         made = self._made_of(module, ONE_DEVICE)
-        runs = get_backend(self.runs) if isinstance(self.runs, str) else self.runs
-        return _OneDevice(module, runs.compile(made))
+        return _OneDevice(module, self.executor.compile(made))
 
     def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
         """Compile for all devices of `grid`, whatever its header says; raises as `compile`."""
         made = self._made_of(module, grid, is_manual=grid.partitions > 1)
-        return _Devices(module, get_devices_backend(RUNS_COMPILED).compile_devices(made, grid))
+        return _Devices(module, self.executor.compile_devices(made, grid))
+
+    @property
+    def executor(self) -> DevicesBackend:
+        """What executes the programs that it makes."""
+        return get_devices_backend(self.runs) if isinstance(self.runs, str) else self.runs
 
     def made_of(self, module: Module) -> Module | None:
         """See `CompilingBackend.made_of`; raises as `compile`."""

@@ -159,7 +159,8 @@ class AotOptions:
         assert self.target is not None
         common = [("JAX_PLATFORMS", "cpu")]
         if self.target.platform == "cuda":
-            return (*common, ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1"))
+            # Without the second, LLVM names the functions of its own stack for each kernel: most of the time.
+            return (*common, ("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1"), ("LLVM_DISABLE_SYMBOLIZATION", "1"))
         # Without the second, two processes that compile at a time get in each other's way by a lock file.
         # The last two: its warnings are for the user.
         wanted = [("TPU_SKIP_MDS_QUERY", "1"), ("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")]

@@ -60,6 +60,8 @@ _VALUE = re.compile(
 )
 #: They return the memory of their operand, at the same index.
 _SAME_MEMORY = opcodes_with(Trait.FORWARDS) | {"bitcast"}
+#: Where in the result of a start the result of its end stands, if not behind the operands.
+_STARTED: dict[str, ShapeIndex] = {"copy-done": (0,), "recv-done": (0,), "all-reduce-done": ()}
 
 
 class Assignment:
@@ -152,12 +154,12 @@ class Assignment:
         elif instruction.opcode == "async-done":
             yield next(async_start(instruction).called).root, index
         elif instruction.opcode.endswith("-done"):
-            yield instruction.operands[0], (1, *index)
-            yield instruction.operands[0], (0, *index)
+            yield instruction.operands[0], (*_STARTED.get(instruction.opcode, (1,)), *index)
         elif instruction.opcode == "copy-start" and index == (1,):
             yield instruction.operands[0], ()
         elif instruction.opcode.endswith("-start") and index[:1] == (0,):
-            yield instruction.operands[0], index[1:]
+            several = len(instruction.operands) > 1
+            yield instruction.operands[index[1] if several else 0], index[1 + several :]
         elif instruction.opcode in ("call", "conditional", "while"):
             callees = branches(instruction) if instruction.opcode == "conditional" else instruction.called
             for callee in callees:

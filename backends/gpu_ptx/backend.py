@@ -10,9 +10,9 @@ from pathlib import Path
 from hlotool._version import __version__
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.aot.options import parse_options
-from hlotool.backends.base import Backend, DevicesExecutable, Executable
+from hlotool.backends.base import DevicesBackend, Executable
 from hlotool.backends.gpu_ptx.dump import GpuDump, copy_dump, program_at, read_dump
-from hlotool.backends.gpu_ptx.executable import GpuExecutable
+from hlotool.backends.gpu_ptx.executable import GpuExecutable, GpusExecutable
 from hlotool.backends.registry import Options
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.devices import DeviceGrid
@@ -52,28 +52,43 @@ class DumpedPtx:
         Raises:
             Unsupported: there is none, or `module` is neither.
         """
-        path = program_at(module.path)
-        if not path:
-            raise Unsupported(
-                f"{module.path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to "
-                "compile for, as in gpu-ptx:h100"
-            )
         if module.num_partitions * module.replica_count > 1:
-            raise Unsupported("gpu-ptx executes programs for one device")
-        dump = _dump_at(path)
+            raise Unsupported("it is for several GPUs, which execute it together")
+        path, dump = _dump_of(module)
         if _is_part(module, dump.module):
             name = module.entry.root.name
             alone = next((i for i in dump.module.instructions() if i.name == name), None)
             if alone is None:
                 raise Unsupported(f"{Path(path).name} has no instruction {name}")
             return GpuExecutable(dump, self._seed, alone)
+        self._take(module, path, dump)
+        return GpuExecutable(dump, self._seed)
+
+    def compile_devices(self, module: Module, grid: DeviceGrid) -> GpusExecutable:
+        """Read the PTX of a program for several devices that `module` is a stage of; raises as `compile`."""
+        path, dump = _dump_of(module)
+        self._take(module, path, dump)
+        return GpusExecutable(dump, self._seed, grid)
+
+    def _take(self, module: Module, path: str, dump: GpuDump) -> None:
+        """Refuse a program of other sizes than the dump's; keep the dump where one is wanted."""
         if _signature(module) != _signature(dump.module):
             raise Unsupported(
                 f"{Path(path).name} is a program of other sizes: the PTX cannot be scaled (--scale)"
             )
         if self._folder is not None:
             copy_dump(path, self._folder)
-        return GpuExecutable(dump, self._seed)
+
+
+def _dump_of(module: Module) -> tuple[str, GpuDump]:
+    """The dump that a program is a stage of, or an instruction, and its file; raises Unsupported."""
+    path = program_at(module.path)
+    if not path:
+        raise Unsupported(
+            f"{module.path or module.name} has no PTX beside it: name a dump of XLA:GPU, or a GPU to "
+            "compile for, as in gpu-ptx:h100"
+        )
+    return path, _dump_at(path)
 
 
 def _signature(module: Module) -> list[Shape]:
@@ -102,13 +117,9 @@ class CompiledPtx(AotBackend):
     seed = 0
 
     @property
-    def runs(self) -> Backend:  # type: ignore[override]
+    def runs(self) -> DevicesBackend:  # type: ignore[override]
         """What executes the PTX that lies beside the program that it made."""
         return DumpedPtx(self.seed, self.name)
-
-    def compile_devices(self, module: Module, grid: DeviceGrid) -> DevicesExecutable:
-        """Refuse: kernels wait for those of other devices."""
-        raise Unsupported("gpu-ptx executes programs for one device")
 
     def compile(self, module: Module) -> Executable:
         """See `AotBackend.compile`. A part of what was made here is executed as it was made."""

@@ -10,6 +10,7 @@ import numpy as np
 from hlotool.backends.gpu_ptx.arena import AccessFault
 from hlotool.backends.gpu_ptx.lowering import Site
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Symbol, Target, Vector
+from hlotool.backends.gpu_ptx.transactions import BARRIER_BYTES
 from hlotool.backends.gpu_ptx.types import Values, type_of
 
 if TYPE_CHECKING:
@@ -126,6 +127,36 @@ class Barrier(Control):
         return machine.barriers.arrive(self, place)
 
 
+class TryWait(Control):
+    """`mbarrier.try_wait.parity`: threads go on when the phase is complete, and the answer is that it is."""
+
+    def __init__(self, site: Site) -> None:
+        site.accept("try_wait", "parity", "b64", "acquire", "cta", "shared", "shared::cta")
+        if not site.instruction.has("parity"):
+            raise site.unsupported("a phase by its state")
+        self.write = site.write(0, type_of("pred"))
+        self.address = site.address(site.operands[1])
+        self.parity = site.read(2, U32)
+
+    def go(self, machine: Machine, place: int, holds: Values | None) -> int:
+        if holds is not None and not holds.all():
+            raise AccessFault("barrier", "a wait under a predicate is not executed")
+        self.write(machine, np.full(machine.active_count, True))
+        threads = machine.active_threads
+        where, parity = (machine.spread(read(machine)) for read in (self.address, self.parity))
+        machine.races.reads(machine.locate("shared", where, BARRIER_BYTES)[1], BARRIER_BYTES)
+        keys = np.stack([machine.block[threads], where, parity.astype(np.int64)], axis=1)
+        over = np.zeros(len(threads), np.bool_)
+        for key in np.unique(keys, axis=0):
+            same = (keys == key).all(axis=1)
+            over[same] = machine.transactions.wait(int(key[1]), threads[same], int(key[2]))
+        if over.all():
+            return place + 1
+        if over.any():
+            machine.push(threads[over], place + 1)
+        return -1
+
+
 def control_of(kernel: Kernel, instruction: Instruction) -> Control | None:
     """The control instruction that this is, or None."""
     site = Site(kernel, instruction)
@@ -141,6 +172,8 @@ def control_of(kernel: Kernel, instruction: Instruction) -> Control | None:
     if opcode in ("ret", "exit"):
         site.accept("uni")
         return Exit()
+    if opcode == "mbarrier" and instruction.has("try_wait"):
+        return TryWait(site)
     if opcode == "trap":
         return Stop("trap", "trap is executed")
     if opcode == "call" and _called(instruction) == "__assertfail":

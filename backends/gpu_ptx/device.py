@@ -7,6 +7,7 @@ that depends on them is wrong. Nothing may be written there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from hlotool.backends.base import TOKEN, Value
 from hlotool.backends.gpu_ptx.assignment import Allocation, Assignment, Slice
 from hlotool.backends.gpu_ptx.images import array_in, image_of
 from hlotool.backends.gpu_ptx.memory import Memory
+from hlotool.backends.numpy.lockstep import Device as Place
 from hlotool.errors import ElidedConstant
 from hlotool.ir.arrays import Array, dtype_of, flatten, unflatten
 from hlotool.ir.module import Instruction, Module
@@ -32,15 +34,18 @@ class Device:
     Args:
         module: the program.
         assignment: where its values lie.
+        place: which of several devices it is; None where there is one.
 
     Attributes:
         memory: what kernels read and write.
+        place: as given.
 
     Raises:
         Unsupported: a constant whose place or value is not known.
     """
 
-    def __init__(self, module: Module, assignment: Assignment) -> None:
+    def __init__(self, module: Module, assignment: Assignment, place: Place | None = None) -> None:
+        self.place = place
         self.memory = Memory(check_uninitialised=False)
         self._assignment = assignment
         self._addresses = {
@@ -73,6 +78,11 @@ class Device:
     def address(self, place: Slice) -> int:
         """Where a slice begins."""
         return self._addresses[place.allocation] + place.offset
+
+    def span(self, places: Sequence[Slice]) -> tuple[int, int]:
+        """Addresses between which all of these slices lie."""
+        begins = [self.address(place) for place in places]
+        return min(begins), max(begin + place.size for begin, place in zip(begins, places))
 
     def slices(self, instruction: Instruction) -> list[Slice]:
         """Where the arrays of a result lie; raises Unsupported where the dump does not say."""

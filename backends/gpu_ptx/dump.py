@@ -1,7 +1,7 @@
 """One program of a dump of XLA:GPU, with all that it takes to execute it.
 
 Beside `PREFIX.sm_9.0a_gpu_after_optimizations.txt` lie the PTX (`PREFIX.N.ptx`, or `PREFIX.ptx`), the steps
-(`PREFIX.thunk_sequence.txt`, `PREFIX.thunk_metadata.txt`) and the buffer assignment.
+(`PREFIX.thunk_sequence.txt`, and `PREFIX.thunk_metadata.txt` since jaxlib 0.9) and the buffer assignment.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
 from hlotool.backends.gpu_ptx.assignment import Assignment
 from hlotool.backends.gpu_ptx.program import Kernel, parse_ptx
-from hlotool.backends.gpu_ptx.thunks import Thunk, instruction_names, parse_thunks
+from hlotool.backends.gpu_ptx.tensor_maps import MAP_BYTES, TensorMap, excerpt, tensor_maps
+from hlotool.backends.gpu_ptx.thunks import Thunk, count_steps, instruction_names, parse_thunks
+from hlotool.backends.gpu_ptx.unnamed import name_steps
 from hlotool.errors import Location, Unsupported
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
@@ -23,6 +26,7 @@ from hlotool.parser.reader import parse_module
 _AFTER = re.compile(r"(?P<prefix>.+?)\.(?P<stage>[^.]*(?:\.\d+\w*)?_?gpu_after_optimizations)\.txt$")
 
 _STEPS = "thunk_sequence.txt"
+_TENSORS = "triton-to-llvm.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,14 @@ class GpuDump:
         assignment: where its values lie.
         steps: what is executed.
         kernels: by name.
+        tensors: of kernels that copy tiles, by name: their parameters that describe tensors, by number.
     """
 
     module: Module
     assignment: Assignment
     steps: list[Thunk]
     kernels: Mapping[str, Kernel]
+    tensors: Mapping[str, Mapping[int, TensorMap]]
 
 
 def program_at(path: str | None) -> str:
@@ -65,6 +71,10 @@ def copy_dump(path: str, folder: Path) -> None:
     for file in Path(path).parent.glob(f"{escape(Path(match['prefix']).name)}.*"):
         if file.is_file():
             shutil.copy(file, folder / file.name)
+    for file in Path(path).parent.glob(f"*.{_TENSORS}"):
+        # Megabytes, of which these lines are read.
+        with suppress(ValueError):
+            (folder / file.name).write_text(excerpt(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def read_dump(path: str) -> GpuDump:
@@ -84,14 +94,34 @@ def read_dump(path: str) -> GpuDump:
     prefix, stage = match["prefix"], match["stage"]
     module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     steps = f"{prefix}.{_STEPS}"
-    names = instruction_names(_read(f"{prefix}.thunk_metadata.txt", path))
+    metadata = Path(f"{prefix}.thunk_metadata.txt")
+    names = instruction_names(metadata.read_text(encoding="utf-8")) if metadata.is_file() else {}
+    thunks = parse_thunks(_read(steps, path), names, steps)
+    if not names:
+        name_steps(thunks, module)
+        count_steps(thunks)
     placed = f"{prefix}.{stage}-buffer-assignment.txt"
+    kernels = _kernels(prefix)
     return GpuDump(
         module,
         Assignment(_read(placed, path), module, placed),
-        parse_thunks(_read(steps, path), names, steps),
-        _kernels(prefix),
+        thunks,
+        kernels,
+        {name: _tensors(module, each, path) for name, each in kernels.items() if _copies_tiles(each)},
     )
+
+
+def _copies_tiles(kernel: Kernel) -> bool:
+    return any(parameter.size == MAP_BYTES for parameter in kernel.parameters)
+
+
+def _tensors(module: Module, kernel: Kernel, path: str) -> dict[int, TensorMap]:
+    name = f"{module.name}.{kernel.name}.{_TENSORS}"
+    text = _read(str(Path(path).with_name(name)), path)
+    try:
+        return tensor_maps(text)
+    except ValueError as error:
+        raise Unsupported(f"{name}: {error}", location=Location(path)) from error
 
 
 def _read(name: str, path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlotool.backends.gpu_ptx.block_races import BlockRaces
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Kernel
 from hlotool.errors import KernelFault, Location
@@ -26,7 +27,8 @@ class Checks:
     Attributes:
         uninitialised: reads of shared and local memory that was never written (global memory knows by
             itself).
-        races: accesses of shared memory by two threads that no barrier orders.
+        races: accesses of shared memory by two threads that no barrier orders, and of global memory by two
+            blocks.
         lanes: a shuffle that reads a lane that takes no part is a fault; else its result is some value,
             drawn by
             the seed, and the reads are counted.
@@ -63,6 +65,7 @@ def launch(
     seed: int = 0,
     checks: Checks = Checks(),
     limit: int = 10**11,
+    written: tuple[int, int] | None = None,
 ) -> LaunchStatistics:
     """Execute a kernel.
 
@@ -73,6 +76,7 @@ def launch(
         seed: chooses among the executions that are correct: the order of warps, the errors of approximate
             functions, values that are undefined. 0: warps in step, results as near as possible.
         limit: thread instructions at most.
+        written: addresses between which it may write, for the check of races between blocks. None: anywhere.
 
     Raises:
         Unsupported: an instruction is not known; its location is the line of the text.
@@ -90,6 +94,9 @@ def launch(
     parameters = bytearray(kernel.parameter_bytes)
     for parameter, argument in zip(kernel.parameters, arguments):
         parameters[parameter.offset : parameter.offset + parameter.size] = argument
+    block_races = None
+    if checks.races and blocks > 1:
+        block_races = BlockRaces(kernel, *(written or memory.span))
     for begin in range(0, blocks, together):
         end = min(blocks, begin + together)
         Machine(
@@ -104,6 +111,7 @@ def launch(
             checks,
             statistics,
             limit,
+            block_races,
         ).run()
     return statistics
 

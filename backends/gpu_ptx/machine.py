@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from hlotool.backends.gpu_ptx import operations
 from hlotool.backends.gpu_ptx.arena import GUARD, RAW, UNSIGNED, AccessFault, Arena
 from hlotool.backends.gpu_ptx.barriers import Barriers
+from hlotool.backends.gpu_ptx.block_races import BlockRaces
 from hlotool.backends.gpu_ptx.control import Control, control_of
 from hlotool.backends.gpu_ptx.copies import Copies
 from hlotool.backends.gpu_ptx.lowering import Step, lower
 from hlotool.backends.gpu_ptx.memory import Memory
 from hlotool.backends.gpu_ptx.model import Instruction, Kernel, Not, Register
-from hlotool.backends.gpu_ptx.operations.warpgroups import Products
+from hlotool.backends.gpu_ptx.operations.warpgroups import GROUP_THREADS, Readings
 from hlotool.backends.gpu_ptx.races import Races
+from hlotool.backends.gpu_ptx.special_registers import special_register
+from hlotool.backends.gpu_ptx.transactions import Transactions
 from hlotool.backends.gpu_ptx.types import Values
 from hlotool.errors import BackendTimeout, KernelFault, Location
 
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.launch import Checks, LaunchStatistics
 
 operations.load()
-
-WARP = 32
 #: How often warps that a barrier lets go on are not in step. All else is decided by the check of races.
 SPLITS = 0.25
 #: Behind the last instruction.
@@ -92,20 +93,22 @@ class Machine:
         checks: Checks,
         statistics: LaunchStatistics,
         limit: int,
+        block_races: BlockRaces | None,
     ) -> None:
+        self.block_races = block_races
         self.kernel, self.memory, self.checks, self.statistics = kernel, memory, checks, statistics
         self.grid, self.extents, self.seed, self.limit = grid, extents, seed, limit
         self.random = np.random.default_rng((seed, blocks.start)) if seed else None
         self.parameters = np.frombuffer(parameters, np.uint8)
         self.threads_per_block = extents[0] * extents[1] * extents[2]
-        self.warps_per_block = -(-self.threads_per_block // WARP)
+        self.warps_per_block = -(-self.threads_per_block // 32)
         self.blocks = len(blocks)
         self.count = self.blocks * self.threads_per_block
         self.thread = np.tile(np.arange(self.threads_per_block), self.blocks)
         self.block = np.repeat(np.arange(self.blocks), self.threads_per_block)
         self.grid_block = self.block + blocks.start
-        self.lane = self.thread % WARP
-        self.warp = self.block * self.warps_per_block + self.thread // WARP
+        self.lane = self.thread % 32
+        self.warp = self.block * self.warps_per_block + self.thread // 32
         self.registers: list[Any] = [None] * len(kernel.register_bits)
         self.carry: Values = np.zeros(self.count, np.bool_)
         self.active: NDArray[np.intp] | None = None
@@ -120,7 +123,9 @@ class Machine:
         self.races = Races(self)
         self.barriers = Barriers(self)
         self.copies = Copies(self)
-        self.products = Products()
+        self.products = Readings(GROUP_THREADS)
+        self.tiles = Readings(1)
+        self.transactions = Transactions(self)
         self._specials: dict[str, Values] = {}
         self.compiled = cast(Compiled, kernel.compiled.setdefault("steps", Compiled(kernel)))
 
@@ -180,53 +185,8 @@ class Machine:
     def special(self, name: str) -> Values:
         """The value of a special register in every thread."""
         if name not in self._specials:
-            self._specials[name] = self._special(name)
+            self._specials[name] = special_register(self, name)
         return self._specials[name]
-
-    def _special(self, name: str) -> Values:
-        word, _, axis = name[1:].partition(".")
-        if axis and word in (
-            "tid",
-            "ctaid",
-            "ntid",
-            "nctaid",
-            "clusterid",
-            "nclusterid",
-            "cluster_ctaid",
-            "cluster_nctaid",
-        ):
-            place = "xyz".index(axis)
-            if word in ("ntid", "nctaid", "nclusterid"):
-                return np.uint32((self.extents if word == "ntid" else self.grid)[place])
-            if word.startswith("cluster_"):
-                return np.uint32(word == "cluster_nctaid")
-            extents, linear = (self.extents, self.thread) if word == "tid" else (self.grid, self.grid_block)
-            below = int(np.prod(extents[:place], dtype=np.int64))
-            found = (linear // below % extents[place]).astype(np.uint32)
-            return found[0] if extents[place] == 1 or (word == "ctaid" and self.blocks == 1) else found
-        lane = self.lane.astype(np.uint64)
-        one = np.uint64(1)
-        masks: dict[str, Values] = {
-            "lanemask_eq": one << lane,
-            "lanemask_lt": (one << lane) - one,
-            "lanemask_le": (np.uint64(2) << lane) - one,
-            "lanemask_gt": ~((np.uint64(2) << lane) - one),
-            "lanemask_ge": ~((one << lane) - one),
-        }
-        plain: dict[str, Values] = {
-            "laneid": self.lane,
-            "warpid": self.thread // WARP,
-            "nwarpid": np.uint32(self.warps_per_block),
-            "gridid": np.uint64(0),
-            "dynamic_smem_size": np.uint32(self.dynamic_shared),
-            "total_smem_size": np.uint32(self.shared_bytes),
-            "cluster_ctarank": np.uint32(0),
-            "cluster_nctarank": np.uint32(1),
-            "is_explicit_cluster": np.bool_(False),
-        }
-        # All others depend on the hardware: `Site` refuses them.
-        value = (masks | plain)[word]
-        return value.astype(np.uint32) if word != "gridid" else value
 
     # Control
 
@@ -246,6 +206,9 @@ class Machine:
                 self._next_group()
                 self._run_group()
         self.barriers.finish()
+        self.transactions.finish()
+        self.products.finish(self, "a product of a warpgroup")
+        self.tiles.finish(self, "a tile that is copied from shared memory")
 
     def release(self, threads: NDArray[np.intp] | None, place: int) -> None:
         """These threads go on at `place`; with a seed, now and then in two parts one after the other."""
@@ -257,7 +220,7 @@ class Machine:
         units = (
             self.warp
             if not self.compiled.warpgroups
-            else self.block * self.warps_per_block + self.thread // 128
+            else self.block * self.warps_per_block + self.thread // GROUP_THREADS
         )
         parts = self.random.integers(0, 2, self.blocks * self.warps_per_block)[units[everyone]]
         for part in np.unique(parts):
@@ -358,7 +321,8 @@ class Machine:
         instruction = self.kernel.code[place]
         message = str(fault)
         if fault.kind == "in flight":
-            begun = [self.kernel.code[one] for one in self.copies.lines(fault.offset)]
+            places = self.copies.lines(fault.offset) + self.transactions.lines(fault.offset)
+            begun = [self.kernel.code[one] for one in places]
             message += "".join(f"; line {one.line}: {one.text}" for one in begun)
         threads = self.active_threads
         who = int(threads[min(fault.which, len(threads) - 1)])

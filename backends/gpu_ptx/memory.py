@@ -63,6 +63,11 @@ class Memory:
             self.write(begin + BASE, initial)
         return begin + BASE
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Addresses between which all buffers lie."""
+        return BASE, BASE + self._top
+
     def _grow(self) -> None:
         old = self._arena
         self._arena = Arena(max(2 * old.data.size, 2 * self._top), GUARD, 0, self.check_uninitialised)

@@ -166,6 +166,7 @@ class Kernel:
         local_bytes: local memory of each thread.
         max_threads: the largest block that it was compiled for (`.maxntid`, `.reqntid`), or None.
         register_bits: width of each register.
+        is_dynamic: it uses shared memory whose extent the launch says.
     """
 
     program: str
@@ -178,6 +179,7 @@ class Kernel:
     local_bytes: int
     max_threads: int | None
     required_block: tuple[int, int, int] | None = None
+    is_dynamic: bool = False
     compiled: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property

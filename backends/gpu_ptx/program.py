@@ -201,6 +201,7 @@ class _Reader:
             self.sizes["local"],
             None if block is None else block[0] * block[1] * block[2],
             required,
+            any(place.offset < 0 for place in self.shared.values()),
         )
 
     def expand(self, function: _Function, active: tuple[str, ...]) -> None:

@@ -50,6 +50,8 @@ class Races:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        #: What is executed now is atomic.
+        self.suspended = False
         self.enabled = machine.checks.races and machine.shared_bytes > 0 and machine.threads_per_block > 1
         warps = machine.warps_per_block
         if not self.enabled:
@@ -60,6 +62,9 @@ class Races:
         self._known = np.zeros((machine.blocks, warps, warps), np.int32)
         self._own = np.arange(warps)
         self._known[:, self._own, self._own] = 1
+        #: What each warp knew when it last ordered the accesses of copies and products behind the others.
+        self._fenced = np.zeros_like(self._known)
+        self._by_copies = np.array([one.opcode == "cp" and one.has("bulk") for one in machine.kernel.code])
         self._published: dict[int, NDArray[np.int32]] = {}
         self._waiting: dict[int, NDArray[np.bool_]] = {}
         self._warp = machine.thread // 32
@@ -113,14 +118,21 @@ class Races:
             blocks, warps = self._warps_of(self._machine.active_threads)
             self._known[blocks, warps, warps] += 1
 
+    def fenced(self) -> None:
+        """`fence.proxy.async`: what the active warps know is done before asynchronous accesses behind it."""
+        if self.enabled:
+            blocks, warps = self._warps_of(self._machine.active_threads)
+            self._fenced[blocks, warps] = self._known[blocks, warps]
+            self._known[blocks, warps, warps] += 1
+
     def suspend(self) -> bool:
         """Accesses are atomic until `resume`."""
-        kept, self.enabled = self.enabled, False
+        kept, self.enabled, self.suspended = self.enabled, False, True
         return kept
 
     def resume(self, kept: bool) -> None:
         """The end of what is atomic."""
-        self.enabled = kept
+        self.enabled, self.suspended = kept, False
 
     def _warps_of(self, threads: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Blocks and warps in them of these threads, each once."""
@@ -263,8 +275,22 @@ class Races:
         self._check(
             self._writes, where, np.full(where.shape, block), everywhere, who, clock, "reads", "wrote"
         )
+        self._check_fences(where, int(block))
         self._other_reads.set(where, who, UNFINISHED, machine.place)
         return where
+
+    def _check_fences(self, where: Values, block: int) -> None:
+        """Refuse asynchronous reads of what threads wrote themselves, and nothing fenced since."""
+        then, place = self._writes.clock[where], self._writes.place[where]
+        fenced = self._fenced[block].max(axis=0)[self._writes.who[where] >> 6]
+        wrong = (then > fenced) & ~self._by_copies[place]
+        if wrong.any():
+            other = self._machine.kernel.code[int(place[np.argmax(wrong)])]
+            raise AccessFault(
+                "race",
+                f"reads asynchronously what line {other.line} ({other.text}) wrote:"
+                " no fence.proxy.async is between",
+            )
 
     def end_reading(self, thread: int, where: Values) -> None:
         """An asynchronous read is waited for by `thread`."""

@@ -6,20 +6,22 @@ computed by the reference from the values in memory, and counted.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hlotool.backends.base import Executable, Value
+from hlotool.backends.base import Value
 from hlotool.backends.gpu_ptx.assignment import Slice
 from hlotool.backends.gpu_ptx.device import Device
 from hlotool.backends.gpu_ptx.dump import GpuDump
 from hlotool.backends.gpu_ptx.launch import launch
 from hlotool.backends.gpu_ptx.program import Kernel
 from hlotool.backends.gpu_ptx.thunks import Launch, Thunk
-from hlotool.backends.registry import RUNS_COMPILED, get_backend
+from hlotool.backends.numpy import NumpyBackend
 from hlotool.errors import KernelFault, Location, Unsupported
+from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.edit_calls import extract
 from hlotool.ir.module import Instruction
 from hlotool.ir.walk import through_tuple
@@ -28,6 +30,8 @@ from hlotool.ir.walk import through_tuple
 _SEQUENCES = frozenset({"kSequential", "kCommandBuffer", "kAsyncStart"})
 _ORDER = frozenset({"kAsyncDone", "kWaitForStreams", "kCopyDone", "kHostExecuteDone"})
 _BYTES_OF_ADDRESS = 8
+#: Bytes of shared memory that a block has at most on any GPU (compute capability 9.0 and 10.0).
+_MOST_SHARED = 232448
 
 
 @dataclass(slots=True)
@@ -38,11 +42,22 @@ class Counts:
         launches: of kernels.
         thread_instructions: in them.
         by_reference: names of the instructions that the reference computed.
+        shared_unknown: names of kernels that had as much shared memory as there is.
     """
 
     launches: int = 0
     thread_instructions: int = 0
     by_reference: dict[str, None] = field(default_factory=dict)
+    shared_unknown: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What ran otherwise than on a GPU."""
+        said = {
+            "computed by the reference, as their code is no PTX": self.by_reference,
+            "with all shared memory that there is, as the dump does not say how much": self.shared_unknown,
+        }
+        return [f"{what}: {', '.join(names)}" for what, names in said.items() if names]
 
 
 class Stepping:
@@ -51,13 +66,15 @@ class Stepping:
     Args:
         dump: the program.
         seed: of what the hardware may choose; see `launch`.
+        grid: the devices that execute it, each in a thread of its own.
 
     Raises:
         Unsupported: a kernel without PTX.
     """
 
-    def __init__(self, dump: GpuDump, seed: int) -> None:
-        self._dump, self._seed = dump, seed
+    def __init__(self, dump: GpuDump, seed: int, grid: DeviceGrid = ONE_DEVICE) -> None:
+        self._dump, self._seed, self._grid = dump, seed, grid
+        self._lock = threading.Lock()
         self._named = {i.name: i for i in dump.module.instructions()}
         self._library: dict[Instruction, _Library] = {}
         self._kinds: dict[str, set[str]] = {}
@@ -124,20 +141,30 @@ class Stepping:
                 step, f"kernel {kernel.name} has {count} parameters, which are not known", instruction
             )
         arguments = [device.address(place).to_bytes(_BYTES_OF_ADDRESS, "little") for place in places]
+        for number, tensor in self._dump.tensors.get(kernel.name, {}).items():
+            arguments[number] = replace(tensor, address=device.address(places[number])).encode()
         statistics = launch(
             kernel,
             called.grid,
             called.block,
             arguments,
             device.memory,
-            dynamic_shared=called.shared,
+            dynamic_shared=self._shared(kernel, called, counts),
             seed=self._seed,
+            written=device.span(device.slices(instruction)),
         )
         if (behind := device.overrun()) is not None:
             what = f"writes behind allocation {behind.number} of {behind.size} bytes"
             raise KernelFault("bounds", what, kernel.name, Location(kernel.program))
         counts.launches += 1
         counts.thread_instructions += statistics.thread_instructions
+
+    def _shared(self, kernel: Kernel, called: Launch, counts: Counts) -> int:
+        """Bytes of dynamic shared memory."""
+        if called.shared is not None or not kernel.is_dynamic:
+            return called.shared or 0
+        counts.shared_unknown[kernel.name] = None
+        return _MOST_SHARED - kernel.shared_bytes
 
     def _loop(self, step: Thunk, device: Device, counts: Counts) -> None:
         instruction = self._instruction(step)
@@ -173,14 +200,17 @@ class Stepping:
 
     def _is_preparation(self, step: Thunk) -> bool:
         """Whether it copies what a library then works on, which the reference reads from where it was."""
-        return step.kind == "kCopy" and bool(self._kinds[step.instruction] - {"kCopy", "kernel"})
+        others = self._kinds[step.instruction] - {"kCopy", "kernel"} - _SEQUENCES - _ORDER
+        return step.kind == "kCopy" and bool(others)
 
     def _by_reference(self, step: Thunk, device: Device, counts: Counts) -> None:
         instruction = self._instruction(step)
         if "kernel" in self._kinds[instruction.name]:
             raise self._unsupported(step, f"what step {step.number} ({step.kind}) does beside its kernel")
-        if instruction not in self._library:
-            self._library[instruction] = _Library(self._dump, instruction)
+        # Devices meet at an instruction of one program, which all of them have to execute.
+        with self._lock:
+            if instruction not in self._library:
+                self._library[instruction] = _Library(self._dump, instruction, self._grid)
         self._library[instruction].run(device)
         counts.by_reference[instruction.name] = None
 
@@ -194,9 +224,9 @@ class Stepping:
 
 
 class _Library:
-    """An instruction that the reference computes."""
+    """An instruction that the reference computes; collectives are executed where they start."""
 
-    def __init__(self, dump: GpuDump, instruction: Instruction) -> None:
+    def __init__(self, dump: GpuDump, instruction: Instruction, grid: DeviceGrid) -> None:
         members = [instruction]
         if instruction.opcode.endswith("-start"):
             members += [
@@ -205,11 +235,18 @@ class _Library:
         self._result = members[-1]
         cut = extract(dump.module, members, members[-1:])
         self._inputs = cut.inputs
-        self._executable: Executable = get_backend(RUNS_COMPILED).compile(cut.module)
+        self._alone = NumpyBackend().compile(cut.module) if len(grid) == 1 else None
+        self._together = NumpyBackend().compile_devices(cut.module, grid) if len(grid) > 1 else None
 
     def run(self, device: Device) -> None:
         arguments: list[Value] = [device.read(each) for each in self._inputs]
-        device.write(self._result, self._executable.run(arguments))
+        if self._alone is not None:
+            result = self._alone.run(arguments)
+        else:
+            assert self._together is not None
+            assert device.place is not None
+            result = self._together.run_on(device.place, arguments)
+        device.write(self._result, result)
 
 
 def _arguments(kernel: Kernel, instruction: Instruction, device: Device) -> list[Slice] | None:

@@ -106,6 +106,14 @@ class DevicesExecutable:
         values = [check_arguments(self.module, own) for own in arguments]
         return execute_devices(self._plan, values, self.grid, probes)
 
+    def run_on(self, device: Device, arguments: Sequence[Value]) -> Value:
+        """Execute once on one device of a world, in its thread; the others of its groups have to come, too.
+
+        Raises:
+            InputDataError, BackendDeadlock, Unsupported: as `run_devices`.
+        """
+        return execute(self._plan, check_arguments(self.module, arguments), Run(device=device))
+
 
 # Arguments of a run, checked against the entry's parameters.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from aot_programs import shape
 from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from programs import program
 
 
@@ -101,3 +102,28 @@ def product_of_bytes() -> Any:
         return lax.dot(x, w, preferred_element_type=jnp.int32)
 
     return jax.jit(product_of_bytes).trace(shape("int8", 32, 16), shape("int8", 16, 32))
+
+
+@program("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all", "while", devices=2)
+def exchanges() -> Any:
+    """Two devices that exchange values, in a loop, too."""
+    mesh = jax.make_mesh((2,), ("d",), axis_types=(AxisType.Auto,))
+
+    def shard(x):
+        def turn(_, carry):
+            return jnp.tanh(lax.ppermute(carry, "d", [(0, 1), (1, 0)]) + lax.axis_index("d"))
+
+        y = lax.fori_loop(0, 3, turn, x)
+        gathered = lax.all_gather(y, "d", tiled=True)
+        scattered = lax.psum_scatter(gathered * y.sum(), "d", tiled=True)
+        return lax.psum(y, "d") * 2 + y, scattered, lax.all_to_all(y * 3, "d", 1, 0, tiled=True)
+
+    spec = PartitionSpec("d", None)
+    mapped = jax.shard_map(shard, mesh=mesh, in_specs=spec, out_specs=(spec,) * 3)
+
+    def exchanges(x):
+        return mapped(x)
+
+    return jax.jit(exchanges).trace(
+        jax.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(mesh, spec))
+    )

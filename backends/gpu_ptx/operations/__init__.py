@@ -16,6 +16,7 @@ _FAMILIES = (
     "atomics",
     "matrices",
     "asynchronous",
+    "bulk",
     "warpgroups",
 )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from hlotool.backends.gpu_ptx.lowering import Reader, Site, Step, executes
 from hlotool.backends.gpu_ptx.model import Immediate
+from hlotool.backends.gpu_ptx.operations.bulk import bulk
 from hlotool.backends.gpu_ptx.operations.moves import CACHING, checked_addresses, load_words
 from hlotool.backends.gpu_ptx.types import type_of
 
@@ -20,6 +21,8 @@ U32 = type_of("u32")
 @executes("cp")
 def copy(site: Site) -> Step:
     """A copy from global to shared memory, or a word about groups of them."""
+    if site.instruction.has("bulk"):
+        return bulk(site)
     words = site.accept(
         "async", "commit_group", "wait_group", "wait_all", "shared", "shared::cta", "global", *CACHING
     )

@@ -114,6 +114,8 @@ def space_of(site: Site) -> str:
 def load_words(machine: Machine, space: str, addresses: Values, bits: int) -> Values:
     """Words from memory, for addresses of the active threads that are multiples of the word's size."""
     if space == "global":
+        if machine.block_races is not None:
+            machine.block_races.reads(machine, addresses, bits // 8)
         return machine.memory.load(addresses, bits)
     if space == "generic":
         for active, name, places in _by_space(machine, addresses):
@@ -138,6 +140,8 @@ def load_words(machine: Machine, space: str, addresses: Values, bits: int) -> Va
 def store_words(machine: Machine, space: str, addresses: Values, values: Values, bits: int) -> None:
     """Words to memory; of two threads at one address, the later one wins."""
     if space == "global":
+        if machine.block_races is not None:
+            machine.block_races.writes(machine, addresses, bits // 8, values)
         machine.memory.store(addresses, values, bits)
         return
     if space == "generic":
@@ -266,8 +270,11 @@ def store(site: Site) -> Step:
 )
 @executes("setmaxnreg", "pmevent")
 def nothing(site: Site) -> Step:
-    """What is about speed, or about the order of accesses, which all threads here see in one order."""
-    del site
+    """What is about speed, or about the order of accesses, which all threads here see in one order; that
+    asynchronous accesses wait for others is checked.
+    """
+    if site.instruction.has("proxy") and site.instruction.has("async"):
+        return lambda machine: machine.races.fenced()
     return lambda machine: None
 
 

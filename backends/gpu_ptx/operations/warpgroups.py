@@ -18,6 +18,7 @@ from hlotool.backends.gpu_ptx.lowering import Reader, Site, Step, executes
 from hlotool.backends.gpu_ptx.model import Immediate, Vector
 from hlotool.backends.gpu_ptx.operations.matrices import Registers, by_warp, whole_warps
 from hlotool.backends.gpu_ptx.types import Values, type_of
+from hlotool.errors import KernelFault, Location
 
 if TYPE_CHECKING:
     from hlotool.backends.gpu_ptx.machine import Machine
@@ -108,33 +109,64 @@ def floats(site: Site) -> Step:
     return _multiply(site)
 
 
-class Products:
-    """Products that are not waited for: for each warpgroup (by its first thread) groups of what they read."""
+class Readings:
+    """Operations that are not waited for: groups of what they read, for each `threads` threads (by the first
+    one).
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._open: dict[int, list[Values]] = {}
         self._committed: dict[int, list[list[Values]]] = {}
 
     def begin(self, first: int, reads: list[Values]) -> None:
-        """One more product."""
+        """One more operation."""
         self._open.setdefault(first, []).extend(reads)
 
     def commit(self, machine: Machine) -> None:
         """What was begun is a group."""
-        for first in machine.active_threads[::GROUP_THREADS].tolist():
+        for first in machine.active_threads[:: self._threads].tolist():
             self._committed.setdefault(first, []).append(self._open.pop(first, []))
 
     def wait(self, machine: Machine, left: int) -> None:
         """All groups but the `left` latest are complete."""
-        for first in machine.active_threads[::GROUP_THREADS].tolist():
+        for first in machine.active_threads[:: self._threads].tolist():
             groups = self._committed.get(first, [])
             while len(groups) > left:
                 for where in groups.pop(0):
                     machine.races.end_reading(first, where)
 
+    def finish(self, machine: Machine, what: str) -> None:
+        """The kernel ends; raises KernelFault where `what` was not waited for."""
+        if any(self._open.values()) or any(map(any, self._committed.values())):
+            kernel = machine.kernel
+            where = Location(kernel.program, kernel.line)
+            raise KernelFault("race", f"ends before {what} is waited for", kernel.name, where)
+
+
+def _check_fence(site: Site) -> None:
+    """Refuse a product without a `wgmma.fence` before it in the text, or of registers that are written behind
+    it; copies of registers are none to what assembles it.
+    """
+    lists = (each for each in site.operands[:2] if isinstance(each, Vector))
+    read = {register for each in lists for register in each.elements}
+    at = next(place for place, one in enumerate(site.kernel.code) if one is site.instruction)
+    why = "there is no wgmma.fence before it"
+    for one in reversed(site.kernel.code[:at]):
+        if one.opcode == "wgmma" and one.has("fence"):
+            return
+        target = one.operands[0] if one.operands else None
+        written = target.elements if isinstance(target, Vector) else (target,)
+        if one.opcode not in ("wgmma", "mov", "st") and not read.isdisjoint(written):
+            why = f"no wgmma.fence is behind line {one.line}, which writes its registers"
+            break
+    where = Location(site.kernel.program, site.instruction.line)
+    raise KernelFault("race", why, site.kernel.name, where, site.instruction.text)
+
 
 def _multiply(site: Site) -> Step:
     """`D = A @ B + D`, or `D = A @ B`."""
+    _check_fence(site)
     shape = next((word for word in site.words if re.fullmatch(r"m64n\d+k\d+", word)), "")
     words = site.accept("mma_async", "sync", "aligned", "satfinite", shape)
     if not shape or len(site.types) != 3:

@@ -208,6 +208,7 @@ def test_products_of_a_warpgroup(wait: str) -> None:
     for i in range(per_thread):
         body += f"ld.global.u32 %r1, [%d2+{4 * i}]; st.shared.u32 [%r52+{4 * i}], %r1;\n"
     body += f"""
+    fence.proxy.async;
     bar.sync 0;
     mov.u64 %d5, {descriptor(0, 16, 1024, 1)}; mov.u64 %d6, {descriptor(64 * 128, 16, 1024, 1)};
     mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40000000; mov.f32 %f3, 0f40000000; mov.f32 %f4, 0f40000000;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -11,14 +12,16 @@ import numpy as np
 import pytest
 
 from hlotool.backends.base import Value
+from hlotool.backends.gpu_ptx.dump import read_dump
 from hlotool.backends.gpu_ptx.executable import GpuExecutable
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.backends.registry import get_backend
-from hlotool.errors import DumpError, KernelFault, Unsupported, UsageError
+from hlotool.backends.registry import get_backend, get_devices_backend
+from hlotool.errors import DumpError, InputDataError, KernelFault, Unsupported, UsageError
 from hlotool.inputs.generate import generate_inputs
 from hlotool.inputs.recorded_values import Budget
 from hlotool.interface.cli.main import main
 from hlotool.ir.arrays import flatten
+from hlotool.ir.devices import DeviceGrid
 from hlotool.ir.edit_calls import extract
 from hlotool.ir.module import Module
 from hlotool.judge.locate.isolation import Isolation
@@ -27,6 +30,7 @@ from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus" / "gpu_ptx"
 WRONG = "product_of_bytes"
+DEVICES = "exchanges"
 
 
 def stage(folder: Path, pattern: str) -> Module:
@@ -52,7 +56,9 @@ def edited(tmp_path: Path, name: str, pattern: str, old: str, new: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir() if path.name != WRONG))
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in CORPUS.iterdir() if path.name not in (WRONG, DEVICES))
+)
 def test_programs_compute_what_the_reference_computes(name: str) -> None:
     before = stage(CORPUS / name, "*.before_optimizations.txt")
     arguments = generate_inputs(before, 3).values
@@ -151,18 +157,18 @@ def test_a_value_that_does_not_fit_into_its_memory(tmp_path: Path) -> None:
         get_backend("gpu-ptx").compile(after(folder))
 
 
-def test_writing_behind_a_buffer_is_a_fault(tmp_path: Path) -> None:
-    """Three times as many blocks as there are tiles for, of a kernel that does not ask."""
+def test_blocks_beyond_the_result_are_a_fault(tmp_path: Path) -> None:
+    """Three times as many blocks as there are tiles for, of a kernel that does not ask: what lies behind a
+    row for one of them is the next row, which another one writes.
+    """
     old, new = "grid: [2, 1, 1]", "grid: [6, 1, 1]"
     folder = edited(tmp_path, "product_softmax", "*thunk_sequence.txt", old, new)
     module = after(folder)
-    with pytest.raises(KernelFault, match=r"behind allocation|out of bounds"):
+    with pytest.raises(KernelFault, match="another block writes another value"):
         get_backend("gpu-ptx").compile(module).run(generate_inputs(module, 3).values)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["*.ptx", "*buffer-assignment.txt", "*thunk_metadata.txt", "*thunk_sequence.txt"]
-)
+@pytest.mark.parametrize("pattern", ["*.ptx", "*buffer-assignment.txt", "*thunk_sequence.txt"])
 def test_a_file_that_is_missing_is_said(tmp_path: Path, pattern: str) -> None:
     folder = Path(shutil.copytree(CORPUS / "product_softmax", tmp_path / "dump"))
     for path in folder.glob(pattern):
@@ -206,3 +212,63 @@ def test_dumps_that_differ_in_their_code_alone_are_told_apart(
 def test_what_is_typed_next_is_a_bisection(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(CORPUS / WRONG), "--test", "gpu-ptx", "--jobs", "1"]) == 1
     assert f"next: hlotool bisect {CORPUS / WRONG} --backend gpu-ptx" in capsys.readouterr().out
+
+
+def test_devices_exchange_values() -> None:
+    module = after(CORPUS / DEVICES)
+    grid = DeviceGrid(1, 2)
+    arguments = [list(generate_inputs(module, seed).values) for seed in range(2)]
+    executable = get_devices_backend("gpu-ptx").compile_devices(module, grid)
+    expected = NumpyBackend().compile_devices(module, grid).run_devices(arguments)
+    for found, wanted in zip(executable.run_devices(arguments), expected):
+        for (_, _, one), (_, _, other) in zip(
+            flatten(module.entry.root.shape, found), flatten(module.entry.root.shape, wanted)
+        ):
+            assert np.allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
+    assert "all-gather" in str(executable.notes)  # type: ignore[attr-defined]
+
+
+def test_arguments_for_another_number_of_devices() -> None:
+    module = after(CORPUS / DEVICES)
+    executable = get_devices_backend("gpu-ptx").compile_devices(module, DeviceGrid(1, 2))
+    with pytest.raises(InputDataError, match="2 devices take 1 arguments"):
+        executable.run_devices([list(generate_inputs(module, 1).values)])
+
+
+@pytest.mark.parametrize("numbered", [True, False], ids=["0.8", "0.7"])
+@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir()))
+def test_what_steps_are_for_follows_from_the_schedule(name: str, numbered: bool, tmp_path: Path) -> None:
+    """Of dumps of jaxlib before 0.9, which have no names of instructions and say of launches less."""
+    folder = Path(shutil.copytree(CORPUS / name, tmp_path / name))
+    path = str(next(folder.glob("*gpu_after_optimizations.txt")))
+    named = read_dump(path)
+    next(folder.glob("*thunk_metadata.txt")).unlink()
+    steps = next(folder.glob("*thunk_sequence.txt"))
+    launch = r" grid: \[(\d+, \d+, \d+)\] threads: \[(\d+, \d+, \d+)\].*"
+    old = r", launch dimensions = blocks: {\1}, threads/block: {\2}, cluster_dim = nullopt"
+    text = re.sub(launch, old, steps.read_text())
+    steps.write_text(re.sub(r"(kCustomKernel) *\[.*?\] (\S+), launch", r"\1 , kernel = \2, launch", text))
+    if not numbered and "kSequential" not in text:
+        steps.write_text(re.sub(r"(?m)^( *)\d+: (k\w+) ", r"\1\2\t", steps.read_text()))
+    derived = read_dump(path)
+    pairs = zip(
+        (step for top in named.steps for step in top.all()),
+        (step for top in derived.steps for step in top.all()),
+        strict=True,
+    )
+    for one, other in pairs:
+        assert (one.launch is None) == (other.launch is None)
+        assert other.launch is None or other.launch.shared is None
+        if one.instruction and not one.kind.endswith("Done"):
+            assert (one.kind, one.instruction, one.ordinal) == (
+                other.kind,
+                other.instruction,
+                other.ordinal,
+            )
+
+
+def test_steps_that_do_not_fit_the_program(tmp_path: Path) -> None:
+    folder = edited(tmp_path, "sorted_pairs", "*thunk_sequence.txt", "kCopy", "kCollectivePermute")
+    next(folder.glob("*thunk_metadata.txt")).unlink()
+    with pytest.raises(Unsupported, match="does not follow from what"):
+        read_dump(str(next(folder.glob("*gpu_after_optimizations.txt"))))
