@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from hlotool.blame.reduction.case import Case
-from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion
+from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion, failure_of
 from hlotool.blame.repro.texts import issue_text
-from hlotool.errors import Unsupported
+from hlotool.errors import KernelFault, Unsupported
 from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
@@ -21,7 +21,7 @@ from hlotool.lab.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTim
 from hlotool.lab.fuzz.campaign import counted
 from hlotool.lab.fuzz.confirmation import kind_of
 from hlotool.lab.fuzz.known import families_of, is_same, key_of
-from hlotool.lab.fuzz.oracle import FLAKY, Question, judge_meant, judge_program, patient
+from hlotool.lab.fuzz.oracle import FLAKY, Question, _ended, judge_meant, judge_program, patient
 from hlotool.lab.fuzz.triage import Settings, Triage
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
@@ -69,6 +69,12 @@ def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> No
     assert not is_same(padded, replace(turned, signature="wrong: value of dot"))
     assert not is_same(*(replace(one, signature="wrong") for one in (padded, turned)))
     assert not is_same(*(replace(one, pass_name="algsimp") for one in (padded, turned)))
+
+
+def test_what_no_gpu_defines_is_a_failure() -> None:
+    fault = KernelFault("bounds", "accesses 4 bytes out of bounds", "k")
+    judged = _ended(fault, "gpu-ptx:h100", "plain", b"")
+    assert judged.kind == kind_of(failure_of(fault)) == "crashed"
 
 
 def test_maps_that_are_composed_have_no_order_on_gpus() -> None:

@@ -33,6 +33,7 @@ from hlotool.errors import (
     BackendOutOfMemory,
     BackendTimeout,
     HlotoolError,
+    KernelFault,
     Unsupported,
 )
 from hlotool.facts.dataflow import is_exact
@@ -353,7 +354,7 @@ def _ended(error: HlotoolError, spec: str, name: str, inputs: bytes) -> Judged:
         raise MemoryError(error.message) from error
     if isinstance(error, BackendFailed):
         kind: Kind = "hang" if isinstance(error, BackendTimeout) else "crashed"
-        if not isinstance(error, BackendTimeout | BackendCrashed):
+        if not isinstance(error, BackendTimeout | BackendCrashed | KernelFault):
             return Judged(kind="unjudged", reason=str(error), backend=spec)
         failure = failure_of(error).failure
         return Judged(kind=kind, failure=failure, reason=error.message, backend=spec, set=name, inputs=inputs)
