@@ -10,7 +10,7 @@ from pathlib import Path
 from hlotool._version import __version__
 from hlotool.backends.aot.backend import AotBackend
 from hlotool.backends.aot.options import parse_options
-from hlotool.backends.base import DevicesBackend
+from hlotool.backends.base import DevicesBackend, Executable
 from hlotool.backends.gpu_ptx.dump import GpuDump, copy_dump, program_at, read_dump
 from hlotool.backends.gpu_ptx.executable import GpuExecutable, GpusExecutable
 from hlotool.backends.registry import Options
@@ -121,11 +121,23 @@ class CompiledPtx(AotBackend):
         """What executes the PTX that lies beside the program that it made."""
         return DumpedPtx(self.seed, self.name)
 
+    def compile(self, module: Module) -> Executable:
+        """See `AotBackend.compile`. A part of what was made here is executed as it was made."""
+        if module.path in _MADE:
+            return self.runs.compile(module)
+        return super().compile(module)
+
     def _made_of(self, module: Module, grid: DeviceGrid, is_manual: bool = False) -> Module:
         """The program in a folder that stays while this process lives: the PTX is read from there."""
-        if self._folder is not None:
-            return super()._made_of(module, grid, is_manual)
-        return self.dumping(passing_folder(), "")._made_of(module, grid, is_manual)
+        if self._folder is None:
+            return self.dumping(passing_folder(), "")._made_of(module, grid, is_manual)
+        made = super()._made_of(module, grid, is_manual)
+        _MADE.add(made.path)
+        return made
+
+
+#: The files of programs that were made by this process.
+_MADE: set[str | None] = set()
 
 
 #: What Triton's override takes beside the tiles: what XLA's autotuner tries first for large products.

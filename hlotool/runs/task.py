@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from hlotool.backends.registry import parse_spec
 from hlotool.errors import (
     BackendFailed,
     BackendTimeout,
@@ -156,9 +157,11 @@ def find_tasks(
 def task_of(module: DumpModule, options: ReplayOptions) -> Task:
     """The task for a module of a dump.
 
-    What cannot be replayed need not travel to the workers, flags apart: a dump has hundreds of files.
+    What is not read need not travel to the workers, flags apart: a dump has hundreds of files. Where its code
+    is executed, all of them may be.
     """
-    artefacts = tuple(file for file in module.artefacts if file.path.endswith(SUFFIX))
+    executes = any(parse_spec(backend).name == "gpu-ptx" for backend in options.backends)
+    artefacts = tuple(file for file in module.artefacts if executes or file.path.endswith(SUFFIX))
     return Task(as_asked(replace(module, artefacts=artefacts), options), options)
 
 

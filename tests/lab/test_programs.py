@@ -36,6 +36,7 @@ from hlotool.lab.fuzz.programs.limits import (
     partitions,
 )
 from hlotool.lab.fuzz.programs.mutation import batches_fit
+from hlotool.lab.fuzz.programs.source import FOR_GPUS
 from hlotool.parser.reader import parse_module
 
 SEED = 7
@@ -206,6 +207,9 @@ def test_origins_are_those_that_were_asked_for() -> None:
     only = Source(SEED, origins={"idioms": 1.0})
     for drawn in draws(20, only):
         assert drawn.origin == "idioms"
+    for drawn in draws(40, Source(SEED, origins=FOR_GPUS)):
+        if drawn.origin == "tiles":
+            assert "dot" in drawn.features
     with pytest.raises(ValueError, match="there is no origin"):
         Source(SEED, origins={"poems": 1.0})
 

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from hlotool.blame.reduction.case import Case
-from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion
+from hlotool.blame.reduction.case_worker import CaseOutcome, CaseQuestion, failure_of
 from hlotool.blame.repro.texts import issue_text
-from hlotool.errors import Unsupported
+from hlotool.errors import KernelFault, Unsupported
 from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind, Tally
 from hlotool.judge.failures import Signature
 from hlotool.judge.verdicts import Answer
@@ -21,7 +21,7 @@ from hlotool.lab.fuzz.attribution import Blame, Deadline, LimitedJudge, OutOfTim
 from hlotool.lab.fuzz.campaign import counted
 from hlotool.lab.fuzz.confirmation import kind_of
 from hlotool.lab.fuzz.known import families_of, is_same, key_of
-from hlotool.lab.fuzz.oracle import FLAKY, Question, judge_meant, judge_program, patient
+from hlotool.lab.fuzz.oracle import FLAKY, Question, _ended, judge_meant, judge_program, patient
 from hlotool.lab.fuzz.triage import Settings, Triage
 from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
@@ -34,6 +34,7 @@ def fault(*opcodes: str, level: str = "pass", pass_name: str = "algsimp") -> Fau
         key=f"{level} {pass_name} {opcodes}",
         level=level,
         pass_name=pass_name,
+        cure=[pass_name] if pass_name else [],
         work=[*opcodes],
     )
 
@@ -70,8 +71,44 @@ def test_what_is_folded_wrongly_is_one_fault_whatever_makes_its_operands() -> No
     assert not is_same(*(replace(one, pass_name="algsimp") for one in (padded, turned)))
 
 
+def test_what_no_gpu_defines_is_a_failure() -> None:
+    fault = KernelFault("bounds", "accesses 4 bytes out of bounds", "k")
+    judged = _ended(fault, "gpu-ptx:h100", "plain", b"")
+    assert judged.kind == kind_of(failure_of(fault)) == "crashed"
+
+
+def test_maps_that_are_composed_have_no_order_on_gpus() -> None:
+    """Threads of GPUs combine elements that are no neighbours; processors do so in order."""
+    text = """HloModule m
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  p = s32[] multiply(a, c)
+  q = s32[] multiply(c, b)
+  r = s32[] add(q, d)
+  ROOT t = (s32[], s32[]) tuple(p, r)
+}
+ENTRY e {
+  x = s32[3] parameter(0)
+  y = s32[3] parameter(1)
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  ROOT z = (s32[], s32[]) reduce(x, y, one, zero), dimensions={0}, to_apply=f
+}
+"""
+    said = [
+        judge_program(Question(text, ReplayOptions(backend=backend)))
+        for backend in ("cuda-emu", "gpu-ptx:h100")
+    ]
+    assert "the order of a reduce is open" not in said[0].reason
+    assert said[1].kind == "unjudged"
+    assert "the order of a reduce is open" in said[1].reason
+
+
 def test_what_is_frequent_is_cured_without_its_pass() -> None:
-    """Only where all of its operations are there, and a pass is accused that can be left out."""
+    """Only where all of its operations are there, and there are passes that can be left out."""
     text = "HloModule m\nENTRY e {\n  x = s32[3] parameter(0)\n  ROOT r = s32[3] negate(x)\n}\n"
     settings = Settings(RunOptions(backend="xla"), Path("nowhere"))
     often = replace(fault("negate"), number=1, count=2, backend="xla")
@@ -80,7 +117,7 @@ def test_what_is_frequent_is_cured_without_its_pass() -> None:
         replace(often, work=["negate", "slice"]),
         replace(often, families=["negate of floating"]),
         replace(often, families=["negate of signed, narrow"]),
-        replace(often, pass_name=""),
+        replace(often, pass_name="", cure=[]),
         replace(often, backend="numpy"),
     )
     assert Triage(settings, [*others]).cures(parse_module(text)) == ()
@@ -88,6 +125,8 @@ def test_what_is_frequent_is_cured_without_its_pass() -> None:
     assert families_of(module, ["negate"]) == ["negate of signed"]
     for same in (often, replace(often, families=["negate of signed"])):
         assert Triage(settings, [*others, same]).cures(module) == ("xla:disable=algsimp",)
+    code = replace(often, level="codegen", pass_name="", cure=["gemm-rewriter", "cse"])
+    assert Triage(settings, [*others, code]).cures(module) == ("xla:disable=gemm-rewriter+cse",)
 
 
 def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
@@ -102,6 +141,7 @@ def death(words: str, *opcodes: str, pass_name: str = "") -> FaultRecord:
         signature=str(failure),
         level=level,
         pass_name=pass_name,
+        cure=[pass_name] if pass_name else [],
         work=[*opcodes],
     )
 

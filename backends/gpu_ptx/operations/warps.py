@@ -222,7 +222,8 @@ def redux(site: Site) -> Step:
         _check_members(machine, mask(machine))
         starts, part = warp_parts(machine)
         values = machine.spread(read(machine))
-        write(machine, reduce.reduceat(values, starts)[part])
+        # NumPy adds up narrow integers in 64 bits unless it is told not to.
+        write(machine, reduce.reduceat(values, starts, dtype=values.dtype)[part])
         machine.races.synchronised()
 
     return step

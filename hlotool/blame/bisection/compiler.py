@@ -297,10 +297,12 @@ class Repairs:
     Attributes:
         sets: every smallest set of passes (up to a limit) without which the result is right.
         accused_alone: switching off the accused pass alone repairs the result.
+        tried: there are passes that can be switched off.
     """
 
     sets: tuple[tuple[str, ...], ...]
     accused_alone: bool
+    tried: bool
 
     def evidence(self, accused: str) -> Iterator[str]:
         """Sentences for the report: without which passes the result is right."""
@@ -310,7 +312,7 @@ class Repairs:
             if names != (accused,):
                 together = " and ".join(names)
                 yield f"without {together} the result is right as well; every smaller set leaves it wrong"
-        if not self.sets:
+        if not self.sets and self.tried:
             yield "no set of the passes that changed the program repairs the result by its absence"
 
 
@@ -339,7 +341,7 @@ def find_repairs(origin: Task, dump: DumpModule, backend: str, accused: str, ora
     attempts = count(1)
     sets = minimal_sets(names, repaired, lambda chosen: repaired(chosen, next(attempts)), _LIMIT)
     ordered = tuple(tuple(sorted(s, key=order.__getitem__)) for s in sets)
-    return Repairs(ordered, (accused,) in ordered)
+    return Repairs(ordered, (accused,) in ordered, bool(names))
 
 
 # All minimal sets with a property, such as: the passes that must be off for the failure to vanish.

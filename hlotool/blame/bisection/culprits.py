@@ -164,7 +164,9 @@ class Locator:
             "so the fault came in after the last stage: in code generation or in a library",
         ]
         evidence += _stand_ins(row)
-        if found and len(found.instructions) > 1:
+        if found and found.divergence:
+            evidence += found.divergence.notes
+        elif found and len(found.instructions) > 1:
             evidence.append(f"{len(found.instructions)} kernels may have made it, the likeliest is first")
         return CulpritRecord(
             module=task.module.title,

@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from hlotool.backends.base import Value
+from hlotool.backends.registry import parse_spec
 from hlotool.blame.bisection.records import Level, PairRecord, SpotRecord
 from hlotool.blame.bisection.stages import stage_program, stage_trials
 from hlotool.blame.reduction.case import (
@@ -40,6 +42,7 @@ from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.partitioning import own_arguments
 from hlotool.ir.types import ShapeIndex
 from hlotool.ir.walk import reachable
+from hlotool.judge.locate.isolation import divergence_on
 from hlotool.judge.locate.locator import Found, Search
 from hlotool.judge.locate.report import divergence_record, first_divergence
 from hlotool.judge.locate.spots import Spot, cut_out, with_surroundings
@@ -243,8 +246,12 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
     found = suspects(program.module, question.wrong, question.right)
     if not found:
         raise Unsupported("no code runs for the wrong outputs")
-    kernel = found[0]
     trial = next(t for t in stage_trials(question.task) if t.result is not None)
+    divergence = _seen_alone(question.task, program.module, trial.arguments, question.wrong)
+    if divergence is not None:
+        named = {i.name: i for i in program.module.instructions()}
+        found = [named[name] for name in divergence.instructions]
+    kernel = found[0]
     whole = case_of(program, trial.arguments)
     alone = cut_out_of(whole, [kernel], observe(whole, kernel.operands))
     text = without_positions(alone.module).to_text() if alone else ""
@@ -258,10 +265,23 @@ def _result_spot(question: ResultQuestion) -> SpotRecord:
         source=source_of_output(program.module, question.wrong[0]),
         after=text,
         inputs=inputs,
+        divergence=divergence,
         program=origin.module.to_text(),
         program_inputs=npz_bytes(trial.arguments, copies),
         outputs=npz_bytes(as_values(trial.result, copies), copies),
     )
+
+
+def _seen_alone(
+    task: Task, module: Module, arguments: Sequence[Value], wrong: Sequence[ShapeIndex]
+) -> DivergenceRecord | None:
+    """What the compiled program computes wrong, where its code is there and can be executed in parts."""
+    if parse_spec(task.options.backend).name != "gpu-ptx":
+        return None
+    try:
+        return divergence_on("gpu-ptx", module, module, arguments, wrong, Budget())
+    except HlotoolError:
+        return None
 
 
 def compare_modules(

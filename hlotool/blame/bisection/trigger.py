@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from hlotool.backends.aot.options import TARGETS
 from hlotool.backends.registry import parse_spec
 from hlotool.blame.bisection.compiler import NEEDED, CompilerRecord, asked_compiler, without
 from hlotool.blame.bisection.records import CulpritRecord, TriggerRecord, TriggerStatus
@@ -295,12 +296,21 @@ def _unlike(form: _Form, outcome: CaseOutcome) -> tuple[TriggerStatus, str]:
 
 def _unfit(task: Task, backend: str) -> str:
     """Why a module cannot be tried on this compiler; empty where it can."""
-    options = parse_spec(backend).options
-    here = next((platform for platform in ("gpu", "tpu") if platform in options), "cpu")
+    here = _compiles_for(backend)
     there = _platform(task) or here
     if there != here:
         return f"the dump is of a {there.upper()}, the compiler here is for a {here.upper()}"
     return ""
+
+
+def _compiles_for(backend: str) -> str:
+    spec = parse_spec(backend)
+    for option in spec.options:
+        if option in ("gpu", "tpu"):
+            return option
+        if (target := TARGETS.get(option)) is not None:
+            return "tpu" if target.platform == "tpu" else "gpu"
+    return "gpu" if spec.name == "gpu-ptx" else "cpu"
 
 
 def _platform(task: Task) -> str | None:

@@ -61,6 +61,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
         reason: in one line.
         level: where it came in: `pass`, `codegen`, `runtime-library`; empty where that is not known.
         pass: the accused pass; empty where none is.
+        cure: passes without which the result is right, the accused one where there is one.
         place: how far a compiler came that died, where its dump was asked for that.
         opcodes: of the smallest program.
         work: opcodes of what the accused pass was given at the spot, else of the smallest program, without
@@ -90,6 +91,7 @@ class FaultRecord(Record, frozen=True, kw_only=True):
     reason: str = ""
     level: str = ""
     pass_name: str = msgspec.field(name="pass", default="")
+    cure: list[str] = []
     place: str = ""
     opcodes: list[str] = []
     work: list[str] = []

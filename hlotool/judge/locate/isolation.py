@@ -92,10 +92,12 @@ def divergence_on(
         isolation = Isolation(execution, backend, budget.seconds)
         found = isolation.first()
         note = f"instructions run alone on {backend}, each on right operands: {isolation.compared}"
+        others = "all are right: the fault lies in how they work together"
         if isolation.skipped:
             note += f"; {isolation.skipped} could not be"
+            others = "those that could be are right"
         if found is None and isolation.doubtful is None:
-            raise NotFound(f"{note}; all are right: the fault lies in how they work together")
+            raise NotFound(f"{note}; {others}")
         return _record(execution, isolation, found, len(outputs), note)
 
 

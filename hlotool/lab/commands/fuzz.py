@@ -146,14 +146,18 @@ def _variants(backend: str) -> tuple[str, ...]:
     from hlotool.backends.registry import BackendSpec, parse_spec
 
     spec = parse_spec(backend)
-    if spec.name != "xla":
-        return ()
-    others = [("opt", "0"), ("disable", "fusion"), ("disable", "algsimp"), ("disable", "constant_folding")]
     return tuple(
         str(BackendSpec(spec.name, {**spec.options, key: value}))
-        for key, value in others
+        for key, value in _SET_UPS.get(spec.name, ())
         if key not in spec.options
     )
+
+
+#: Options of backends that change how a program is compiled or executed, and not what it means.
+_SET_UPS = {
+    "xla": [("opt", "0"), ("disable", "fusion"), ("disable", "algsimp"), ("disable", "constant_folding")],
+    "gpu-ptx": [("triton", "off"), ("seed", "1"), ("autotune", "64x128x64"), ("seed", "2")],
+}
 
 
 def _versions(options: RunOptions) -> dict[str, str]:
@@ -223,16 +227,19 @@ def _run(
     from hlotool.backends.registry import get_backend
     from hlotool.lab.fuzz.campaign import Campaign
     from hlotool.lab.fuzz.programs import Source
+    from hlotool.lab.fuzz.programs.source import FOR_GPUS, ORIGINS
     from hlotool.runs.fleet.known import executor_of
     from hlotool.runs.options.kept import PRELOAD
     from hlotool.system.executor import Limits
 
     options = plan.options
+    target = target_of(get_backend(options.backend))
     source = Source(
         options.seed,
+        origins=FOR_GPUS if target == "gpu" else ORIGINS,
         integers_only=plan.integers,
         devices=plan.devices,
-        offloads=target_of(get_backend(options.backend)) == "tpu",
+        offloads=target == "tpu",
         seeds_of_mutation=programs,
     )
     limits = Limits(options.workers, options.timeout, options.memory_limit)

@@ -7,7 +7,7 @@ import msgspec
 from hlotool.blame.reduction.case import Case
 from hlotool.blame.reduction.case_worker import FUNCTION, CaseOutcome
 from hlotool.blame.reduction.oracle import asked_afresh
-from hlotool.errors import BackendCrashed, BackendTimeout
+from hlotool.errors import BackendCrashed, BackendTimeout, KernelFault
 from hlotool.facts.dataflow import is_exact, leaf_facts
 from hlotool.interface.report.lab_records import FailureRecord, Kind
 from hlotool.judge.verdicts import Answer
@@ -30,6 +30,7 @@ def kind_of(outcome: CaseOutcome) -> Kind:
         return "agree" if outcome.answer is Answer.GOOD else "unjudged"
     kinds: dict[str, Kind] = {
         BackendCrashed.__name__: "crashed",
+        KernelFault.__name__: "crashed",
         BackendTimeout.__name__: "hang",
         FLAKY.kind: "nondeterministic",
     }

@@ -262,6 +262,11 @@ def title_of(kind: Kind, blame: Blame, opcodes: Sequence[str], reason: str) -> s
     return f"{who} {verb}{of}: {reason}"[:200]
 
 
+def _repaired_without(blame: Blame) -> list[str]:
+    sets = blame.culprit.repaired_without if blame.culprit is not None else []
+    return next(iter(sets), [])
+
+
 def described_fault(
     failure: FailureRecord, outcome: CaseOutcome, blame: Blame, opcodes: Sequence[str]
 ) -> FaultRecord:
@@ -275,6 +280,7 @@ def described_fault(
         reason=failure.reason,
         level=blame.level,
         pass_name=blame.pass_name,
+        cure=[blame.pass_name] if blame.pass_name else _repaired_without(blame),
         place=blame.place,
         opcodes=list(opcodes),
         work=work,

@@ -33,14 +33,15 @@ from hlotool.errors import (
     BackendOutOfMemory,
     BackendTimeout,
     HlotoolError,
+    KernelFault,
     Unsupported,
 )
 from hlotool.facts.dataflow import is_exact
-from hlotool.facts.scalar_form import monoid_opcodes, scalar_form
+from hlotool.facts.scalar_form import ScalarForm, is_choice, monoid_opcodes, scalar_form
 from hlotool.inputs.adversarial.sets import OUT_OF_RANGE
 from hlotool.inputs.given import arrays_in, npz_bytes
 from hlotool.interface.report.lab_records import Kind
-from hlotool.ir.module import Module
+from hlotool.ir.module import Computation, Module
 from hlotool.ir.opcodes import Trait, opcodes_with
 from hlotool.ir.types import array_shapes
 from hlotool.judge.failures import Signature
@@ -133,7 +134,7 @@ def judge_program(question: Question) -> Judged:
     options = question.options
     try:
         module = parse_module(question.text)
-        if open_question := _open_question(module):
+        if open_question := _open_question(module, options.backend):
             return Judged(kind="unjudged", reason=open_question)
         reference, case, arguments = _prepared(module, question)
     except TooSlow:
@@ -167,7 +168,7 @@ def judge_program(question: Question) -> Judged:
 def judge_meant(question: CaseQuestion) -> CaseOutcome:
     """As `judge_case`; a program that says nothing certain, which a smaller one may be, has no answer."""
     try:
-        if open_question := _open_question(parse_module(question.text)):
+        if open_question := _open_question(parse_module(question.text), question.options.backend):
             return CaseOutcome(answer=Answer.UNUSABLE, reason=open_question)
     except HlotoolError as error:
         return CaseOutcome(answer=Answer.UNUSABLE, reason=str(error))
@@ -206,13 +207,15 @@ _OF_ANY_ORDER = {
 }
 
 
-def _open_question(module: Module) -> str:
+def _open_question(module: Module, backend: str) -> str:
     """Why the right result is not defined: what HLO leaves unspecified decides; empty where it does not.
 
     Elements are combined in any order, and with the initial value any number of times: the function has to
-    be one that does not care. Of several results at once (argmax) that is taken for granted. What lies behind
+    be one that does not care. Of several results at once (argmax) that is taken for granted, but on GPUs,
+    whose threads each combine elements that are no neighbours: there it has to compare them. What lies behind
     the end of a result whose size is known at run time is left open, too.
     """
+    exchanges = parse_spec(backend).name == "gpu-ptx"
     if any(shape.is_dynamic for shape in array_shapes(module.entry.root.shape)):
         return "the size of a result is known at run time only"
     for instruction in module.instructions():
@@ -229,10 +232,19 @@ def _open_question(module: Module) -> str:
         ):
             # XLA's fusion emitters visit what may lie in the padding of some window last.
             return "the order within windows that are padded is open, and decides between equal elements"
-        form = scalar_form(instruction.computation(name))
-        if form is None or (len(form.outputs) == 1 and None in monoid_opcodes(form)):
+        function = instruction.computation(name)
+        form = scalar_form(function)
+        if form is None or _minds_the_order(form, function, exchanges):
             return f"the order of a {instruction.opcode} is open, and its function depends on it"
     return ""
+
+
+def _minds_the_order(form: ScalarForm, function: Computation, exchanges: bool) -> bool:
+    """Whether results depend on the order of the elements; `exchanges`: these need not stay neighbours."""
+    if len(form.outputs) == 1:
+        return None in monoid_opcodes(form)
+    compares = any(i.opcode == "compare" for i in function.instructions)
+    return exchanges and not (compares and is_choice(form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +354,7 @@ def _ended(error: HlotoolError, spec: str, name: str, inputs: bytes) -> Judged:
         raise MemoryError(error.message) from error
     if isinstance(error, BackendFailed):
         kind: Kind = "hang" if isinstance(error, BackendTimeout) else "crashed"
-        if not isinstance(error, BackendTimeout | BackendCrashed):
+        if not isinstance(error, BackendTimeout | BackendCrashed | KernelFault):
             return Judged(kind="unjudged", reason=str(error), backend=spec)
         failure = failure_of(error).failure
         return Judged(kind=kind, failure=failure, reason=error.message, backend=spec, set=name, inputs=inputs)

@@ -265,10 +265,10 @@ class Triage:
         return 1 + max((fault.number for fault in self.faults), default=0)
 
     def cures(self, module: Module) -> tuple[str, ...]:
-        """The backend without the pass of each frequent fault whose operations are all in a program."""
+        """The backend without what makes each frequent fault whose operations are all in a program."""
         backend = self.settings.options.backend
         found = alike(self.faults, "wrong", backend, module)
-        return tuple(dict.fromkeys(without(backend, [f.pass_name]) for f in found if f.pass_name))
+        return tuple(dict.fromkeys(without(backend, f.cure) for f in found if f.cure))
 
     def _by_likeness(self, failure: FailureRecord, case: Case, options: RunOptions) -> FaultRecord | None:
         """A failure that looks like a frequent fault: its operations are there, and so is the cure.
@@ -279,10 +279,10 @@ class Triage:
         if self.settings.replays and not died:
             return None
         for fault in alike(self.faults, failure.kind, failure.backend, case.module):
-            if (died and not say_the_same(fault.signature, died)) or not (died or fault.pass_name):
+            if (died and not say_the_same(fault.signature, died)) or not (died or fault.cure):
                 continue
-            cure = without(options.backend, [fault.pass_name])
-            if fault.pass_name and failure.cured != cure:
+            cure = without(options.backend, fault.cure)
+            if fault.cure and failure.cured != cure:
                 cured = msgspec.structs.replace(options, backend=cure)
                 if asked_again(case, cured, failure.kind).answer is not Answer.GOOD:
                     continue

@@ -50,6 +50,7 @@ def context_key(module: DumpModule, options: ReplayOptions) -> str:
     """All that the stages of a module are judged on: the first one, arguments, results, options."""
     known = [capture.source for capture in module.captures]
     known += [module.stablehlo] if module.stablehlo else []
+    known += [file.source for file in module.artefacts]
     values = (options.inputs or module.arguments, options.outputs, options.compare_with)
     given = [_given_key(path) for path in values if path]
     first = stage_key(module, 0) if module.stages else ""

@@ -112,9 +112,12 @@ def test_it_is_found_by_bisection_without_a_compiler(
 ) -> None:
     arguments = ["bisect", str(CORPUS / WRONG), "--backend", "gpu-ptx", "--no-repro", "--jobs", "1"]
     assert main(arguments) == 1
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "code generation" in said
-    assert "fusion %gemm_fusion_dot_general.1" in said
+    assert "fusion %gemm_fusion_dot_general.1, line 14 of the HLO text" in said
+    assert "kernel gemm_fusion_dot_general_1: " in said
+    assert ".1.ptx:12" in said
+    assert "repairs the result by its absence" not in said
 
 
 def test_an_instruction_alone() -> None:
@@ -194,6 +197,21 @@ def test_other_sizes_have_no_ptx() -> None:
 def test_wrong_options(options: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         get_backend(f"gpu-ptx:{options}")
+
+
+def test_dumps_that_differ_in_their_code_alone_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, new in (("right", "add.rn.f32"), ("wrong", "sub.rn.f32")):
+        edited(tmp_path / name, "product_softmax", "*.ptx", "add.rn.f32", new)
+    assert main(["run", str(tmp_path), "--test", "gpu-ptx", "--jobs", "1", "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)["modules"]
+    assert [row["verdict"] == "wrong" for row in rows] == [False, True]
+
+
+def test_what_is_typed_next_is_a_bisection(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(CORPUS / WRONG), "--test", "gpu-ptx", "--jobs", "1"]) == 1
+    assert f"next: hlotool bisect {CORPUS / WRONG} --backend gpu-ptx" in capsys.readouterr().out
 
 
 def test_devices_exchange_values() -> None:

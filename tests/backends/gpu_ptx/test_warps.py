@@ -69,6 +69,7 @@ def test_lanes_without_threads_give_any_value() -> None:
         ),
         ("redux.sync.add.u32 %r1, %r61, -1;", lambda lane: 496),
         ("redux.sync.max.s32 %r1, %r61, -1;", lambda lane: 31),
+        ("sub.s32 %r2, 0, %r61; redux.sync.add.s32 %r1, %r2, -1;", lambda lane: 2**32 - 496),
         ("shr.u32 %r2, %r61, 3; match.any.sync.b32 %r1, %r2, -1;", lambda lane: 0xFF << lane // 8 * 8),
         ("elect.sync %r1|%p1, -1;", lambda lane: 0),
         ("activemask.b32 %r1;", lambda lane: 0xFFFFFFFF),

@@ -46,8 +46,7 @@ class Drawn:
 
     Attributes:
         module: that hlotool's verifier accepts; `module.to_text()` is what a compiler gets.
-        origin: `graph`, `mutation` or `idioms`: a random graph, a real program that was changed, patterns of
-            rewrites.
+        origin: see `source.ORIGINS`.
         seed: of the source.
         index: of the program there; both, and the weights that the source was given, make it again.
         features: words for what is in it: see `words_of`, and `idiom:NAME` of the patterns it was made of.
@@ -278,6 +277,18 @@ def large_graph(rng: random.Random, preferences: Preferences, most: int) -> tupl
             grow(graph, 1, _PARALLEL)
         grow(graph, rng.choice([0, 1, 1, 2]), _ELEMENTWISE)
     grow(graph, 1, _PARALLEL)
+    return finished(graph), frozenset(shared.idioms)
+
+
+def tiled_graph(rng: random.Random, preferences: Preferences, most: int) -> tuple[Module, frozenset[str]]:
+    """What GPUs have code of several kinds for: a product or two in tiles, and other parallel operations."""
+    shared = Shared(rng, preferences, most - 1)
+    graph = Graph("main", shared)
+    graph.fresh(preferences.kind(rng), preferences.dims(rng, 1, may_be_empty=False))
+    for _ in range(rng.choice([1, 1, 2])):
+        graph.attempt(lambda: steps_contraction.product_in_tiles(graph))
+        grow(graph, rng.choice([0, 1, 1, 2]), _ELEMENTWISE)
+        grow(graph, rng.choice([0, 0, 1]), _PARALLEL)
     return finished(graph), frozenset(shared.idioms)
 
 

@@ -8,12 +8,21 @@ from dataclasses import replace
 
 from hlotool.ir.module import Module
 from hlotool.ir.verifier import verify_or_raise
-from hlotool.lab.fuzz.programs.drawn import Drawn, idiom_graph, large_graph, random_graph, words_of
+from hlotool.lab.fuzz.programs.drawn import (
+    Drawn,
+    idiom_graph,
+    large_graph,
+    random_graph,
+    tiled_graph,
+    words_of,
+)
 from hlotool.lab.fuzz.programs.limits import Preferences
 from hlotool.lab.fuzz.programs.mutation import holds_floats, mutated
 
-#: How often each source is drawn from.
-ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0, "large": 0.5}
+#: How often each source is drawn from: random graphs, real programs that are changed, patterns of rewrites,
+#: short programs on large arrays, and those in tiles, which are for GPUs.
+ORIGINS: Mapping[str, float] = {"graph": 1.0, "mutation": 1.0, "idioms": 1.0, "large": 0.5, "tiles": 0.0}
+FOR_GPUS: Mapping[str, float] = {**ORIGINS, "tiles": 1.0}
 
 
 #: How many programs are without floats.
@@ -92,6 +101,8 @@ class Source:
             return idiom_graph(rng, preferences, self._max_instructions)
         if origin == "large":
             return large_graph(rng, replace(preferences, large=True), self._max_instructions)
+        if origin == "tiles":
+            return tiled_graph(rng, preferences, self._max_instructions)
         if origin == "graph":
             return random_graph(rng, preferences, self._max_instructions)
         for attempt in range(_TRIES):

@@ -75,6 +75,45 @@ def dot(graph: Graph, opcode: str, x: Instruction) -> Instruction:
     return _swapped(graph, opcode, (y, x), attributes, kind, reach)
 
 
+#: Sides of what tensor cores multiply at once, and a few of them.
+_TILES = (8, 16, 16, 24, 32, 40)
+#: What they multiply, and what other units do, by how often it is drawn.
+_OF_TENSOR_CORES = {
+    "s8": 3.0,
+    "bf16": 3.0,
+    "f32": 3.0,
+    "f16": 2.0,
+    "f8e4m3fn": 1.0,
+    "f8e5m2": 1.0,
+    "f64": 1.0,
+}
+
+
+def product_in_tiles(graph: Graph) -> None:
+    """A product of two matrices of the sizes and types that tensor cores have code for, a row added to it."""
+    types = {
+        name: share
+        for name, share in _OF_TENSOR_CORES.items()
+        if not (graph.preferences.integers_only and ELEMENT_TYPES[name].is_inexact)
+    }
+    kind = ELEMENT_TYPES[graph.preferences.one_of(graph.rng, types)]
+    rows, terms, columns = (graph.choose(_TILES) for _ in range(3))
+    left, right = (graph.rng.randrange(2) for _ in range(2))
+    x = graph.array(kind, (rows, terms) if left else (terms, rows))
+    y = graph.array(kind, (columns, terms) if right else (terms, columns))
+    result = _result_type(graph, kind)
+    x, y, reach = _factors(graph, x, y, terms, result)
+    contracted: dict[str, AttributeValue] = {
+        "lhs_contracting_dims": (left,),
+        "rhs_contracting_dims": (right,),
+    }
+    made = graph.with_attributes("dot", (x, y), contracted, ArrayShape(result, (rows, columns)), reach)
+    if graph.chance():
+        row = graph.tamed(graph.array(result, (columns,)), limit_of(result) / 2)
+        added = graph.broadcast(row, (rows, columns), (1,))
+        graph.op("add", graph.tamed(made, limit_of(result) / 2), added, reach=limit_of(result))
+
+
 def _swapped(
     graph: Graph,
     opcode: str,
