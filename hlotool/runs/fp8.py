@@ -28,7 +28,7 @@ from hlotool.ir.types import ElementType
 from hlotool.judge.rules.judgement import watching
 from hlotool.rewrite.passes.base import Context
 from hlotool.rewrite.passes.calls import Defuse, Inline
-from hlotool.runs.records import Fp8ProductRecord, Fp8Record, Fp8TensorRecord
+from hlotool.runs.fp8_records import Fp8ProductRecord, Fp8Record, Fp8TensorRecord
 from hlotool.system.records import finite_or_none
 
 _Floats = npt.NDArray[np.float64]

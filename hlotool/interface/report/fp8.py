@@ -10,7 +10,8 @@ from rich.text import Text
 
 from hlotool.interface.report.console import plain_table
 from hlotool.interface.report.words import number
-from hlotool.runs.records import Fp8ProductRecord, Fp8TensorRecord, ModuleRecord
+from hlotool.runs.fp8_records import Fp8ProductRecord, Fp8TensorRecord
+from hlotool.runs.records import ModuleRecord
 
 #: Shares from which a tensor stands out: more is lost than a scale that fits would lose.
 _MUCH = 0.01

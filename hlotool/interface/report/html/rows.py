@@ -35,7 +35,8 @@ from hlotool.interface.report.triage_records import TriageRecord
 from hlotool.interface.report.words import number, position, ulps
 from hlotool.judge.records import DivergenceRecord, NeighbourRecord, output_name
 from hlotool.judge.verdicts import AGREEING, Verdict
-from hlotool.runs.records import Fp8Record, LeafRecord, ModuleRecord
+from hlotool.runs.fp8_records import Fp8Record
+from hlotool.runs.records import LeafRecord, ModuleRecord
 from hlotool.system.records import ErrorRecord, encoded
 
 Section: TypeAlias = dict[str, Any]
