@@ -93,7 +93,7 @@ class Wide:
     def glance(self, leaf: Leaf) -> WideFinding | None:
         """What the runs at hand show of a leaf; None where a side cannot be executed in f64.
 
-        Its relation is UNKNOWN where other executions have to decide.
+        Its relation is EQUAL, or UNKNOWN: then other executions may have to decide.
         """
         if not self.available:
             return None
@@ -110,12 +110,14 @@ class Wide:
         if expected.dtype.kind not in "fc":
             return WideFinding(WideRelation.UNKNOWN)
         found = _beside_rounding(leaf, expected, actual, unit=self._reference.f64_unit)
+        return WideFinding(WideRelation.UNKNOWN, found)
+
+    def _is_clear(self, leaf: Leaf, found: Finding, expected: Array, actual: Array) -> bool:
+        """Whether what the runs at hand show is so far off that no others have to decide."""
         may_jump = leaf.facts.decision is not None or self._jumps
         if found.misplaced or may_jump or found.ratio <= thresholds.CERTAIN.value:
-            return WideFinding(WideRelation.UNKNOWN, found)
-        if self._adds_up and not self._is_beyond_orders(leaf, expected, actual):
-            return WideFinding(WideRelation.UNKNOWN, found)
-        return WideFinding(WideRelation.OUTSIDE, found)
+            return False
+        return not self._adds_up or self._is_beyond_orders(leaf, expected, actual)
 
     def _is_beyond_orders(self, leaf: Leaf, expected: Array, actual: Array) -> bool:
         """Whether the difference dwarfs sums in other orders, too: where 1e30 and -1e30 are among the terms,
@@ -139,12 +141,14 @@ class Wide:
         glance = self.glance(leaf)
         if glance is None or glance.relation is not WideRelation.UNKNOWN:
             return glance
-        if in_company and glance.found is not None and not glance.found.misplaced:
-            is_outside = glance.found.ratio > thresholds.RATIO.value
-            relation = WideRelation.OUTSIDE if is_outside else WideRelation.WITHIN
-            return WideFinding(relation, glance.found)
+        found = glance.found
+        if in_company and found is not None and not found.misplaced:
+            is_outside = found.ratio > thresholds.RATIO.value
+            return WideFinding(WideRelation.OUTSIDE if is_outside else WideRelation.WITHIN, found)
         expected, actual = self._reference.shadow[leaf.number], self._tested.shadow[leaf.number]
         try:
+            if found is not None and self._is_clear(leaf, found, expected, actual):
+                return WideFinding(WideRelation.OUTSIDE, found)
             if actual.dtype.kind in "fc":
                 return self._by_scores(leaf.number, expected, actual)
             return self._by_flips(leaf.number, expected, actual)
