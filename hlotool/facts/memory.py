@@ -95,6 +95,12 @@ def memory_of(module: Module, machine: Machine = XLA, sizes: Sizes | None = None
     )
 
 
+def all_values(module: Module) -> int:
+    """Bytes of the results of all instructions, each once: a peak is no more than that."""
+    sizes = Sizes()
+    return sum(sizes.total(instruction.shape) for instruction in module.instructions())
+
+
 def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
     """Which results take over the memory of which parameters."""
     return module.listed("input_output_alias", ParameterAlias, ())

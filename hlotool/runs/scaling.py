@@ -127,7 +127,7 @@ def how_in_place(programs: Mapping[str, Module], options: ReplayOptions, limits:
         if wish.sizes:
             return None
         limits = limits.within(wish)
-    if limits.has_memory_for(need_of(*programs.values())):
+    if limits.has_memory_for(need_of(*programs.values(), room=limits.room)):
         return None
     return in_place(programs, limits)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from support.xla import oracle
 
 from hlotool.backends.numpy import NumpyBackend
-from hlotool.facts.memory import INTERPRETER, Memory, memory_of
+from hlotool.facts.memory import INTERPRETER, Memory, all_values, memory_of
 from hlotool.parser.reader import parse_module
 
+ROOT = Path(__file__).resolve().parents[2]
 #: Bytes of f32[256].
 K = 1024
 
@@ -46,6 +48,14 @@ def test_elementwise_operations_take_over_memory(operation: str, more: int) -> N
         f"x = f32[256] parameter(0)\na = f32[256] reverse(x), dimensions={{0}}\nROOT b = f32[256] {operation}"
     )
     assert memory(body).peak == 2 * K + more
+
+
+def test_no_peak_is_more_than_all_values_together() -> None:
+    paths = sorted((ROOT / "corpus").glob("*/*/*_optimizations.txt"))[::3]
+    assert len(paths) > 100
+    for path in paths:
+        module = parse_module(path.read_text(encoding="utf-8"))
+        assert memory_of(module, INTERPRETER).peak <= all_values(module), path
 
 
 def test_arguments_are_not_overwritten() -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from hlotool.errors import Unsupported
-from hlotool.facts.memory import INTERPRETER, memory_of
+from hlotool.facts.memory import INTERPRETER, all_values, memory_of
 from hlotool.facts.schedules import lightened
 from hlotool.facts.work import of_running
 from hlotool.ir.arrays import LEAST, OnDisk, room_on_disk
@@ -69,12 +69,18 @@ class Need:
     work: int
 
 
-def need_of(*programs: Module) -> Need:
+def need_of(*programs: Module, room: float = 0) -> Need:
     """Estimate what one execution takes of those of `programs` that takes most; on the reference.
 
     What 63 bits do not hold counts as the most that they hold: centuries, and more than any machine has.
+
+    Args:
+        programs: in question.
+        room: bytes; of what needs no more for certain, the memory may be more than it needs, up to this.
     """
-    memory = max(memory_of(module, INTERPRETER).peak for module in programs)
+    memory = max(map(all_values, programs))
+    if memory > room:
+        memory = max(memory_of(module, INTERPRETER).peak for module in programs)
     return Need(min(memory, _MOST), min(max(map(of_running, programs)), _MOST))
 
 
@@ -111,6 +117,11 @@ class Limits:
             seconds = need.work / _UNITS_PER_SECOND
             return f"one execution takes about {seconds:,.0f} s, and a comparison many"
         return ""
+
+    @property
+    def room(self) -> float:
+        """Bytes that each of the copies may take."""
+        return self.memory / COPIES
 
     def has_memory_for(self, need: Need) -> bool:
         """Whether all copies of what a comparison holds fit at once."""
@@ -176,10 +187,10 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
     """
     wish = wish_of(text)
     limits = limits.within(wish)
-    need = need_of(*programs.values())
-    why = limits.lacks(need)
+    why = limits.lacks(need_of(*programs.values(), room=limits.room))
     if not why and not wish.sizes:
         return None
+    need = need_of(*programs.values())
     classes = classes_of(list(programs.values()))
     candidates = _candidates(classes, wish)
     if not candidates:
