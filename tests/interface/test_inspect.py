@@ -85,7 +85,7 @@ def module(name: str, *texts: str, function: str = "step", program: str = "p") -
     labels = ["before_optimizations", "gpu_after_optimizations"][: len(texts)]
     files = [f"dump/{name}.{label}.txt" for label in labels]
     stages = [
-        stage_info(parse_module(text), label, file, 20_000 if label.startswith("gpu") else None)
+        stage_info(parse_module(text), label, file, (20_000 if label.startswith("gpu") else None, {}))
         for text, label, file in zip(texts, labels, files)
     ]
     between = [f"{n:04d}.pipeline.after_a.before_b" for n in range(20)]

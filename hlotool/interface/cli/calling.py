@@ -217,6 +217,8 @@ def _show_scale(arguments: argparse.Namespace) -> int:
     paths = getattr(arguments, "paths", None) or [getattr(arguments, "path", None) or arguments.left]
     # Only `run` takes programs as they are where values on disk are enough.
     instead = {"against": getattr(arguments, "right", None), "in_place": arguments.command_name == "run"}
+    # `bisect` and `reduce` know a backend of None: the stages of the dump, on the reference.
+    instead["backend"] = getattr(arguments, "backend", None) or "numpy"
     return finish(called(show_scale, arguments, paths=paths, **instead).record, arguments)
 
 
