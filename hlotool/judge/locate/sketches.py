@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,7 @@ class Sketches:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         found = [_sketch(node.value) for node in nodes]
-        sizes = [np.inf if one is None else np.abs(one).max(initial=0.0) for one in found]
-        wholes = [_magnitude(node.value) if size < np.inf else None for node, size in zip(nodes, sizes)]
+        wholes = [None if one is None else _magnitude(node.value) for node, one in zip(nodes, found)]
         width = max((one.size for one in found if one is not None), default=0)
         self._is_known = np.array([whole is not None for whole in wholes], bool)
         self._magnitudes = np.array([whole or 0.0 for whole in wholes])
@@ -56,10 +56,10 @@ class Sketches:
             apart = np.abs(self._elements - own).max(axis=1, initial=0.0)
             # What is not finite here is infinitely far from what is finite everywhere.
             may_be = ~self._is_known | (apart <= limit * self._magnitudes * _SLACK)
-        return [self._nodes[number] for number in np.flatnonzero(may_be)]
+        return [node for node, is_chosen in zip(self._nodes, may_be) if is_chosen]
 
 
-def _sketch(value: object) -> Array | None:
+def _sketch(value: Any) -> Array | None:
     """Some elements of an array of floats; None of anything else."""
     if not isinstance(value, np.ndarray) or is_marked(value) or not is_float(value) or not value.size:
         return None
@@ -68,7 +68,7 @@ def _sketch(value: object) -> Array | None:
     return flat[chosen].astype(np.complex128)
 
 
-def _magnitude(value: Array) -> float | None:
+def _magnitude(value: Any) -> float | None:
     """The largest magnitude of an array of floats; None where one is not finite."""
     wide = value if value.dtype.kind == "c" else value.astype(np.float64)
     largest = float(np.abs(wide).max(initial=0.0))

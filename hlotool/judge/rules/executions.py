@@ -296,12 +296,13 @@ class Executions:
         if key not in side.kept:
             side.kept[key] = OfReference(side, seed, unit, **drawn)
         self._of_reference: OfReference = side.kept[key]
-        self.reference, self.louder = self._of_reference.executions, self._of_reference.louder
+        self.reference: Ensemble = self._of_reference.executions
+        self.louder: Ensemble = self._of_reference.louder
         self.reference.clock = self.louder.clock = clock
         self.tested = None if judgement.tested is None else Ensemble(judgement.tested, seed, **drawn)
         self.wide = None if self.tested is None else Wide(self.reference, self.tested)
         self.widths = Widths(self.reference, self.tested, freedoms)
-        self.cancellations = self._of_reference.cancellations
+        self.cancellations: Cancellations = self._of_reference.cancellations
         self.departures = Departures(judgement)
         self.equality = Equality(judgement, clock)
         self._units: dict[Side, list[float]] = {}
