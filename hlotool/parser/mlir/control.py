@@ -214,9 +214,24 @@ def _comparison(context: Context, target: str, *values: Instruction) -> Results:
 # Shardy, as XLA writes it into HLO: in frontend attributes.
 
 
-@operation("sdy.sharding_constraint", "sdy.reshard")
+@operation("sdy.all_reduce", "sdy.propagation_barrier")
+def _same(context: Context) -> Results:
+    """The whole array as it is, however its parts lie. XLA: shardy/stablehlo_round_trip/export_ops.cc."""
+    return [context.operand(0)]
+
+
+@operation(
+    "sdy.all_gather",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.reduce_scatter",
+    "sdy.reshard",
+    "sdy.sharding_constraint",
+)
 def _constraint(context: Context) -> Results:
-    stated = context.get("text", "sharding")
+    """The whole array as it is, in other parts. XLA: shardy/stablehlo_round_trip/export_ops.cc."""
+    stated = context.get("text", "sharding", "out_sharding")
     if not isinstance(stated, Foreign):
         raise context.error("needs a sharding")
     text = stated.text.removeprefix("#sdy.sharding")
