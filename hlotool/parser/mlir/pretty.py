@@ -183,9 +183,11 @@ def _collective(reader: OperationReader, made: Operation) -> None:
 
 
 def _mesh(reader: OperationReader, made: Operation) -> None:
-    """`sdy.mesh @mesh = <["x"=2]>`."""
+    """`sdy.mesh @mesh = <["x"=2]>`, also with `#sdy.mesh` before the bracket."""
     made.attributes["sym_name"] = reader.symbol()
     reader.take("=")
+    if reader.kind == "hash":
+        reader.next()
     made.attributes["mesh"] = Foreign(reader.balanced())
     if reader.word == "{":
         made.attributes |= reader.dictionary()
