@@ -11,8 +11,8 @@ Narrow floats are converted to the bit as ml_dtypes and NumPy convert them, but 
 
 XLA: operation_semantics.md#convertelementtype; measured with jaxlib 0.10.2 on CPU, which departs from these
 rules in two places: it flushes denormal f32 and f64 operands and results to zero, and takes ±6 of type
-f4e2m1fn for infinity on the way to an integer type. It compiles no program with f6: of f6 only what folds
-constants was measured, which does as above but makes zeros of NaN and infinity, and f6 rounds as in ml_dtypes.
+f4e2m1fn for infinity on the way to an integer type. It compiles no program with f6, which is measured where
+constants are folded: there it rounds as here, and NaN and infinity become 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values of a program as NumPy arrays: dtypes, literals, flat lists of leaves, arrays in files.
 
-NumPy has no bf16, f8, f6, f4 or sub-byte integers; ml_dtypes brings them. One byte holds one sub-byte element.
+NumPy has no bf16, f8, f6, f4 or sub-byte integers; ml_dtypes brings them. A byte holds one sub-byte element.
 s1 and u1 have no ml_dtypes type: they live in int8 and uint8, values -1..0 and 0..1.
 
 Literals are the values of `constant` instructions, captured arguments and results. A runtime value is an

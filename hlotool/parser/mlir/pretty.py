@@ -176,7 +176,7 @@ def _dim(reader: OperationReader, made: Operation) -> None:
 
 
 def _collective(reader: OperationReader, made: Operation) -> None:
-    """`sdy.all_to_all [{"x"}: 0->1] %x out_sharding=<@mesh, [{}, {"x"}]> : type`; the axes follow from that."""
+    """`sdy.all_to_all [{"x"}: 0->1] %x out_sharding=<@mesh, [{}, {"x"}]> : type`, which tells the axes."""
     if reader.word in ("[", "{"):
         reader.balanced()
     reader.loose(made)

@@ -116,7 +116,7 @@ def test_rounding_to_narrow_floats() -> None:
 @pytest.mark.parametrize("source", ["f32", "f64"])
 @pytest.mark.parametrize("target", ["f6e2m3fn", "f6e3m2fn"])
 def test_six_bits_where_constants_are_folded(source: str, target: str) -> None:
-    """All values, their ties and neighbours: XLA's CPU compiler has no code for f6, its evaluator converts."""
+    """All values, their ties and neighbours: XLA's CPU compiler knows no f6, its evaluator converts."""
     every = np.sort(corner_values(target).astype(np.float32))
     ties = (every[1:] + every[:-1]) / 2
     random = np.random.default_rng(0).normal(size=1000).astype(np.float32) * 8
