@@ -351,6 +351,16 @@ def test_what_older_operations_must_not_be(text: str, words: str) -> None:
         parse_mlir(text)
 
 
+def test_a_name_is_given_once() -> None:
+    """As in MLIR: redefinition of symbol named 'f'; a module in a module has names of its own."""
+    text = ONE.format("stablehlo.abs %arg0 : tensor<2xf32>")
+    with pytest.raises(HloSyntaxError, match="a second function @") as raised:
+        parse_mlir(text + text)
+    assert raised.value.location is not None
+    assert raised.value.location.line == text.count("\n") + 1
+    assert parse_mlir(f"{text}module @inner {{\n{text}}}\n").entry.root.opcode == "abs"
+
+
 def test_the_entry() -> None:
     one = "func.func {}@{}(%a: tensor<f32>) -> tensor<f32> {{\n  return %a : tensor<f32>\n}}\n"
     assert parse_mlir(one.format("", "forward")).entry.name == "forward"

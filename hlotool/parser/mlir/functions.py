@@ -61,9 +61,17 @@ class Program:
     _depth: int = 0
 
     def collect(self, operations: Sequence[Operation]) -> None:
-        """Find the functions and meshes of a module, and of modules in it."""
+        """Find the functions and meshes of a module, and of modules in it.
+
+        Raises:
+            HloSyntaxError: two functions of a module have one name.
+        """
+        own: set[str] = set()
         for made in operations:
             if made.name in _FUNCTIONS:
+                if made.symbol in own:
+                    raise self.source.error(f"a second function @{made.symbol}", made.position)
+                own.add(made.symbol)
                 self.functions.setdefault(made.symbol, made)
                 continue
             if made.name in _MODULES:
