@@ -34,7 +34,9 @@ def _from_bytes(raw: Array, target: ElementType) -> Array:
     if target is ElementType.PRED:
         return np.not_equal(raw, 0)
     if target.bits >= 8:
-        return raw.view(dtype_of(target))
+        # ml_dtypes reads the bits above the value of f6, too.
+        meant = raw if target.value_bits >= 8 else np.bitwise_and(raw, (1 << target.value_bits) - 1)
+        return meant.view(dtype_of(target))
     return _from_low_bits(_regrouped(raw, 8, target.bits), target)
 
 

@@ -6,12 +6,13 @@ Narrow floats are converted to the bit as ml_dtypes and NumPy convert them, but 
 - integer → integer keeps the low bits; anything → pred asks whether it is not zero (NaN is not);
 - to a narrower float rounds to nearest even, once, except that f64 becomes f16 and bf16 through f32, and an
   integer any narrow type, rounding twice (f64 1 + 2^-11 + 2^-40 is 1.0 in f16; XLA's evaluator rounds once);
-- f4e2m1fn has neither NaN nor infinity: NaN becomes -0, anything larger ±6;
+- f4 and f6 have neither NaN nor infinity: NaN becomes -0, anything too large the largest number;
 - complex → real drops the imaginary part; real → complex adds a zero one.
 
 XLA: operation_semantics.md#convertelementtype; measured with jaxlib 0.10.2 on CPU, which departs from these
 rules in two places: it flushes denormal f32 and f64 operands and results to zero, and takes ±6 of type
-f4e2m1fn for infinity on the way to an integer type.
+f4e2m1fn for infinity on the way to an integer type. It compiles no program with f6, which is measured where
+constants are folded: there it rounds as here, and NaN and infinity become 0.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ def widen(value: Array, element_type: ElementType) -> Array:
 def narrow(value: Array, element_type: ElementType) -> Array:
     """`value`, computed in the compute type, rounded to `element_type`.
 
-    f4e2m1fn has no NaN: -0 takes its place, as on XLA's CPU.
+    f4 and f6 have no NaN: -0 takes its place, as on XLA's CPU.
     """
     if not element_type.is_narrow_float:
         return value
-    if element_type is ElementType.F4E2M1FN:
+    if element_type.is_always_finite:
         value = np.where(np.isnan(value), F32.type(-0.0), value)
     return from_f32(value, dtype_of(element_type))
 

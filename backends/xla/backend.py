@@ -41,7 +41,7 @@ from hlotool.ir.devices import ONE_DEVICE, DeviceGrid
 from hlotool.ir.module import Module
 from hlotool.ir.partitioning import for_grid, is_per_device
 from hlotool.ir.printer import PrintOptions, print_module
-from hlotool.ir.types import ArrayShape, array_shapes
+from hlotool.ir.types import ArrayShape, ElementType, array_shapes
 
 #: Where instructions come from makes no difference, and older versions cannot read how it is written now.
 _TEXT = PrintOptions(metadata=False)
@@ -77,6 +77,9 @@ class _Source:
     def results(self) -> list[ArrayShape]:
         """Shapes of what it returns."""
         return array_shapes(self.module.entry.root.shape)
+
+
+_SIX_BITS = (ElementType.F6E2M3FN, ElementType.F6E3M2FN)
 
 
 class XlaBackend:
@@ -161,7 +164,15 @@ class XlaBackend:
         return XlaBackend(replace(self.options, route=Route.MLIR), self.name, DumpRequest(folder, passes))
 
     def _prepare(self, module: Module) -> _Source:
-        """The program as it goes to XLA."""
+        """The program as it goes to XLA.
+
+        Raises:
+            Unsupported: it has a constant of f6, of which jaxlib dies (0.10.2, 0.12.0.1).
+        """
+        for made in module.instructions():
+            kinds = (array.element_type for array in array_shapes(made.shape))
+            if made.literal is not None and any(kind in _SIX_BITS for kind in kinds):
+                raise module.unsupported(made, "XLA writes no constants of f6")
         version = self.version_number
         route = self.options.route or route_for(module, self.options.platform, version >= LETS_PROGRAMS_IN)
         is_rewritten = route is Route.MLIR and is_optimised(module)

@@ -24,9 +24,6 @@ from hlotool.ir.arrays import Array, dtype_of
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.types import ArrayShape, ElementType
 
-#: Types narrower than the byte that holds them.
-_STORAGE_BITS = {ElementType.F4E2M1FN: 4}
-
 
 def ulp_distance(a: Array, b: Array, element_type: ElementType) -> npt.NDArray[np.uint64]:
     """Representable values between `a` and `b`, elementwise.
@@ -56,7 +53,7 @@ def _ordered(
     bits = values.view(unsigned).astype(np.uint64)
     if element_type is ElementType.F8E8M0FNU:
         return bits, np.zeros(bits.shape, np.bool_)
-    sign = np.uint64(1 << (_STORAGE_BITS.get(element_type, element_type.bits) - 1))
+    sign = np.uint64(1 << (element_type.value_bits - 1))
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
 
 

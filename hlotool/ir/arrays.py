@@ -1,6 +1,6 @@
 """Values of a program as NumPy arrays: dtypes, literals, flat lists of leaves, arrays in files.
 
-NumPy has no bf16, f8, f4 or sub-byte integers; ml_dtypes brings them. One byte holds one sub-byte element.
+NumPy has no bf16, f8, f6, f4 or sub-byte integers; ml_dtypes brings them. A byte holds one sub-byte element.
 s1 and u1 have no ml_dtypes type: they live in int8 and uint8, values -1..0 and 0..1.
 
 Literals are the values of `constant` instructions, captured arguments and results. A runtime value is an
@@ -51,6 +51,8 @@ _SCALAR_TYPES: dict[ElementType, Any] = {
     ElementType.U32: np.uint32,
     ElementType.U64: np.uint64,
     ElementType.F4E2M1FN: ml_dtypes.float4_e2m1fn,
+    ElementType.F6E2M3FN: ml_dtypes.float6_e2m3fn,
+    ElementType.F6E3M2FN: ml_dtypes.float6_e3m2fn,
     ElementType.F8E3M4: ml_dtypes.float8_e3m4,
     ElementType.F8E4M3: ml_dtypes.float8_e4m3,
     ElementType.F8E4M3FN: ml_dtypes.float8_e4m3fn,

@@ -19,6 +19,8 @@ from hlotool.ir.types import ArrayShape, ElementType, TokenShape
 #: Significant digits to try in turn; 17 name any binary64 value, and so any value of a narrower type.
 _DIGITS: dict[ElementType, tuple[int, ...]] = {
     ElementType.F4E2M1FN: (2, 17),
+    ElementType.F6E2M3FN: (3, 17),
+    ElementType.F6E3M2FN: (2, 17),
     ElementType.F8E8M0FNU: (2, 17),
     ElementType.F8E5M2: (2, 17),
     ElementType.F8E5M2FNUZ: (2, 17),

@@ -26,7 +26,7 @@ class TypeClass(enum.Enum):
 
 
 def _describe(text: str) -> tuple[TypeClass, int]:
-    """Family and width in bits, read off the type's name."""
+    """Family and bits of a value, read off the type's name."""
     if text == "pred":
         return TypeClass.PRED, 8
     if text.startswith("bf"):
@@ -60,6 +60,8 @@ class ElementType(enum.Enum):
     U32 = "u32"
     U64 = "u64"
     F4E2M1FN = "f4e2m1fn"
+    F6E2M3FN = "f6e2m3fn"
+    F6E3M2FN = "f6e3m2fn"
     F8E3M4 = "f8e3m4"
     F8E4M3 = "f8e4m3"
     F8E4M3FN = "f8e4m3fn"
@@ -76,7 +78,9 @@ class ElementType(enum.Enum):
     C128 = "c128"
 
     def __init__(self, text: str) -> None:
-        self.family, self.bits = _describe(text)
+        self.family, self.value_bits = _describe(text)
+        #: Width in arrays: a float of six bits has a byte, and is not packed. XLA: primitive_util::BitWidth.
+        self.bits = 8 if self.value_bits == 6 else self.value_bits
 
     def __str__(self) -> str:
         return str(self.value)
@@ -118,6 +122,11 @@ class ElementType(enum.Enum):
     def is_narrow_float(self) -> bool:
         """A float narrower than f32, whose arithmetic XLA does in f32 and rounds back."""
         return self.is_floating and self.bits < 32
+
+    @property
+    def is_always_finite(self) -> bool:
+        """A float with neither NaN nor infinity: f4 and f6. What is too large becomes the largest number."""
+        return self.is_floating and self.value_bits < 8
 
     @property
     def real_part(self) -> ElementType:

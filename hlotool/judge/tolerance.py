@@ -87,6 +87,8 @@ ULPS: dict[ElementType, Row] = {
     ElementType.F8E5M2: Row(2, "one rounding; its ulp is a quarter of the value"),
     ElementType.F8E5M2FNUZ: Row(2, "as f8e5m2"),
     ElementType.F8E8M0FNU: Row(1, "powers of two: one step"),
+    ElementType.F6E2M3FN: Row(1, "32 magnitudes: one step"),
+    ElementType.F6E3M2FN: Row(1, "32 magnitudes: one step"),
     ElementType.F4E2M1FN: Row(1, "eight magnitudes: one step"),
 }
 

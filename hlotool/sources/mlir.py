@@ -237,6 +237,10 @@ def function_name(content: bytes) -> str:
 
 def _functions_apart(text: str) -> Iterator[Quotation]:
     functions = list(_FUNCTION.finditer(text))
+    names = [one["name"] for one in functions]
+    if len(set(names)) < len(names) and _HEADER.search(text) is None:
+        yield from _one_of_each_name(text, functions)
+        return
     public = [one["name"] for one in functions if one["visibility"] != "private"]
     # Without a public function the private ones are what the text is about.
     public = public or [one["name"] for one in functions]
@@ -265,6 +269,24 @@ def _functions_apart(text: str) -> Iterator[Quotation]:
                 count = _end_of_function(lines[first:end])
                 kept[first : first + count] = [""] * count
         yield Quotation(0, "\n".join(kept))
+
+
+def _one_of_each_name(text: str, functions: Sequence[re.Match[str]]) -> Iterator[Quotation]:
+    """A function of a name that there was begins another program: so a session prints one again and again.
+
+    Only the last one may be cut: of the others, what returns nothing was printed before it was complete.
+    """
+    starts, seen = [0], set[str]()
+    for one in functions:
+        if one["name"] in seen:
+            starts.append(one.start())
+            seen.clear()
+        seen.add(one["name"])
+    counted = Lines(text)
+    for start, end in itertools.pairwise([*starts, len(text)]):
+        before, part = counted.before(start), text[start:end]
+        if (end == len(text) or "return" in part) and _is_program(part.encode("utf-8", "surrogateescape")):
+            yield from (Quotation(before + one.line, one.text) for one in _functions_apart(part))
 
 
 def _end_of_function(lines: Sequence[str]) -> int:

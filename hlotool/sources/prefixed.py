@@ -32,6 +32,8 @@ _LOOKED_AT, _BELOW, _MOST = 64, 3, 8
 #: Share of the lines in which a margin stands: the others belong to other processes. Where it is smaller,
 #: several streams of lines alternate.
 _SHARE = 0.8
+#: What R's knitr and reprex write in front of what a session prints; the other lines are its input.
+_PRINTED = re.escape("#>")
 #: So few lines that begin alike are a coincidence.
 _FEWEST = 3
 _CLOSING = {")": "(", "]": "[", "}": "{"}
@@ -149,7 +151,8 @@ def _without(margin: _Margin, lines: list[str]) -> list[str]:
         return lines
     within = range(at[0], at[-1] + 1)
     others = [lines[number] for number in within if found[number] is None and lines[number].strip()]
-    if len(at) < _SHARE * (len(at) + len(others)) or any(map(_ANCHOR.search, others)):
+    is_few = len(at) < _SHARE * (len(at) + len(others)) and margin.own.pattern != _PRINTED
+    if is_few or any(map(_ANCHOR.search, others)):
         return lines
     stripped = list(lines)
     for number in within:

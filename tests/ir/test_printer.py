@@ -340,7 +340,7 @@ def every_value(element_type: ElementType) -> Array:
         return np.array([0, -1 if element_type.is_signed else 1]).astype(dtype)
     if element_type.bits <= 16:
         storage = np.uint16 if element_type.bits == 16 else np.uint8
-        return np.arange(1 << element_type.bits, dtype=storage).view(dtype)
+        return np.arange(1 << element_type.value_bits, dtype=storage).view(dtype)
     generator = np.random.default_rng(7)
     patterns = np.frombuffer(generator.bytes(600 * dtype.itemsize), dtype=dtype)
     if element_type.is_integer:

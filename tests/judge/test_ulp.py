@@ -21,7 +21,7 @@ NARROW = [t for t in FLOATS if t.bits <= 16]
 def _finite(element_type: ElementType) -> Array:
     """All finite values of a narrow type, ascending."""
     dtype = dtype_of(element_type)
-    bits = np.arange(1 << min(element_type.bits, 8 * dtype.itemsize), dtype=f"u{dtype.itemsize}")
+    bits = np.arange(1 << element_type.value_bits, dtype=f"u{dtype.itemsize}")
     values = bits.view(dtype)
     with np.errstate(invalid="ignore"):
         values = values[np.isfinite(values)]

@@ -278,7 +278,7 @@ ONE = (
             0,
             "returns a token at least",
         ),
-        ('sdy.all_to_all [{"x"}: 0->1] %arg0 : tensor<2xf32>', Unsupported, 8, "partitioning began"),
+        ("sdy.data_flow_edge %arg0 : tensor<2xf32>", Unsupported, 8, "partitioning began"),
         ("foo.bar %arg0 to ^bb1 step [% : tensor<2xf32>", Unsupported, 8, "foo.bar is no operation"),
         ("stablehlo.add %arg0, %arg0 : tensor<2xi32>", HloSyntaxError, 0, "does not return"),
         ("stablehlo.add %arg0 : tensor<2xf32>", HloSyntaxError, 8, "takes 2 operands"),
@@ -349,6 +349,16 @@ def in_words(number: str) -> str:
 def test_what_older_operations_must_not_be(text: str, words: str) -> None:
     with pytest.raises(HloSyntaxError, match=words):
         parse_mlir(text)
+
+
+def test_a_name_is_given_once() -> None:
+    """As in MLIR: redefinition of symbol named 'f'; a module in a module has names of its own."""
+    text = ONE.format("stablehlo.abs %arg0 : tensor<2xf32>")
+    with pytest.raises(HloSyntaxError, match="a second function @") as raised:
+        parse_mlir(text + text)
+    assert raised.value.location is not None
+    assert raised.value.location.line == text.count("\n") + 1
+    assert parse_mlir(f"{text}module @inner {{\n{text}}}\n").entry.root.opcode == "abs"
 
 
 def test_the_entry() -> None:
@@ -474,8 +484,8 @@ def test_text_is_read_without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_hlo_lacks_costs_only_the_function_that_has_it() -> None:
-    text = """func.func @narrow(%x: tensor<2xf6E2M3FN>) -> tensor<2xf6E2M3FN> {
-  return %x : tensor<2xf6E2M3FN>
+    text = """func.func @narrow(%x: tensor<2xf128>) -> tensor<2xf128> {
+  return %x : tensor<2xf128>
 }
 func.func @wide() -> tensor<2xi1> {
   %0 = stablehlo.constant dense<[0, 1]> : tensor<2xi1>
@@ -484,5 +494,5 @@ func.func @wide() -> tensor<2xi1> {
 """
     found = create().compile(parse_mlir(text, entry="wide")).run([])
     np.testing.assert_array_equal(np.asarray(found), [False, True])
-    with pytest.raises(Unsupported, match="f6E2M3FN"):
+    with pytest.raises(Unsupported, match="f128"):
         parse_mlir(text, entry="narrow")

@@ -35,6 +35,7 @@ from hlotool.parser.mlir_constants import (
         ("4xi4", "s4[4]"),
         ("4xf8E4M3B11FNUZ", "f8e4m3b11fnuz[4]"),
         ("4xf4E2M1FN", "f4e2m1fn[4]"),
+        ("4xf6E3M2FN", "f6e3m2fn[4]"),
         ("3x4xbf16, #stablehlo.bounds<3, 4>", "bf16[3,4]"),
     ],
 )

@@ -58,7 +58,7 @@ def as_bytes(flat: Array) -> bytes:
 
 
 @pytest.mark.xla
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", [t for t in ElementType if t.value_bits != 6], ids=str)  # XLA dies of f6
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_a_constant_of_xla(kind: ElementType, order: tuple[int, ...]) -> None:
     array = sample(kind, (2, 3, 4))
@@ -102,6 +102,9 @@ def test_upper_bits_of_narrow_elements_do_not_matter() -> None:
     assert read_literal(proto).array.astype(int).tolist() == [-1, -1, 7, -8]
     proto = message_class("LiteralProto")(shape=shape_proto(ElementType.F4E2M1FN, (2,), (0,)))
     proto.f4e2m1fns = bytes([0xF2, 0x02])
+    assert read_literal(proto).array.astype(float).tolist() == [1.0, 1.0]
+    proto = message_class("LiteralProto")(shape=shape_proto(ElementType.F6E2M3FN, (2,), (0,)))
+    proto.f6e2m3fns = bytes([0xC8, 0x08])
     assert read_literal(proto).array.astype(float).tolist() == [1.0, 1.0]
 
 

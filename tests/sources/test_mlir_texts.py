@@ -61,6 +61,16 @@ INDENTED = textwrap.indent(function("f"), "    ")
         # Raw strings of R and Rust, the latter in the comments of its documentation.
         (f'src <- r"(\n{function("f")})"\n', [["parameter", "abs"]]),
         (re.sub("^", "//! ", f'let m = br#"\n{function("f")}"#;', flags=re.M), [["parameter", "abs"]]),
+        # What a session of R prints again and again, first without what it returns.
+        (
+            "f\n"
+            + re.sub("^", "#> ", function("main", body="  \n}") + "f in:\n" + function("main"), flags=re.M),
+            [["parameter", "abs"]],
+        ),
+        (
+            function("main") + function("main", body=CALL) + function("shared"),
+            [["parameter", "abs"], ["parameter", "call"]],
+        ),
         # A module in a module, behind the prompt of a console.
         (f">>> print(m)\nmodule @outer {{\n  module @inner {{\n{INDENTED}  }}\n}}\n", [["parameter", "abs"]]),
     ],

@@ -32,7 +32,7 @@ CLASSES: dict[str, tuple[ElementType, ...]] = {
     "pred": (ElementType.PRED,),
     "s1…s64": tuple(t for t in ElementType if t.is_signed),
     "u1…u64": tuple(t for t in ElementType if t.is_unsigned),
-    "f4, f8": tuple(t for t in ElementType if t.is_narrow_float and t.bits <= 8),
+    "f4…f8": tuple(t for t in ElementType if t.is_narrow_float and t.bits <= 8),
     "f16, bf16": (ElementType.F16, ElementType.BF16),
     "f32, f64": (ElementType.F32, ElementType.F64),
     "c64, c128": (ElementType.C64, ElementType.C128),

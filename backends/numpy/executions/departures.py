@@ -358,9 +358,9 @@ DEPARTURES = (
     ),
     Departure(
         "evaluator-f4-limits",
-        "makes NaN and infinity zero in f4e2m1fn where it folds constants",
+        "makes NaN and infinity zero in f4 and f6 where it folds constants",
         "convert",
-        _kinds(ElementType.F4E2M1FN),
+        _kinds(ElementType.F4E2M1FN, ElementType.F6E2M3FN, ElementType.F6E3M2FN),
         _zero_for_infinity,
     ),
     Departure(

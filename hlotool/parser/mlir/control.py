@@ -79,6 +79,38 @@ def _call(context: Context) -> Results:
     return context.main("call", *context.operands, to_apply=callee)
 
 
+#: Collectives that have a start and an end of their own in HLO, and those that are called.
+_BEGUN = frozenset({"all_reduce", "all_gather", "collective_permute"})
+_CALLED = frozenset({"all_to_all", "collective_broadcast", "reduce_scatter"})
+
+
+@operation("async_start")
+def _async_start(context: Context) -> Results:
+    """One collective, begun. jaxlib 0.10.2 reads none of the slices that StableHLO has besides."""
+    regions, operands = context.operation.regions, context.operands
+    if len(regions) != 1 or len(regions[0].operations) != 2:
+        raise context.error("needs a region of one operation and a return")
+    collective = regions[0].operations[0].name.partition(".")[2]
+    if collective in _CALLED:
+        shape = TupleShape((TupleShape(tuple(one.shape for one in operands)), context.shape))
+        return context.emit("async-start", *operands, shape=shape, calls=context.region(0))
+    if collective not in _BEGUN or len(operands) != 1:
+        raise context.unsupported(f"begins {regions[0].operations[0].name} of {len(operands)} operands")
+    (made,) = context.program.inner(context, regions[0], operands)
+    made.opcode += "-start"
+    if collective != "all_reduce":
+        made.shape = TupleShape((operands[0].shape, made.shape))
+    return made
+
+
+@operation("async_done")
+def _async_done(context: Context) -> Results:
+    begun = context.operands[0]
+    if not begun.opcode.endswith("-start"):
+        raise context.unsupported("ends what has not begun in the same function")
+    return context.main(f"{begun.opcode.removesuffix('start')}done", begun)
+
+
 @operation("composite")
 def _composite(context: Context) -> Results:
     name = context.text("decomposition")
@@ -182,9 +214,24 @@ def _comparison(context: Context, target: str, *values: Instruction) -> Results:
 # Shardy, as XLA writes it into HLO: in frontend attributes.
 
 
-@operation("sdy.sharding_constraint", "sdy.reshard")
+@operation("sdy.all_reduce", "sdy.propagation_barrier")
+def _same(context: Context) -> Results:
+    """The whole array as it is, however its parts lie. XLA: shardy/stablehlo_round_trip/export_ops.cc."""
+    return [context.operand(0)]
+
+
+@operation(
+    "sdy.all_gather",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.reduce_scatter",
+    "sdy.reshard",
+    "sdy.sharding_constraint",
+)
 def _constraint(context: Context) -> Results:
-    stated = context.get("text", "sharding")
+    """The whole array as it is, in other parts. XLA: shardy/stablehlo_round_trip/export_ops.cc."""
+    stated = context.get("text", "sharding", "out_sharding")
     if not isinstance(stated, Foreign):
         raise context.error("needs a sharding")
     text = stated.text.removeprefix("#sdy.sharding")

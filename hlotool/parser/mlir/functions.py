@@ -16,7 +16,16 @@ from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.types import Shape, TupleShape, strip_layouts
 from hlotool.ir.walk import DEEPEST_CALLS, reachable
 from hlotool.parser.mlir.frames import Context, Frame, common_attributes, plain_name, rule_of
-from hlotool.parser.mlir.syntax import RETURNS, Argument, Foreign, Operation, Region, Symbol
+from hlotool.parser.mlir.syntax import (
+    RETURNS,
+    Argument,
+    Foreign,
+    FutureType,
+    Operation,
+    Region,
+    Symbol,
+    Type,
+)
 from hlotool.parser.mlir.tokens import Text
 from hlotool.parser.mlir.types import as_shape
 
@@ -52,9 +61,17 @@ class Program:
     _depth: int = 0
 
     def collect(self, operations: Sequence[Operation]) -> None:
-        """Find the functions and meshes of a module, and of modules in it."""
+        """Find the functions and meshes of a module, and of modules in it.
+
+        Raises:
+            HloSyntaxError: two functions of a module have one name.
+        """
+        own: set[str] = set()
         for made in operations:
             if made.name in _FUNCTIONS:
+                if made.symbol in own:
+                    raise self.source.error(f"a second function @{made.symbol}", made.position)
+                own.add(made.symbol)
                 self.functions.setdefault(made.symbol, made)
                 continue
             if made.name in _MODULES:
@@ -138,7 +155,7 @@ class Program:
             self._parameter(frame, number, argument)
         results = self._body(frame, region, made)
         stated = tuple(one.type for one in made.attributes.get("results", ()))
-        if tuple(strip_layouts(result.shape) for result in results) != stated:
+        if len(results) != len(stated) or not all(map(_has_type, results, stated)):
             found = ", ".join(str(result.shape) for result in results)
             raise self.source.error(f"@{name} does not return what it states, but ({found})", made.position)
         return frame.finish(results)
@@ -255,9 +272,16 @@ class Program:
             message = f"{made.name}: {len(operands)} operands, but {len(made.operand_types)} types"
             raise self.source.error(message, made.position)
         for used, stated, value in zip(made.operands, made.operand_types, operands):
-            if strip_layouts(value.shape) != stated:
+            if not _has_type(value, stated):
                 message = f"{used.name} is {strip_layouts(value.shape)}, and {made.name} says otherwise"
                 raise self.source.error(message, used.position)
+
+
+def _has_type(value: Instruction, stated: Type) -> bool:
+    """Whether a value is what the text says; a future is the start of what will be of the shape."""
+    if isinstance(stated, FutureType):
+        return value.opcode.endswith("-start")
+    return strip_layouts(value.shape) == stated
 
 
 def _values(context: Context, returned: Instruction | Sequence[Instruction]) -> list[Instruction]:

@@ -175,10 +175,19 @@ def _dim(reader: OperationReader, made: Operation) -> None:
     made.result_types = (ArrayShape(ElementType.S64, ()),)
 
 
+def _collective(reader: OperationReader, made: Operation) -> None:
+    """`sdy.all_to_all [{"x"}: 0->1] %x out_sharding=<@mesh, [{}, {"x"}]> : type`, which tells the axes."""
+    if reader.word in ("[", "{"):
+        reader.balanced()
+    reader.loose(made)
+
+
 def _mesh(reader: OperationReader, made: Operation) -> None:
-    """`sdy.mesh @mesh = <["x"=2]>`."""
+    """`sdy.mesh @mesh = <["x"=2]>`, also with `#sdy.mesh` before the bracket."""
     made.attributes["sym_name"] = reader.symbol()
     reader.take("=")
+    if reader.kind == "hash":
+        reader.next()
     made.attributes["mesh"] = Foreign(reader.balanced())
     if reader.word == "{":
         made.attributes |= reader.dictionary()
@@ -220,6 +229,10 @@ PRETTY = {
     **dict.fromkeys(("stablehlo.reduce", "mhlo.reduce"), _reduce),
     **dict.fromkeys(("stablehlo.while", "mhlo.while"), _while),
     **dict.fromkeys(RETURNS, _returned),
+    **dict.fromkeys(
+        ("sdy.all_gather", "sdy.all_reduce", "sdy.all_slice", "sdy.all_to_all", "sdy.reduce_scatter"),
+        _collective,
+    ),
     "sdy.manual_computation": _manual,
     "sdy.mesh": _mesh,
     "tensor.cast": _cast,

@@ -51,7 +51,14 @@ class FunctionType:
     results: tuple[Type, ...]
 
 
-Type: TypeAlias = Shape | OtherType | FunctionType
+@dataclass(frozen=True, slots=True)
+class FutureType:
+    """`!stablehlo.future<result>`: what has begun and will be a value of this shape."""
+
+    result: Shape
+
+
+Type: TypeAlias = Shape | OtherType | FunctionType | FutureType
 
 
 class Dictionary(dict[str, Any]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from hlotool.ir.types import ELEMENT_TYPES, TOKEN, UNBOUNDED, ArrayShape, BufferShape, Shape, TupleShape
-from hlotool.parser.mlir.syntax import FunctionType, OtherType, Type
+from hlotool.parser.mlir.syntax import FunctionType, FutureType, OtherType, Type
 from hlotool.parser.mlir.tokens import Cursor, Text
 
 _DIMENSION = re.compile(r"\s*(\d+|\?)\s*x")
@@ -32,7 +32,7 @@ def as_shape(source: Text, found: object, position: int) -> Shape:
 
     Args:
         source: the text.
-        found: the type.
+        found: the type; of a future what it will be.
         position: of the value, for an error where the type does not know its own.
 
     Raises:
@@ -41,6 +41,8 @@ def as_shape(source: Text, found: object, position: int) -> Shape:
     if isinstance(found, OtherType):
         at = position if found.position is None else found.position
         raise source.unsupported(f"{found.text} is no type of HLO", at)
+    if isinstance(found, FutureType):
+        return found.result
     if isinstance(found, FunctionType):
         raise source.unsupported("a function is no type of HLO", position)
     return found  # type: ignore[return-value]
@@ -66,6 +68,11 @@ class TypeReader(Cursor):
             self.next()
             if word in self.type_aliases:
                 return self.type_aliases[word]
+            if word == "!stablehlo.future":
+                self.take("<")
+                found = FutureType(self.as_shape(self.type()))
+                self.take(">")
+                return found
             body = self.balanced() if self.word == "<" else ""
             return TOKEN if word in ("!stablehlo.token", "!mhlo.token") else OtherType(word + body)
         if word == "(":

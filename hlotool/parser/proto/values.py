@@ -215,7 +215,7 @@ def _check_size(values: Sized, expected: int, shape: ArrayShape) -> None:
 def _from_bytes(content: bytes, element_type: ElementType) -> Array:
     """Little-endian elements; types below 8 bits one per byte, whatever their upper bits say."""
     dtype = dtype_of(element_type)
-    if element_type.bits >= 8:
+    if element_type.value_bits >= 8:
         return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
     return _narrow(np.frombuffer(content, np.uint8), element_type)
 
@@ -223,7 +223,7 @@ def _from_bytes(content: bytes, element_type: ElementType) -> Array:
 def _narrow(raw: Array, element_type: ElementType) -> Array:
     """Elements of a type below 8 bits from the low bits of `raw` (uint8)."""
     dtype = dtype_of(element_type)
-    low = raw & np.uint8((1 << element_type.bits) - 1)
+    low = raw & np.uint8((1 << element_type.value_bits) - 1)
     if element_type.is_signed:
         sign = np.int8(1 << (element_type.bits - 1))
         return ((low.astype(np.int8) ^ sign) - sign).astype(dtype)

@@ -22,10 +22,10 @@ _TYPES = tuple(name for name in ELEMENT_TYPES if name != "pred")
 
 def _any_bits(name: str, count: int) -> Any:
     kind, rng = ELEMENT_TYPES[name], np.random.default_rng(0)
-    if kind.bits >= 8:
+    if kind.value_bits >= 8:
         return rng.integers(0, 256, count * kind.bits // 8, np.uint8).view(DTYPES[kind])
     if not kind.is_integer:
-        return rng.integers(0, 1 << kind.bits, count, np.uint8).view(DTYPES[kind])
+        return rng.integers(0, 1 << kind.value_bits, count, np.uint8).view(DTYPES[kind])
     low, high = integer_limits(kind)
     return rng.integers(low, high, count, np.int8, endpoint=True).astype(DTYPES[kind])
 

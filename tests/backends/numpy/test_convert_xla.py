@@ -8,6 +8,7 @@ from support.differential import Array, check, run
 from support.elementwise import COMPLEX, FLOATS, PRED, SIGNED, UNSIGNED, Operation, both, by_speed
 
 from hlotool.ir.arrays import DTYPES
+from hlotool.ir.printed_literals import array_text
 from hlotool.ir.types import ELEMENT_TYPES
 from hlotool.lab.conformance.agreement import differing, flushed, is_float
 from hlotool.lab.conformance.generators.cases import Case, corner_values
@@ -109,6 +110,36 @@ def test_rounding_to_narrow_floats() -> None:
     f4 = converted("f32", "f4e2m1fn", np.inf, 100.0, -100.0, np.nan)
     assert f4 == [6, 6, -6, 0]
     assert np.signbit(f4[3])
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("target", ["f6e2m3fn", "f6e3m2fn"])
+def test_six_bits_where_constants_are_folded(source: str, target: str) -> None:
+    """All values, their ties and neighbours: XLA's CPU compiler knows no f6, its evaluator converts."""
+    every = np.sort(corner_values(target).astype(np.float32))
+    ties = (every[1:] + every[:-1]) / 2
+    random = np.random.default_rng(0).normal(size=1000).astype(np.float32) * 8
+    near = [np.nextafter(ties, np.float32(side)) for side in (-np.inf, np.inf)]
+    values = np.concatenate([every, ties, *near, random, np.array([1e30, -1e30, 1e-40], np.float32)])
+    text = f"""HloModule m
+ENTRY e {{
+  x = {source}[{values.size}] constant({array_text(values, ELEMENT_TYPES["f32"])})
+  narrow = {target}[{values.size}] convert(x)
+  twice = {target}[{values.size}] add(narrow, narrow)
+  y = f32[{values.size}] convert(narrow)
+  z = f32[{values.size}] convert(twice)
+  ROOT r = (f32[{values.size}], f32[{values.size}]) tuple(y, z)
+}}"""
+    check(text, [])
+
+
+def test_six_bits_have_a_byte() -> None:
+    """XLA: the shape rule of bitcast-convert takes f6 for 8 bits; ml_dtypes would read the two above."""
+    text = "HloModule m\nENTRY e {\n  x = u8[3] parameter(0)\n  ROOT y = f6e3m2fn[3] bitcast-convert(x)\n}"
+    found = run(text, [np.array([0b001100, 0b11001100, 0b011111], np.uint8)])[0]
+    assert found.astype(np.float32).tolist() == [1, 1, 28]
+    assert converted("f32", "f6e2m3fn", np.inf, -100.0, np.nan) == [7.5, -7.5, 0]
 
 
 @pytest.mark.xla

@@ -182,6 +182,7 @@ def test_a_pass_that_does_not_exist_is_noted() -> None:
             marks=pytest.mark.skipif(JAXLIB >= (0, 12, 0), reason="this XLA has it"),
         ),
         ("ROOT y = f32[] get-tuple-element(i), index=0", "exchanges data with the host"),
+        ("ROOT y = f6e2m3fn[] constant(7.5)", "no constants of f6"),
     ],
 )
 def test_what_xla_cannot_run_is_unsupported(line: str, message: str) -> None:

@@ -30,6 +30,8 @@ typedef Narrow<4, 3, 11, FNUZ, u8> f8e4m3b11fnuz;
 typedef Narrow<5, 2, 15, IEEE, u8> f8e5m2;
 typedef Narrow<5, 2, 16, FNUZ, u8> f8e5m2fnuz;
 typedef Narrow<2, 1, 1, SATURATING, u8> f4e2m1fn;
+typedef Narrow<2, 3, 1, SATURATING, u8> f6e2m3fn;
+typedef Narrow<3, 2, 3, SATURATING, u8> f6e3m2fn;
 
 template <class T> FN T where(bool condition, T yes, T no) {  // no branch, so that loops become vectors
   const T mask = (T)0 - (T)condition;

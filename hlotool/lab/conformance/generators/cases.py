@@ -89,7 +89,7 @@ def corner_values(name: str) -> Array:
         return np.array([complex(a, b) for a in _PARTS for b in _PARTS], dtype)
     if kind.is_floating:
         if kind.bits <= 8:
-            return np.arange(1 << kind.bits, dtype=np.uint8).view(dtype)
+            return np.arange(1 << kind.value_bits, dtype=np.uint8).view(dtype)
         with np.errstate(all="ignore"):
             return np.array(_REALS).astype(dtype if name == "f64" else np.float32).astype(dtype)
     low, high = integer_limits(kind)
