@@ -219,9 +219,7 @@ def halved_bias() -> Any:
     def halved_bias(x, w, b):
         return (x @ w + b) * 0.5
 
-    return jax.jit(halved_bias).trace(
-        shape("float32", 8, 8), shape("float32", 8, 8), shape("float32", 8)
-    )
+    return jax.jit(halved_bias).trace(shape("float32", 8, 8), shape("float32", 8, 8), shape("float32", 8))
 
 
 @program("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all", "while", devices=2)
