@@ -14,6 +14,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,6 @@ from hlotool.sources.loading import load_stage
 _VARIANTS = {"triton": "", "library": "triton=off", "wgmma": "autotune=64x128x64"}
 #: What a replay reads, and an execution.
 KEPT = ("before_optimizations.txt", "gpu_after_optimizations.txt", "buffer-assignment.txt", ".ptx", "thunk_")
-#: A program whose code is wrong.
-WRONG = "product_of_bytes"
 _RIGHT = ("identical", "agree", "rounding")
 
 
@@ -46,9 +45,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    for path in sorted((ROOT / "corpus" / "gpu_ptx").iterdir()):
-        if path.name != WRONG:
-            shutil.copytree(path, given.out / f"{path.name}.recorded", dirs_exist_ok=True)
+    manifest = tomllib.loads((ROOT / "corpus" / "MANIFEST.toml").read_text(encoding="utf-8"))
+    for entry in manifest["directory"]:
+        if entry["path"].startswith("gpu_ptx/") and "fault" not in entry:
+            name = f"{entry['program']}.recorded"
+            shutil.copytree(ROOT / "corpus" / entry["path"], given.out / name, dirs_exist_ok=True)
     written = [(name, parse_module(f"HloModule m\n\n{text}", name)) for name, text in programs()]
     found = [*_of_the_corpus(), *written, *_drawn(given.seed, given.drawn)]
     for name, module in found:

@@ -234,6 +234,16 @@ _SPECIAL = {
         _compiled("collectives", "h100,topology=1x1x2"),
         _compiled("data_parallel", "h100,topology=1x1x2"),
     ),
+    "gpu_ptx": (
+        _compiled(
+            "halved_bias",
+            f"h100,triton=off,{BARE}",
+            "*.002[0-9].hlo_normalization.*.txt",
+            "*.0022.*.txt",
+            *PTX_FILES,
+            about="products by cuBLASLt, not by Triton; the passes around the wrong one",
+        ),
+    ),
     "miscompiles": (
         _compiled(
             "exponential_of_pairs",

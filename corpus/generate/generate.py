@@ -101,8 +101,10 @@ def _executed(directory: Directory, program: Program, framework: str, scratch: s
 
 def _compiled(directory: Directory, program: Program, scratch: str) -> dict[str, Any]:
     """By the compiler of a device that need not be here."""
-    script = Path(__file__).with_name(f"{program.body.__module__}.py")
-    command = [sys.executable, "-m", "hlotool", "compile", f"{script}:{program.name}", "--json"]
+    given = f"{Path(__file__).with_name(program.body.__module__)}.py:{program.name}"
+    if program.text:
+        Path(scratch, given := f"{program.name}.hlo").write_text(program.body(), encoding="utf-8")
+    command = [sys.executable, "-m", "hlotool", "compile", given, "--json"]
     command += ["--for", directory.target, "--out", "dump", *(["--passes"] if directory.passes else [])]
     child = _child(directory, program, command, scratch)
     record = json.loads(Path(scratch, LOG).read_text(encoding="utf-8"))

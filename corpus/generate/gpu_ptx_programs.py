@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from aot_programs import shape
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from programs import program
+from programs import Fault, program
 
 
 @program("dot", "softmax", "Triton")
@@ -94,7 +94,17 @@ def packed_integers() -> Any:
     return jax.jit(packed_integers).trace(shape("int4", 6, 7), shape("int8", 6, 7))
 
 
-@program("dot", "s8", "Triton", "wrong code")
+@program(
+    "dot",
+    "s8",
+    "Triton",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dot",),
+        report="",
+        wrong="the kernel fills an instruction over 32 terms with the same 16 twice",
+    ),
+)
 def product_of_bytes() -> Any:
     """A product of s8 over 16 terms, of which the kernel makes twice as much: it multiplies each twice."""
 
@@ -102,6 +112,114 @@ def product_of_bytes() -> Any:
         return lax.dot(x, w, preferred_element_type=jnp.int32)
 
     return jax.jit(product_of_bytes).trace(shape("int8", 32, 16), shape("int8", 16, 32))
+
+
+@program(
+    "dot",
+    "s4",
+    "Triton",
+    fault=Fault(
+        level="codegen",
+        opcodes=("dot",),
+        report="",
+        wrong="the second of two elements of a byte is taken from a register that is never written",
+    ),
+)
+def product_of_nibbles() -> Any:
+    """A product of f32 with s4, whose elements are unpacked in the kernel."""
+
+    def product_of_nibbles(x, w):
+        return x @ w.astype(jnp.float32)
+
+    return jax.jit(product_of_nibbles).trace(shape("float32", 8, 8), shape("int4", 8, 8))
+
+
+@program(
+    "pad",
+    "s4",
+    "packed elements",
+    fault=Fault(
+        level="codegen",
+        opcodes=("pad",),
+        report="",
+        wrong="the bits of the sign of the constant are written into the element after it",
+    ),
+)
+def padding_of_nibbles() -> Any:
+    """Two s4 with negative numbers around them, two in a byte."""
+
+    def padding_of_nibbles(x):
+        return lax.pad(x, jnp.int4(-7), [(1, 2, 0)])
+
+    return jax.jit(padding_of_nibbles).trace(shape("int4", 2))
+
+
+@program(
+    "convolution",
+    "rhs_reversal",
+    text=True,
+    fault=Fault(
+        level="codegen",
+        opcodes=("convolution",),
+        report="https://github.com/openxla/xla/issues/27446",
+        wrong="the window is not reversed",
+        right_on="0.11.2",
+    ),
+)
+def reversed_window() -> str:
+    """A convolution of integers with a reversed window, which is no call of cuDNN."""
+    return """HloModule reversed_window
+
+ENTRY main {
+  x = s32[1,1,4] parameter(0)
+  w = s32[1,1,2] parameter(1)
+  ROOT r = s32[1,1,3] convolution(x, w), window={size=2 rhs_reversal=1}, dim_labels=bf0_io0->bf0
+}
+"""
+
+
+@program(
+    "power",
+    "u32",
+    text=True,
+    fault=Fault(
+        level="codegen",
+        opcodes=("power",),
+        report="",
+        wrong="an exponent of 2^31 or more is taken for a negative one",
+    ),
+)
+def large_exponents() -> str:
+    """Powers of u32 whose exponents are large."""
+    return """HloModule large_exponents
+
+ENTRY main {
+  x = u32[4] parameter(0)
+  y = u32[4] parameter(1)
+  large = u32[4] not(y)
+  ROOT r = u32[4] power(x, large)
+}
+"""
+
+
+@program(
+    "dot",
+    "custom-call",
+    fault=Fault(
+        level="pass",
+        pass_name="cublas-gemm-rewriter",
+        report="https://github.com/openxla/xla/issues/46110",
+        wrong="the factor becomes that of the product alone, to which the bias is added after it",
+        right_on="0.11.2",
+    ),
+)
+def halved_bias() -> Any:
+    """A product with a bias, and half of both."""
+
+    def halved_bias(x, w, b):
+        return (x @ w + b) * 0.5
+
+    return jax.jit(halved_bias).trace(shape("float32", 8, 8), shape("float32", 8, 8), shape("float32", 8))
 
 
 @program("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all", "while", devices=2)

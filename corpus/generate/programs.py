@@ -64,13 +64,14 @@ class Program:
     """One program and how it has to be run.
 
     Attributes:
-        body: yields the calls to run, or returns what is compiled.
+        body: yields the calls to run, or returns what is compiled: what JAX traced, or HLO.
         features: what of HLO it is there to show.
         x64: JAX keeps 64-bit types.
         devices: number of host devices.
         environment: variables that must be set before the framework is imported.
         fault: what the compiler does wrong here.
         target: whose compiler it is for, as `hlotool compile --for` takes it; empty where the framework says.
+        text: the body returns HLO, as no function of JAX gives.
     """
 
     body: Body
@@ -80,6 +81,7 @@ class Program:
     environment: tuple[tuple[str, str], ...] = ()
     fault: Fault | None = None
     target: str = ""
+    text: bool = False
 
     @property
     def name(self) -> str:

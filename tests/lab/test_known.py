@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pytest
 
 from hlotool.errors import UsageError
 from hlotool.interface.report.lab_records import FaultRecord
-from hlotool.lab.fuzz.known import KnownFault, known_faults
+from hlotool.lab.fuzz.known import KnownFault, known_faults, opcodes_of
 from hlotool.lab.fuzz.oracle import Question, judge_program
+from hlotool.parser.reader import parse_module
 from hlotool.runs.options.kept import ReplayOptions
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_committed_ones_have_a_report_each() -> None:
     committed = known_faults()
     assert {fault.name for fault in committed} >= {"atan2-of-zeros", "nested-dynamic-slice"}
-    root = Path(__file__).resolve().parents[2]
-    assert all(fault.link.startswith("https://") or (root / fault.link).exists() for fault in committed)
+    assert all(fault.link.startswith("https://") or (ROOT / fault.link).exists() for fault in committed)
     assert known_faults(committed=False) == []
 
 
@@ -77,6 +80,28 @@ def test_entries_with_few_words_ask_for_what_the_fault_needs(name: str) -> None:
     assert entry.text
 
 
+def _of_gpus() -> list[Any]:
+    manifest = tomllib.loads((ROOT / "corpus/MANIFEST.toml").read_text(encoding="utf-8"))["directory"]
+    wrong = [entry for entry in manifest if entry["path"].startswith("gpu_ptx/") and "fault" in entry]
+    return [pytest.param(entry, id=entry["program"]) for entry in wrong]
+
+
+@pytest.mark.parametrize("entry", _of_gpus())
+def test_faults_of_code_for_gpus_are_known(entry: dict[str, Any]) -> None:
+    """By their programs as they were given; what is wrong on a CPU is another fault."""
+    [path] = (ROOT / "corpus" / entry["path"]).glob("*before_optimizations.txt")
+    text, fault = path.read_text(encoding="utf-8"), entry["fault"]
+    found = _with(
+        level=fault["level"],
+        pass_name=fault.get("pass", ""),
+        opcodes=opcodes_of(parse_module(text)),
+        backend="gpu-ptx:h100,triton=off",
+    )
+    [known] = [known for known in known_faults() if known.fits(found, text)]
+    assert known.link in (f"corpus/{entry['path']}", fault.get("report"))
+    assert known.fits(msgspec.structs.replace(found, backend="xla"), text) == (not known.backend)
+
+
 _BYTES_OF_SUMS = """
 %s = f32[4096]{0} reduce(%x, %z), dimensions={0}, to_apply=%add
 %c = s8[4096]{0} convert(%s)
@@ -113,7 +138,7 @@ def test_an_entry_that_would_hide_too_much_is_refused(tmp_path: Path, text: str,
         known_faults([tmp_path / "known.toml"], committed=False)
 
 
-UNDUMPED = sorted((Path(__file__).resolve().parents[2] / "corpus" / "undumped").glob("*.hlo"))
+UNDUMPED = sorted((ROOT / "corpus" / "undumped").glob("*.hlo"))
 
 
 @pytest.mark.parametrize("path", UNDUMPED, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from hlotool.backends.registry import parse_spec
 from hlotool.blame.reduction.case_worker import CaseOutcome
 from hlotool.errors import UsageError
 from hlotool.interface.report.lab_records import FailureRecord, FaultRecord, Kind
@@ -143,6 +144,7 @@ PLUMBING = opcodes_with(Trait.STRUCTURE, Trait.REGROUPS) - {"transpose"} | {"iot
 # about = "a dynamic slice of a dynamic slice whose start is out of range"
 # link = "https://github.com/openxla/xla/pull/48024"
 # kind = "wrong"                                       # wrong, crashed, hang, nondeterministic
+# backend = "gpu-ptx"                                  # that fails, without its options
 # pass = "algsimp"                                     # the accused pass
 # opcodes = ["dynamic-slice"]                          # all of them are in the smallest program,
 # others = 1                                           # and at most so many that do work besides
@@ -159,6 +161,7 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         about: what is wrong, in a sentence.
         link: to its report or its mending.
         kind: of its failures; empty for any.
+        backend: that fails, without its options; empty for any.
         pass: accused of its failures; empty for any.
         level: where it comes in, such as `codegen`; empty for any.
         opcodes: all of them are in the smallest program.
@@ -172,6 +175,7 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     about: str = ""
     link: str = ""
     kind: str = ""
+    backend: str = ""
     pass_name: str = msgspec.field(name="pass", default="")
     level: str = ""
     opcodes: tuple[str, ...] = ()
@@ -189,6 +193,7 @@ class KnownFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         work = set(fault.work or fault.opcodes) - PLUMBING
         return (
             self.kind in ("", fault.kind)
+            and self.backend in ("", parse_spec(fault.backend).name)
             and self.pass_name in ("", fault.pass_name)
             and self.level in ("", fault.level)
             and set(self.opcodes) <= set(fault.opcodes)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +31,12 @@ from hlotool.judge.locate.recording import execute, on_one_device
 from hlotool.parser.reader import parse_module
 
 CORPUS = Path(__file__).resolve().parents[3] / "corpus" / "gpu_ptx"
+#: What XLA:GPU of jaxlib 0.10.2 gets wrong, by name.
+FAULTS: dict[str, dict[str, Any]] = {
+    entry["program"]: entry["fault"]
+    for entry in tomllib.loads((CORPUS.parent / "MANIFEST.toml").read_text(encoding="utf-8"))["directory"]
+    if entry["path"].startswith("gpu_ptx/") and "fault" in entry
+}
 WRONG = "product_of_bytes"
 DEVICES = "exchanges"
 
@@ -57,7 +65,7 @@ def edited(tmp_path: Path, name: str, pattern: str, old: str, new: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(path.name for path in CORPUS.iterdir() if path.name not in (WRONG, DEVICES))
+    "name", sorted(path.name for path in CORPUS.iterdir() if path.name not in (*FAULTS, DEVICES))
 )
 def test_programs_compute_what_the_reference_computes(name: str) -> None:
     before = stage(CORPUS / name, "*.before_optimizations.txt")
@@ -105,6 +113,20 @@ def test_what_the_hardware_may_do_is_allowed(capsys: pytest.CaptureFixture[str])
     [row] = json.loads(capsys.readouterr().out)["modules"]
     assert "TF32" in row["freedoms"]["products"]
     assert row["tested"].startswith("gpu-ptx ")
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_faults_of_xla_show_without_a_compiler(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of code generation in what is executed alone, that of a pass in the HLO, too."""
+    fault, folder = FAULTS[name], str(CORPUS / name)
+    of_code = fault["level"] == "codegen"
+    assert main(["run", folder, "--jobs", "1"]) == (not of_code)
+    assert main(["run", folder, "--test", "gpu-ptx", "--jobs", "1"]) == 1
+    assert ("this HLO is right on numpy" in " ".join(capsys.readouterr().out.split())) == of_code
+    assert main(["bisect", folder, "--backend", "gpu-ptx", "--no-repro", "--jobs", "1", "--json"]) == 1
+    [culprit] = json.loads(capsys.readouterr().out)["culprits"]
+    assert (culprit["level"], culprit["pass"]) == (fault["level"], fault.get("pass", ""))
+    assert set(fault.get("opcodes", [])) <= set(culprit["opcodes"])
 
 
 def test_it_is_found_by_bisection_without_a_compiler(
