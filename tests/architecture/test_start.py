@@ -46,7 +46,7 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
     [
         ("run --no-cache", 140),
         ("run --no-cache --json", 130),
-        ("check", 130),
+        ("check", 135),
         ("inspect", 110),
     ],
 )
