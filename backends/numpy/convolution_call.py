@@ -157,7 +157,8 @@ def _fits(dims: tuple[WindowDim, ...], groups: int, i: _Arranged, k: _Arranged, 
     read, per_group, made = (arrangement.feature_size(sizes) for arrangement, sizes in (i, k, o))
     window = tuple(d.size for d in dims)
     is_grouped = read == groups * per_group and made % groups == 0
-    return spatial[1:] == [window, output_sizes(dims, spatial[0])] and is_grouped
+    of_one_batch = i[1][i[0].first] == o[1][o[0].first]
+    return spatial[1:] == [window, output_sizes(dims, spatial[0])] and is_grouped and of_one_batch
 
 
 def _arrangement(labels: ConvolutionDimensions, role: str, rank: int) -> Arrangement:

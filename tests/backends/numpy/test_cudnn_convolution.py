@@ -60,6 +60,21 @@ def test_integers_of_64_bits_wrap_as_such() -> None:
     assert int(np.asarray(found).ravel()[0]) == (7 * (2**62 + 1) + 2**63) % 2**64 - 2**63
 
 
+def test_integers_of_32_bits_wrap_as_such() -> None:
+    operands = ["u32[1,1,3,1]", "u32[1,1,3,1]"]
+    values = [np.full((1, 1, 3, 1), 2**31, np.uint32), np.array([[[[1], [2], [4]]]], np.uint32)]
+    text = convolution("convForward", "u32[1,1,1,1]", operands, conv_config(), "size=1x3")
+    assert int(np.asarray(run(text, values)[0]).ravel()[0]) == 2**31
+
+
+def test_input_and_output_of_other_batches_are_refused() -> None:
+    """XLA:GPU makes such a call of a convolution with groups in the batch."""
+    operands = ["f32[2,1,1,2]", "f32[2,1,1,1]"]
+    text = convolution("convBackwardInput", "f32[1,1,1,1]", operands, conv_config(), "size=1x1")
+    with pytest.raises(Unsupported, match="do not fit its window or groups"):
+        run(text, [np.ones((2, 1, 1, 2), np.float32), np.ones((2, 1, 1, 1), np.float32)])
+
+
 def test_groups_that_have_no_whole_number_of_outputs_are_refused() -> None:
     """XLA:GPU pads three output features of three groups to four."""
     operands = ["s8[1,2,1,12]", "s8[4,1,1,4]"]

@@ -140,9 +140,14 @@ def convolve_bias_activation(instruction: Instruction, lowering: Lowering) -> Ke
 
 
 def round_result(value: Array, kind: ElementType) -> Array:
-    """A result in its declared type; integers round to nearest even and saturate, as cuDNN's do."""
+    """A result in its declared type; integers round to nearest even and saturate, as cuDNN's do.
+
+    Sums of integers that are no wider than the result wrap, as the convolution does that the call stands for.
+    """
     if not kind.is_integer:
         return rounded(value, kind)
+    if value.dtype.kind in "iu" and kind.bits >= 8 * value.itemsize:
+        return value.astype(dtype_of(kind))
     low, high = integer_limits(kind)
     # Whole numbers of 64 bits are not all numbers of f64.
     whole = value if value.dtype.kind in "iu" else np.rint(value)
