@@ -234,7 +234,8 @@ def test_what_is_drawn_reaches_the_table() -> None:
     missing = [opcode for opcode in STEPS if not features[opcode]]
     assert len(missing) <= 6, missing
     kinds = {word.partition(":")[2] for word in features} & set(ELEMENT_TYPES)
-    assert set(ELEMENT_TYPES) - kinds == {"s1", "u1"}
+    # There are no steps for these: XLA:CPU does not execute f6.
+    assert set(ELEMENT_TYPES) - kinds == {"s1", "u1", "f6e2m3fn", "f6e3m2fn"}
     for word in ("pad negative", "slice stride", "parameter sharding", "reduce-window window base dilation"):
         assert features[word], word
     assert sum(1 for name in IDIOMS if features[f"idiom:{name}"]) >= 0.75 * len(IDIOMS)
