@@ -90,6 +90,6 @@ def test_the_command_says_what_came_of_it(tmp_path: Path, capsys: pytest.Capture
     assert main([*arguments, "--verbose"]) == ExitCode.AGREE
     shown = capsys.readouterr().out
     assert "5 runs, the same bits in all" in shown
-    assert "5 runs of each program: the results of 0 of 1 differ from run to run" in shown
+    assert "5 runs of each program: the same bits in all of them" in shown
     found = hlotool.replay(path, backend="numpy:perturbed=7", repeat=5).record
     assert found.options.repeat == 5

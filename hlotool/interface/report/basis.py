@@ -200,7 +200,8 @@ def _repeats(run: RunRecord) -> Iterator[str]:
     if repeated := [module.repeated for module in run.modules if module.repeated is not None]:
         count = sum(repeat.results > 1 for repeat in repeated)
         runs = max(repeat.runs for repeat in repeated)
-        yield f"{runs} runs of each program: the results of {count} of {len(repeated)} differ from run to run"
+        of_all = f"the results of {count} of {len(repeated)} differ from run to run"
+        yield f"{runs} runs of each program: {of_all if count else 'the same bits in all of them'}"
 
 
 def _hint(run: RunRecord) -> Iterator[str]:
