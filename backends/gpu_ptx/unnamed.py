@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from hlotool.backends.gpu_ptx.thunks import Thunk
 from hlotool.errors import Location, Unsupported
@@ -84,21 +83,33 @@ def _fit(makers: Sequence[Instruction], steps: Sequence[Thunk]) -> list[int] | N
     names = [re.sub(r"[^\w]", "_", maker.name) for maker in makers]
     number = {name: place for place, name in enumerate(names)}
 
-    @cache
-    def fit(maker: int, step: int) -> tuple[int, ...] | None:
-        if maker == len(makers):
-            return () if step == len(steps) else None
+    def counts(maker: int, step: int) -> Iterator[int]:
         for count in _counts(makers[maker], names[maker], steps[step:]):
             kernel = steps[step + count - 1].launch
             # A kernel is of this instruction, or of an earlier one that is the same.
-            if kernel is not None and number.get(kernel.kernel, -1) > maker:
-                continue
-            if (rest := fit(maker + 1, step + count)) is not None:
-                return (count, *rest)
-        return None
+            if kernel is None or number.get(kernel.kernel, -1) <= maker:
+                yield count
 
-    found = fit(0, 0)
-    return None if found is None else list(found)
+    # From each step at which an instruction may begin, how many it may have made.
+    tried: list[dict[int, list[int]]] = []
+    begins = {0}
+    for maker in range(len(makers)):
+        tried.append({step: list(counts(maker, step)) for step in sorted(begins)})
+        begins = {step + count for step, found in tried[-1].items() for count in found}
+    # And with which of these the rest fits, from the last one on.
+    ends = {len(steps)} & begins
+    chosen: list[dict[int, int]] = []
+    for level in reversed(tried):
+        fitting = ((step, next((n for n in found if step + n in ends), 0)) for step, found in level.items())
+        chosen.append({step: count for step, count in fitting if count})
+        ends = set(chosen[-1])
+    if 0 not in ends:
+        return None
+    found, step = [], 0
+    for choice in reversed(chosen):
+        found.append(choice[step])
+        step += choice[step]
+    return found
 
 
 def _counts(maker: Instruction, name: str, steps: Sequence[Thunk]) -> Iterator[int]:

@@ -12,7 +12,7 @@ XLA: buffer_assignment.cc (BufferAssigner).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,6 +121,11 @@ class Moment:
     within: int = 0
 
 
+def _arguments(computation: Computation, lives: Lives) -> Iterable[Value]:
+    """The values of its parameters, each once."""
+    return dict.fromkeys(value for p in computation.parameters for value in lives.values[p])
+
+
 class Estimate:
     """Peaks of computations, each worked out once for each role of its arguments."""
 
@@ -158,7 +163,7 @@ class Estimate:
     def kept(self) -> int:
         """Bytes that are there whatever runs: constants, and arguments that are not given away."""
         constants = sum(map(self.bytes_of, self.constants))
-        given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
+        given = _arguments(self._module.entry, self.lives)
         return constants + sum(v.size for v in given if not v.is_own and self._counts(v.space))
 
     def allocated(self) -> int:
@@ -166,7 +171,7 @@ class Estimate:
         most = max(moment.own + moment.within for moment in self.moments(self._module.entry, self.lives))
         if not self._machine.reserves:
             return most
-        given = dict.fromkeys(v for p in self._module.entry.parameters for v in self.lives.values[p])
+        given = _arguments(self._module.entry, self.lives)
         fixed = sum(v.size for v in given if v.is_own) + self._reserved(self.lives)
         return max(most, fixed + packed(self._staying, self._platform == "tpu"))
 
@@ -183,7 +188,7 @@ class Estimate:
 
     def moments(self, computation: Computation, lives: Lives) -> Iterator[Moment]:
         """What is allocated while each of the instructions runs; afterwards `lives` tells what is its own."""
-        given = dict.fromkeys(value for p in computation.parameters for value in lives.values[p])
+        given = _arguments(computation, lives)
         live = sum(value.size for value in given if value.is_own)
         live += self._reserved(lives)
         for position, (instruction, made) in enumerate(zip(computation.instructions, lives.made)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -67,18 +68,12 @@ def with_divergence(
         return row
     if row.verdict is Verdict.RANGE:
         return _noted(row, "no instruction is wrong: a value is too large for its type") if wanted else row
-    if problem := _obstacle(options, reference, tested):
-        return _noted(row, problem) if wanted else row
-    if wanted is None and work > _CHEAP:
-        return _noted(row, f"the comparison {in_words(work)}: only looked for with --first-divergence")
-    try:
-        found = _search(row, options, reference, tested, trial, _budget(options, elapsed))
-    except HlotoolError as error:
-        return _noted(row, str(error))
-    except Exception as error:
-        # The verdict stands; a bug in the search for its cause must not cost it.
-        return _noted(row, f"internal error of the search, please report: {type(error).__name__}: {error}")
-    return msgspec.structs.replace(row, divergence=found)
+    budget = _budget(options, elapsed)
+
+    def search() -> DivergenceRecord:
+        return _search(row, options, reference, tested, trial, budget)
+
+    return _searched(row, options, reference, tested, work, search)
 
 
 def with_origin_of_spread(
@@ -97,27 +92,49 @@ def with_origin_of_spread(
     repeat, wanted = row.repeated, options.first_divergence
     if repeat is None or repeat.results == 1 or 0 < repeat.wrong == repeat.judged or wanted is False:
         return row
+    cases, runs = repeat.runs - repeat.usual, repeat.runs
+    if repeat.wrong:
+        cases, runs = repeat.wrong, repeat.judged
+    is_wrong = bool(repeat.wrong)
+
+    def search() -> DivergenceRecord:
+        from hlotool.judge.locate.varying import Spread, origin_of_spread
+
+        tell("looking for the instruction that differs from run to run")
+        spread, budget = Spread(cases, runs, is_wrong), _budget(options, elapsed)
+        return origin_of_spread(options.backend, tested.module, trial.arguments, spread, budget)
+
+    row = _searched(row, options, reference, tested, work, search)
+    found = row.divergence
+    if found is None or row.verdict is not Verdict.UNSTABLE or found.finding != "wrong":
+        return row
+    reason = f"in {cases} of {runs} runs: {found.source.opcode} is wrong on right operands"
+    repeat = msgspec.structs.replace(repeat, wrong=cases, judged=runs)
+    return msgspec.structs.replace(row, verdict=Verdict.WRONG, reason=reason, repeated=repeat)
+
+
+def _searched(
+    row: ModuleRecord,
+    options: ReplayOptions,
+    reference: Program,
+    tested: Program,
+    work: int,
+    search: Callable[[], DivergenceRecord],
+) -> ModuleRecord:
+    """The row with what a search finds, or with the reason why there is nothing."""
+    wanted = options.first_divergence
     if problem := _obstacle(options, reference, tested):
         return _noted(row, problem) if wanted else row
     if wanted is None and work > _CHEAP:
         return _noted(row, f"the comparison {in_words(work)}: only looked for with --first-divergence")
-    from hlotool.judge.locate.varying import Spread, origin_of_spread
-
-    tell("looking for the instruction that differs from run to run")
-    spread = Spread(repeat.runs - repeat.usual, repeat.runs, False)
-    if repeat.wrong:
-        spread = Spread(repeat.wrong, repeat.judged, True)
-    budget = _budget(options, elapsed)
     try:
-        found = origin_of_spread(options.backend, tested.module, trial.arguments, spread, budget)
+        found = search()
     except HlotoolError as error:
         return _noted(row, str(error))
-    row = msgspec.structs.replace(row, divergence=found)
-    if row.verdict is not Verdict.UNSTABLE or found.finding != "wrong":
-        return row
-    reason = f"in {spread.cases} of {spread.runs} runs: {found.source.opcode} is wrong on right operands"
-    repeat = msgspec.structs.replace(repeat, wrong=spread.cases, judged=spread.runs)
-    return msgspec.structs.replace(row, verdict=Verdict.WRONG, reason=reason, repeated=repeat)
+    except Exception as error:
+        # The verdict stands; a bug in the search for its cause must not cost it.
+        return _noted(row, f"internal error of the search, please report: {type(error).__name__}: {error}")
+    return msgspec.structs.replace(row, divergence=found)
 
 
 def _search(

@@ -85,15 +85,16 @@ class _Program:
         is_kept: one was written.
     """
 
-    def __init__(self, stem: str, number: int, executable: Any, original: Callable[..., Any]) -> None:
-        [module] = executable.xla_executable.hlo_modules()
+    def __init__(
+        self, stem: str, number: int, module: Any, message: bytes, run: Callable[..., Any], used: list[int]
+    ) -> None:
         self.stem = stem
         self.number = number
-        self.message: bytes = module.as_serialized_hlo_module_proto()
+        self.message = message
         layout = re.search(r"entry_computation_layout=\{.*?->(\()?", module.to_string().partition("\n")[0])
         self.is_tuple = layout is None or layout[1] is not None
-        self.run: Callable[..., Any] = partial(original, executable)
-        self.used = sorted(executable.kept_var_idx)
+        self.run = run
+        self.used = used
         self.count = 0
         self.size = 0
         self.floats: list[tuple[int, str, bool]] = []
@@ -252,14 +253,16 @@ class Recorder:
         if has_effects or executable.mut or len(executable.xla_executable.local_devices()) != 1:
             return None
         [module] = executable.xla_executable.hlo_modules()
-        number = self._snapshots.field_of(module.as_serialized_hlo_module_proto(), 5)
+        message = module.as_serialized_hlo_module_proto()
+        number = self._snapshots.field_of(message, 5)
         # What is not in the dump was not asked for, or is a program of ours.
         found = glob(os.path.join(escape(self._folder), f"module_{number:04d}.*.before_optimizations.txt"))
         stem = found[0].removesuffix(".before_optimizations.txt") if found else ""
         if not found or not re.search(self._wishes.only, os.sep.join(stem.split(os.sep)[-2:])):
             return None
         self._write_line({"module": number})
-        return _Program(stem, number, executable, original)
+        run, used = partial(original, executable), sorted(executable.kept_var_idx)
+        return _Program(stem, number, module, message, run, used)
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._work, name="hlotool: executions", daemon=True)
