@@ -140,6 +140,26 @@ def test_a_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, program: Pa
     assert "… 2 more (--verbose)" in shell.out
 
 
+def test_many_programs_of_which_there_is_nothing_to_say_are_told_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shell: Shell
+) -> None:
+    for number in range(10):
+        text = PROGRAM.replace("f32[4]", f"f32[{4 + number}]")
+        text = text.replace("subtract(", "add(") if number == 3 else text
+        (tmp_path / f"m{number}.hlo").write_text(text, encoding="utf-8")
+    reports = {"after_optimizations-memory-usage-report.txt": REPORT}
+    use(monkeypatch, Compiler(lambda text: text.replace(" add(", " multiply("), others=reports))
+    assert shell(tmp_path, "--for", "v5e") == ExitCode.MISMATCH
+    assert "✓ compiles  9 programs" in shell.out
+    assert "(--verbose lists them)" in shell.out
+    assert shell.out.count("memory") == 2
+    assert "at most VMEM 1 MiB of 128 MiB (0.8%), in " in shell.out
+    assert shell.out.count("✗ wrong") >= 1
+    assert "10 programs for v5e: 10 compiles · 9 identical · 1 wrong" in shell.out
+    shell(tmp_path, "--for", "v5e", "--verbose")
+    assert shell.out.count("✓ compiles") == 10
+
+
 def test_launches_of_a_gpu(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
     """Of loops once; what else is executed is counted apart."""
     ptx = ".visible .entry loop_fusion(\n.visible .entry input_fusion(\n"
