@@ -137,10 +137,13 @@ def _took(programs: Sequence[CompiledRecord]) -> tuple[str, str]:
 
 
 def _alike(programs: Sequence[CompiledRecord]) -> Iterator[list[CompiledRecord]]:
-    """Programs that fail with the same message together, the others each by itself."""
+    """Programs that fail with messages that mean the same together, the others each by itself."""
     groups: dict[object, list[CompiledRecord]] = {}
     for number, program in enumerate(programs):
-        key = number if program.error is None else (program.outcome, program.error.message)
+        key: object = number
+        if program.error is not None:
+            means = tuple(match.id for match in program.explained)
+            key = program.outcome, means or program.error.message
         groups.setdefault(key, []).append(program)
     yield from groups.values()
 
