@@ -38,7 +38,8 @@ class CompileReport(Report[CompileRecord]):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         record = self.record
-        unremarkable = [] if self.verbose else [p for p in record.programs if _is_unremarkable(p)]
+        common = _common_warnings(record.programs)
+        unremarkable = [] if self.verbose else [p for p in record.programs if _is_unremarkable(p, common)]
         together = unremarkable if len(unremarkable) > _BLOCKS else []
         for alike in _alike(record.programs):
             if alike[0] not in together and (not self.quiet or not _is_fine(alike[0])):
@@ -129,6 +130,11 @@ def _together(programs: Sequence[CompiledRecord]) -> Iterator[RenderableType]:
         ("" if number else "memory", Text.assemble("at most ", _space(space), f", in {name}"))
         for number, (space, name) in enumerate(most.values())
     ]
+    warnings = Counter(text for program in programs for text in set(program.warnings))
+    rows += [
+        ("" if number else "warnings", Text(f"{text} ({plural(count, 'program')})", "yellow"))
+        for number, (text, count) in enumerate(warnings.items())
+    ]
     yield Padding(facts(rows), (0, 0, 0, 2))
 
 
@@ -152,12 +158,18 @@ def _is_fine(program: CompiledRecord) -> bool:
     return program.outcome == COMPILES and (not program.verdict or Verdict(program.verdict) in AGREEING)
 
 
-def _is_unremarkable(program: CompiledRecord) -> bool:
-    """Whether it compiles and agrees, without warnings, and no memory is nearly full."""
+def _common_warnings(programs: Sequence[CompiledRecord]) -> set[str]:
+    """Those of so many programs that each says nothing of its own by them: of flags, of the machine."""
+    counts = Counter(text for program in programs for text in set(program.warnings))
+    return {text for text, count in counts.items() if count > _SHOWN}
+
+
+def _is_unremarkable(program: CompiledRecord, common: set[str]) -> bool:
+    """Whether it compiles and agrees, without warnings of its own, and no memory is nearly full."""
     has_room = all(
         space.capacity is None or space.used <= _TIGHT * space.capacity for space in program.memory
     )
-    return _is_fine(program) and not program.warnings and not program.explained and has_room
+    return _is_fine(program) and common.issuperset(program.warnings) and not program.explained and has_room
 
 
 def _is_script(program: CompiledRecord) -> bool:
