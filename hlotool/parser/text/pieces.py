@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotool import grammar
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
 #: Where one attribute probably ends and the next begins.
 _NEXT_ATTRIBUTE = re.compile(r", (?=[a-z_\-]+=)")
 METADATA_KEY = ", metadata="
+_METADATA = METADATA_KEY + "{"
 #: Numbers that fit in 32 bits.
 SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
 _METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
 _SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
 #: Type, sizes that fit in 64 bits, order of the dimensions.
-_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{(?>({_SAFE_SIZES})?)\}})?)")
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{({_SAFE_SIZES})\}})?)")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
 #: Kept between texts: some tens of megabytes.
@@ -60,7 +62,7 @@ class Head(NamedTuple):
         opcode: of the table.
         shape: of the result.
         fewest: operands that it takes.
-        most: operands that it takes; None for any number.
+        most: operands that it takes.
         rule: what is demanded of it beyond that.
         bound: the attributes met on this opcode so far, by their text.
     """
@@ -68,7 +70,7 @@ class Head(NamedTuple):
     opcode: str
     shape: Shape
     fewest: int
-    most: int | None
+    most: float
     rule: Rule | None
     bound: dict[str, BoundAttributes]
 
@@ -84,7 +86,7 @@ class Pieces:
 
     Attributes:
         heads: what `head` gave out, by text.
-        tails: what `tail` gave out, by text.
+        printed: what `metadata` gave out, by text.
         last_stage: the lines of the text that was read last.
     """
 
@@ -95,17 +97,16 @@ class Pieces:
         self.heads: dict[str, Head] = {}
         self._attributes: dict[str, AttributeSyntax] = {}
         self._bound: dict[str, dict[str, BoundAttributes]] = {}
-        self.tails: dict[str, tuple[Metadata, str]] = {}
+        self.printed: dict[str, Metadata] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
         self.last_stage: Stage | None = None
-        self._proved = _expressions()
 
     @property
     def count(self) -> int:
         """How many pieces are kept."""
         shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
         bound = sum(map(len, self._bound.values()))
-        return shapes_and_attributes + bound + len(self.tails) + len(self._literals)
+        return shapes_and_attributes + bound + len(self.printed) + len(self._literals)
 
     # Shapes
 
@@ -120,7 +121,7 @@ class Pieces:
         if text.startswith("/*"):
             return self.shape(after_comment(text), depth + 1)
         plain = _PLAIN_ARRAY.fullmatch(text)
-        if plain is not None and self._proved.is_array(text):
+        if plain is not None:
             shape = _plain_array(*plain.groups())
             if shape is not None:
                 return shape
@@ -142,7 +143,8 @@ class Pieces:
             if row is None:
                 raise Doubt
             bound, rule = self._bound.setdefault(opcode, {}), RULES.get(opcode)
-            head = Head(opcode, self.shape(shape), row.min_operands, row.max_operands, rule, bound)
+            most = inf if row.max_operands is None else row.max_operands
+            head = Head(opcode, self.shape(shape), row.min_operands, most, rule, bound)
             known = self.heads[text] = head
         return known
 
@@ -189,26 +191,24 @@ class Pieces:
 
     # Metadata
 
-    def tail(self, text: str) -> tuple[Metadata, str]:
-        """Metadata at the start of `, metadata={…}…`, and what follows it.
-
-        As XLA prints it, metadata is decoded when it is looked at; in any other order it is parsed.
-        """
-        known = self.tails.get(text)
-        if known is not None:
-            return known
-        found = self._proved.canonical_metadata(text)
-        if found is not None:
-            end = found.end()
-            metadata = Metadata.deferred(_decode_metadata, text[:end])
-        else:
-            found = self._proved.metadata(text)
-            if found is None:
-                raise Doubt
-            end = found.end()
-            metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
-        known = self.tails[text] = (metadata, text[end:])
+    def metadata(self, text: str) -> Metadata:
+        """Metadata of a text that `printed_metadata` matches, which is decoded when it is looked at."""
+        # The quick alternative takes a string up to the next quote, whatever stands before that.
+        if ("\\" in text or "\n" in text) and not _printed_metadata()(text):
+            raise Doubt
+        known = self.printed[text] = Metadata.deferred(_decode_metadata, text)
         return known
+
+    def split_metadata(self, attributes: str) -> tuple[Metadata | None, str]:
+        """The metadata in `, a=…, metadata={…}, b=…`, written in any way, and the attributes around it."""
+        at = attributes.find(_METADATA)
+        if at < 0:
+            return None, attributes
+        found = _metadata()(attributes, at)
+        if found is None:
+            raise Doubt
+        metadata: Metadata = self.parse("metadata", found[0].removeprefix(METADATA_KEY))
+        return metadata, attributes[:at] + attributes[found.end() :]
 
     # Literals
 
@@ -261,40 +261,36 @@ def forget_pieces() -> None:
     _known.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class _Expressions:
-    """Compiled expressions that prove pieces.
-
-    Attributes:
-        is_array: an array shape.
-        metadata: `, metadata={…}` at the beginning of a text.
-        canonical_metadata: the same in XLA's order, with nothing that could be wrong in a value.
-    """
-
-    is_array: Callable[[str], object]
-    metadata: Callable[[str], re.Match[str] | None]
-    canonical_metadata: Callable[[str], re.Match[str] | None]
+@cache
+def _metadata() -> Callable[[str, int], re.Match[str] | None]:
+    """What proves `, metadata={…}` somewhere in a text."""
+    return re.compile(METADATA_KEY + grammar.pattern("metadata")).match
 
 
 @cache
-def _expressions() -> _Expressions:
-    return _Expressions(
-        re.compile(grammar.pattern("array_shape")).fullmatch,
-        re.compile(METADATA_KEY + grammar.pattern("metadata")).match,
-        re.compile(_canonical_metadata()).match,
-    )
+def _printed_metadata() -> Callable[[str], object]:
+    """What proves all of what `printed_metadata` matches."""
+    return re.compile(rf"metadata=\{{{_printed_fields()}\}}").fullmatch
 
 
-def _canonical_metadata() -> str:
+def printed_metadata() -> str:
+    """An expression for `metadata={…}` as XLA prints it; `Pieces.metadata` proves what it matches.
+
+    The quick alternative is for what XLA prints today.
+    """
+    return rf'metadata=\{{(?>op_name="[^"]*+"(?> stack_frame_id={SAFE_NUMBER}|)\}}|{_printed_fields()}\}})'
+
+
+def _printed_fields() -> str:
     """Each key of the grammar at most once, in the order of Metadata's fields, which is XLA's."""
     strings, numbers = (re.compile(grammar.terminal(f"META_{kind}_KEY")) for kind in ("STRING", "INT"))
     parts = []
     for field in fields(Metadata):
         if strings.fullmatch(f"{field.name}="):
-            parts.append(rf"(?>(?:{field.name}={SAFE_STRING} ?)?)")
+            parts.append(rf"(?>{field.name}={SAFE_STRING} ?|)")
         elif numbers.fullmatch(f"{field.name}="):
-            parts.append(rf"(?>(?:{field.name}={SAFE_NUMBER} ?)?)")
-    return METADATA_KEY + r"\{" + "".join(parts) + r"\}"
+            parts.append(rf"(?>{field.name}={SAFE_NUMBER} ?|)")
+    return "".join(parts)
 
 
 def split_commas(text: str) -> list[str]:
@@ -321,7 +317,7 @@ def after_comment(text: str) -> str:
 
 
 def _plain_array(type_name: str, sizes: str, order: str | None) -> ArrayShape | None:
-    """An array shape that is proved to be one, with at most an order of dimensions as its layout."""
+    """An array shape, its layout at most an order of dimensions; None where the parser decides."""
     element_type = ELEMENT_TYPES.get(type_name)
     dims = tuple(map(int, sizes.split(","))) if sizes else ()
     layout = _layout(order) if order else None
@@ -338,7 +334,7 @@ def _layout(order: str) -> Layout:
 def _decode_metadata(text: str) -> Metadata:
     """Metadata of a text that is proved to be some."""
     values: dict[str, Any] = {}
-    for key, value in _METADATA_FIELD.findall(text, len(METADATA_KEY)):
+    for key, value in _METADATA_FIELD.findall(text, len("metadata=")):
         values[key] = unquote(value) if value[0] == '"' else int(value)
     return Metadata(**values)
 

@@ -262,8 +262,8 @@ class Scope:
             raise TextError("a parameter number cannot be negative", position)
         if number in self.parameters:
             raise TextError(f"two parameters have number {number}", position)
-        self.parameters[number] = instruction
         self.add(instruction, position)
+        self.parameters[number] = instruction
 
     def element(self, whole: Instruction, index: int) -> Instruction | None:
         """What `whole#index` refers to, if something has referred to it before."""
