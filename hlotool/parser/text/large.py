@@ -10,18 +10,15 @@ text from there on, and its verdict and its message are the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
-from hlotool import grammar
 from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import Shape
-from hlotool.parser.text.attributes import LONG_NUMBER
+from hlotool.ir.types import ELEMENT_TYPES, Shape
 from hlotool.parser.text.builder import Builder, Mark
 from hlotool.parser.text.hlo_parser import RESERVED, parse_syntax
 from hlotool.parser.text.modules import finish_module
-from hlotool.parser.text.pieces import Doubt, after_comment, known_pieces, split_commas
+from hlotool.parser.text.pieces import SAFE_SIZES, Doubt, after_comment, known_pieces, split_commas
 from hlotool.parser.text.single_opcodes import same_array
 from hlotool.parser.text.statements import NAME, Line, Lines, large_header
 from hlotool.parser.text.syntax import (
@@ -34,12 +31,15 @@ from hlotool.parser.text.syntax import (
 )
 
 _HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
-_HEAD_LINE = re.compile("^" + _HEAD.pattern, re.MULTILINE)
+_HEAD_END = " {\n"
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
 #: No number of a parameter has more digits.
 _MOST_DIGITS = 9
 _PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+: "
 _PARAMETER = re.compile(rf"{_PARAMETER_NAME}(.*)")
+_PLAIN_PARAMETER = rf"{_PARAMETER_NAME}(?:{'|'.join(ELEMENT_TYPES)})\[(?>(?:{SAFE_SIZES})?)\]"
+#: The parameters of a signature where all of them are arrays.
+_PLAIN_PARAMETERS = re.compile(f"{_PLAIN_PARAMETER}(?>(?:, {_PLAIN_PARAMETER})*)")
 
 
 @dataclass(slots=True)
@@ -91,23 +91,34 @@ class LargeReader:
 
     def module(self) -> Module | None:
         """The module, or None where the text does not begin like one of XLA's dumps."""
-        first = _HEAD_LINE.search(self._text)
-        if first is None:
+        position = self._first_head()
+        if position is None:
             return None
+        before = self._text[:position]
         try:
-            header = large_header(self._text[: first.start()], self._builder, self._pieces)
+            header = large_header(before, self._builder, self._pieces)
         except (Doubt, TextError):
             return None
         self._lines.begin(header.name)
-        self._line += self._text.count("\n", 0, first.start())
-        self._comma = ", %" if "%" in first[0] else ", "
-        position = first.start()
+        self._line += before.count("\n")
+        self._comma = ", %" if self._text.find("%", position, self._text.find("=", position)) > 0 else ", "
         while position < len(self._text):
             position = self._computation(position)
         if not self._builder.computations:
             return None
         self._lines.end()
         return finish_module(header, self._builder, self._source.path)
+
+    def _first_head(self) -> int | None:
+        """Where the first line stands that opens a computation."""
+        text = self._text
+        end = text.find(_HEAD_END)
+        while end >= 0:
+            start = text.rfind("\n", 0, end) + 1
+            if _HEAD.fullmatch(text, start, end + len(_HEAD_END) - 1):
+                return start
+            end = text.find(_HEAD_END, end + 1)
+        return None
 
     # Computations
 
@@ -192,7 +203,7 @@ class LargeReader:
 
     def _check_parameters(self, declared: str | None) -> None:
         """The parameters of a signature must be well-formed; they mean nothing."""
-        if not declared or (_plain_parameters()(declared) and not LONG_NUMBER.search(declared)):
+        if not declared or _PLAIN_PARAMETERS.fullmatch(declared):
             return
         for piece in split_commas(declared):
             found = _PARAMETER.fullmatch(piece)
@@ -308,10 +319,3 @@ def _parameter_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise Doubt
     return int(text)
-
-
-@cache
-def _plain_parameters() -> Callable[[str], object]:
-    """What proves the parameters of a signature where all of them are arrays."""
-    parameter = _PARAMETER_NAME + grammar.pattern("array_shape")
-    return re.compile(f"{parameter}(?>(?:, {parameter})*)").fullmatch

@@ -9,7 +9,7 @@ XLA: ParseDenseLiteral, ParseTupleLiteral.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hlotool.ir.arrays import Literal, dtype_of
-from hlotool.ir.types import ArrayShape, Shape, TupleShape
+from hlotool.ir.types import ArrayShape, ElementType, Shape, TupleShape
 from hlotool.parser.text.element_values import to_array, to_complex_array
 from hlotool.parser.text.hlo_parser import parse_syntax
 from hlotool.parser.text.syntax import Source, TextError, TypedLiteral, TypedLiteralTuple
@@ -47,6 +47,16 @@ _ENDS = ",{} \n\t\r"
 #: letters what HLO has, and the two of `_PYTHON` besides.
 _PLAIN = b"0123456789+-.eE{}, \t\r\ninfatruels"
 _PYTHON = (" .", " +")
+#: What proves a scalar of a type without decoding it.
+_PLAIN_SCALARS: Mapping[ElementType, Callable[[str], object]] = {
+    ElementType.PRED: re.compile("true|false").fullmatch,
+    **dict.fromkeys((ElementType.S32, ElementType.S64), re.compile("-?[0-9]{1,9}").fullmatch),
+    **dict.fromkeys((ElementType.U32, ElementType.U64), re.compile("[0-9]{1,9}").fullmatch),
+    **dict.fromkeys(
+        (ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64),
+        re.compile(r"-?(?:[0-9]{1,4}(?:\.[0-9]{1,12})?(?:e-[0-9]{1,3})?|inf)|nan").fullmatch,
+    ),
+}
 #: By code of a character: part of an element, or which brace.
 _ELEMENT, _OPEN, _CLOSE = 1, 2, 3
 _CLASSES = np.full(256, _ELEMENT, np.uint8)
@@ -90,6 +100,12 @@ def read_literal(text: str, shape: Shape) -> Literal:
 def unread_literal(text: str, shape: ArrayShape) -> Literal:
     """What `read_literal` returns or raises, but not before somebody asks for the value."""
     return Literal.unread(shape, partial(read_literal, shape=shape), text)
+
+
+def is_plain_scalar(text: str, shape: ArrayShape) -> bool:
+    """Whether it needs no decoding to know that a scalar is one, and in the range of its type."""
+    proves = _PLAIN_SCALARS.get(shape.element_type)
+    return proves is not None and not shape.dims and proves(text) is not None
 
 
 def decode_typed_literal(value: TypedLiteral | TypedLiteralTuple, text: str) -> Literal:

@@ -42,11 +42,14 @@ _METADATA = METADATA_KEY + "{"
 SAFE_NUMBER = "-?[0-9]{1,9}(?![0-9])"
 _METADATA_FIELD = re.compile(f"([a-z_]+)=({SAFE_STRING}|{SAFE_NUMBER})")
 _ENTRY_LAYOUT = "entry_computation_layout={("
-_SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
+#: Numbers that fit in 64 bits.
+SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
 #: Type, sizes that fit in 64 bits, order of the dimensions.
-_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{_SAFE_SIZES})?))\](?>(?:\{{({_SAFE_SIZES})\}})?)")
+_PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{SAFE_SIZES})?))\](?>(?:\{{({SAFE_SIZES})\}})?)")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
+#: Tuples that are nested deeper than any program needs are left to the parser.
+_DEEPEST = 50
 #: Kept between texts: some tens of megabytes.
 _MOST_PIECES = 100_000
 
@@ -125,9 +128,7 @@ class Pieces:
             shape = _plain_array(*plain.groups())
             if shape is not None:
                 return shape
-        if depth == 0:
-            check_nesting(text)
-        if text.startswith("(") and text.endswith(")") and len(text) > 2:
+        if text.startswith("(") and text.endswith(")") and len(text) > 2 and depth < _DEEPEST:
             return TupleShape(tuple([self.shape(part, depth + 1) for part in split_commas(text[1:-1])]))
         parsed: Shape = self.parse("shape", text)
         return parsed
@@ -220,11 +221,14 @@ class Pieces:
         if "//" in text:
             raise Doubt
         # NumPy only where there are constants.
-        from hlotool.parser.text.literals import decode_literal, unread_literal
+        from hlotool.parser.text.literals import decode_literal, is_plain_scalar, unread_literal
 
         if not self._reads_literals and len(text) > _SHORT_LITERAL and isinstance(shape, ArrayShape):
             return unread_literal(text, shape)
-        literal = decode_literal(text, shape)
+        if isinstance(shape, ArrayShape) and is_plain_scalar(text, shape):
+            literal = unread_literal(text, shape)
+        else:
+            literal = decode_literal(text, shape)
         # A lone number may stand for gigabytes of zeros.
         is_small = not isinstance(shape, ArrayShape) or shape.size <= _SHORT_LITERAL
         if is_small and len(text) <= _SHORT_LITERAL:
