@@ -12,13 +12,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ELEMENT_TYPES, Shape
 from hlotool.parser.text.builder import Builder, Mark
 from hlotool.parser.text.hlo_parser import RESERVED, parse_syntax
 from hlotool.parser.text.modules import finish_module
-from hlotool.parser.text.pieces import SAFE_SIZES, Doubt, after_comment, known_pieces, split_commas
+from hlotool.parser.text.pieces import (
+    SAFE_SIZES,
+    Doubt,
+    SeveralLines,
+    after_comment,
+    known_pieces,
+    split_commas,
+)
 from hlotool.parser.text.single_opcodes import same_array
 from hlotool.parser.text.statements import NAME, Line, Lines, large_header
 from hlotool.parser.text.syntax import (
@@ -32,6 +40,7 @@ from hlotool.parser.text.syntax import (
 
 _HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_END = " {\n"
+_CLOSING = re.compile(r"\n\}")
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
 #: No number of a parameter has more digits.
 _MOST_DIGITS = 9
@@ -131,8 +140,8 @@ class LargeReader:
             unread = self._instructions(lines, opened)
             _check_names(opened.scope)
             if unread is None:
-                return self._close(opened)
-        except (Doubt, TextError):
+                return self._close(opened, len(lines))
+        except (Doubt, SeveralLines, TextError):
             return self._rest(position, mark)
         return self._remainder(opened, unread) or self._rest(position, mark)
 
@@ -140,9 +149,9 @@ class LargeReader:
         """Read the line that opens a computation."""
         text = self._text
         body_start = text.find("\n", position) + 1
-        body_end = text.find("\n}", body_start - 1)
+        closing = _CLOSING.search(text, body_start)
         head = _HEAD.fullmatch(text, position, body_start - 1)
-        if not body_start or body_end < body_start or head is None:
+        if not body_start or closing is None or head is None:
             raise Doubt
         is_entry, name, parameters, result = head.groups()
         if name in RESERVED:
@@ -150,11 +159,11 @@ class LargeReader:
         self._check_parameters(parameters)
         shape = self._pieces.shape(result) if result is not None else None
         return _OpenComputation(
-            name.removeprefix("%"), bool(is_entry), shape, position, self._line, body_start, body_end
+            name.removeprefix("%"), bool(is_entry), shape, position, self._line, body_start, closing.start()
         )
 
-    def _close(self, opened: _OpenComputation) -> int:
-        """Add a computation whose lines are read; returns where the next one begins."""
+    def _close(self, opened: _OpenComputation, count: int) -> int:
+        """Add a computation whose `count` lines are read; returns where the next one begins."""
         text = self._text
         end = text.find("\n", opened.body_end + 1)
         end = len(text) if end < 0 else end
@@ -162,7 +171,7 @@ class LargeReader:
         self._finish(opened, self._pieces.parse("attributes", attributes) if attributes else ())
         following = _BLANK_LINES.match(text, end)
         assert following is not None
-        self._line += text.count("\n", opened.position, following.end())
+        self._line += count + text.count("\n", opened.body_end, following.end())
         return following.end()
 
     def _finish(self, opened: _OpenComputation, attributes: tuple[AttributeSyntax, ...]) -> None:
@@ -315,6 +324,7 @@ def _check_names(scope: Scope) -> None:
         raise Doubt
 
 
+@lru_cache(maxsize=1024)
 def _parameter_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise Doubt

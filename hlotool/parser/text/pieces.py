@@ -58,6 +58,10 @@ class Doubt(Exception):
     """What was cut out is not what it was taken for; the parser decides."""
 
 
+class SeveralLines(Exception):
+    """What was taken for a line has more of them, in a string: the lines after it were counted wrongly."""
+
+
 class Head(NamedTuple):
     """What a line says before its operands, and what follows from the opcode.
 
@@ -195,7 +199,9 @@ class Pieces:
     def metadata(self, text: str) -> Metadata:
         """Metadata of a text that `printed_metadata` matches, which is decoded when it is looked at."""
         # The quick alternative takes a string up to the next quote, whatever stands before that.
-        if ("\\" in text or "\n" in text) and not _printed_metadata()(text):
+        if "\n" in text:
+            raise SeveralLines
+        if "\\" in text and not _printed_metadata()(text):
             raise Doubt
         known = self.printed[text] = Metadata.deferred(_decode_metadata, text)
         return known

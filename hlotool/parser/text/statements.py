@@ -155,10 +155,7 @@ class Lines:
     def between(self, text: str, start: int, end: int) -> list[Line]:
         """The parts of each line between two positions."""
         if self._before is None:
-            lines: list[Line] = _LINE.findall(text, start, end)
-            if len(lines) == text.count("\n", start, end) + 1:
-                return lines
-            self._before = {}  # a string over several lines
+            return _LINE.findall(text, start, end)
         known, now = self._before.get, self._now
         lines = []
         for line in text[start:end].split("\n"):
