@@ -112,6 +112,13 @@ class BoundAttributes(NamedTuple):
     metadata: Metadata | None = None
 
 
+#: Kinds whose values are what they are, whatever the opcode.
+_FINAL = frozenset(
+    {
+        Kind.BACKEND_CONFIG, Kind.BOOL, Kind.DIM_LABELS, Kind.FRONTEND, Kind.INSTRUCTIONS, Kind.INT,
+        Kind.INTS, Kind.METADATA, Kind.PADDING, Kind.SHARDING, Kind.SLICE, Kind.STRING, Kind.WINDOW,
+    }
+)  # fmt: skip
 _PENDING = (AnonymousComputation, CalleeName, Span, TypedLiteral, TypedLiteralTuple)
 
 
@@ -132,13 +139,16 @@ def bind(
     """
     values: dict[str, Any] = {}
     pending: list[AttributeSyntax] = []
-    kinds = _kinds(opcode)
+    kinds, unchecked = _kinds(opcode)
     seen: set[str] = set()
     for attribute in attributes:
         key, value, at = attribute
         if key in seen:
             raise TextError(f"the attribute {key} is given twice", at)
         seen.add(key)
+        if key in unchecked:
+            values[key] = value
+            continue
         if key in UNSAID and not strict and UNSAID[key] == value:
             continue
         if _IMPLIED.get((opcode, key)) == value:
@@ -168,10 +178,12 @@ def _with_order(values: dict[str, Any], seen: set[str], position: int) -> None:
 
 
 @cache
-def _kinds(opcode: str) -> Mapping[str, Kind | None]:
-    """How each attribute that the opcode takes is written."""
+def _kinds(opcode: str) -> tuple[Mapping[str, Kind | None], frozenset[str]]:
+    """How each attribute that the opcode takes is written, and those whose value needs no further look."""
     keys = (*COMMON_ATTRIBUTES, *OPCODES[opcode].attributes)
-    return {key: attribute_kind(opcode, key) for key in keys}
+    kinds = {key: attribute_kind(opcode, key) for key in keys}
+    looked_at = {*UNSAID, "slice_sizes", *(key for of, key in _IMPLIED if of == opcode)}
+    return kinds, frozenset(key for key, kind in kinds.items() if kind in _FINAL and key not in looked_at)
 
 
 def _is_list_of_callees(value: object) -> bool:
@@ -218,7 +230,8 @@ def _known_word(opcode: str, key: str, word: str, at: int) -> str:
 
 
 #: It may not fit in 64 bits.
-LONG_NUMBER = re.compile(r"[0-9]{19}")
+_LONG = 18
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 _SLICE = re.compile(r"\[ ?(-?[0-9]+) ?: ?(-?[0-9]+)(?: ?: ?(-?[0-9]+))? ?\]")
 _ENTRY = re.compile(rf"([A-Za-z0-9_.\-]+)=({SAFE_STRING})")
 
@@ -240,7 +253,7 @@ def plain_attribute(text: str) -> AttributeSyntax | None:
     equals = text.find("=") + 1
     form = _form_of(text[:equals])
     value = text[equals:]
-    if form is None or not form.proves(value) or LONG_NUMBER.search(value):
+    if form is None or not form.proves(value) or (len(value) > _LONG and _LONG_NUMBER.search(value)):
         return None
     decoded = form.decode(value)
     return None if decoded is None else AttributeSyntax(text[: equals - 1], decoded, 0)

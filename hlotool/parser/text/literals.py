@@ -9,7 +9,7 @@ XLA: ParseDenseLiteral, ParseTupleLiteral.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -47,15 +47,19 @@ _ENDS = ",{} \n\t\r"
 #: letters what HLO has, and the two of `_PYTHON` besides.
 _PLAIN = b"0123456789+-.eE{}, \t\r\ninfatruels"
 _PYTHON = (" .", " +")
-#: What proves a scalar of a type without decoding it.
-_PLAIN_SCALARS: Mapping[ElementType, Callable[[str], object]] = {
-    ElementType.PRED: re.compile("true|false").fullmatch,
-    **dict.fromkeys((ElementType.S32, ElementType.S64), re.compile("-?[0-9]{1,9}").fullmatch),
-    **dict.fromkeys((ElementType.U32, ElementType.U64), re.compile("[0-9]{1,9}").fullmatch),
-    **dict.fromkeys(
-        (ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64),
-        re.compile(r"-?(?:[0-9]{1,4}(?:\.[0-9]{1,12})?(?:e-[0-9]{1,3})?|inf)|nan").fullmatch,
-    ),
+_PLAIN_FLOAT = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,12})?(?:e[+\-][0-9]{1,3})?|-?inf|nan")
+_PLAIN_WORDS = frozenset(("true", "false", "inf", "-inf", "nan"))
+#: What numbers of a type are written like, and the largest: what rounds to infinity is none.
+_PLAIN_SCALARS: Mapping[ElementType, tuple[re.Pattern[str], float]] = {
+    ElementType.PRED: (re.compile("true|false"), 1),
+    ElementType.S32: (re.compile("-?[0-9]{1,10}"), 2**31 - 1),
+    ElementType.S64: (re.compile("-?[0-9]{1,18}"), 2**63),
+    ElementType.U32: (re.compile("[0-9]{1,10}"), 2**32 - 1),
+    ElementType.U64: (re.compile("[0-9]{1,18}"), 2**63),
+    ElementType.F16: (_PLAIN_FLOAT, 65504),
+    ElementType.BF16: (_PLAIN_FLOAT, 3.3895e38),
+    ElementType.F32: (_PLAIN_FLOAT, 3.4028235e38),
+    ElementType.F64: (_PLAIN_FLOAT, 1e308),
 }
 #: By code of a character: part of an element, or which brace.
 _ELEMENT, _OPEN, _CLOSE = 1, 2, 3
@@ -102,10 +106,15 @@ def unread_literal(text: str, shape: ArrayShape) -> Literal:
     return Literal.unread(shape, partial(read_literal, shape=shape), text)
 
 
-def is_plain_scalar(text: str, shape: ArrayShape) -> bool:
-    """Whether it needs no decoding to know that a scalar is one, and in the range of its type."""
-    proves = _PLAIN_SCALARS.get(shape.element_type)
-    return proves is not None and not shape.dims and proves(text) is not None
+def is_plain(text: str, shape: ArrayShape) -> bool:
+    """Whether a text is, as one sees without decoding it, one element in the range of its type."""
+    if shape.element_type not in _PLAIN_SCALARS or shape.size != 1 or shape.dynamic:
+        return False
+    number, rank = text.strip("{ }"), shape.rank
+    pattern, largest = _PLAIN_SCALARS[shape.element_type]
+    if pattern.fullmatch(number) is None or (number not in _PLAIN_WORDS and abs(float(number)) > largest):
+        return False
+    return text == (f"{'{ ' * (rank - 1)}{{{number}}}{' }' * (rank - 1)}" if rank else number)
 
 
 def decode_typed_literal(value: TypedLiteral | TypedLiteralTuple, text: str) -> Literal:

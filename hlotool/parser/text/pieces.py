@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
@@ -62,24 +62,11 @@ class SeveralLines(Exception):
     """What was taken for a line has more of them, in a string: the lines after it were counted wrongly."""
 
 
-class Head(NamedTuple):
-    """What a line says before its operands, and what follows from the opcode.
-
-    Attributes:
-        opcode: of the table.
-        shape: of the result.
-        fewest: operands that it takes.
-        most: operands that it takes.
-        rule: what is demanded of it beyond that.
-        bound: the attributes met on this opcode so far, by their text.
-    """
-
-    opcode: str
-    shape: Shape
-    fewest: int
-    most: float
-    rule: Rule | None
-    bound: dict[str, BoundAttributes]
+#: What follows from an opcode: the least and the greatest number of operands; what is demanded beyond that;
+#: and the attributes met on it so far, by their text.
+OfOpcode: TypeAlias = "tuple[int, float, Rule | None, dict[str, BoundAttributes]]"
+#: What a line says before its operands: the opcode, the shape, and what follows from the opcode.
+Head: TypeAlias = "tuple[str, Shape, int, float, Rule | None, dict[str, BoundAttributes]]"
 
 
 class Pieces:
@@ -103,7 +90,7 @@ class Pieces:
         self._shapes: dict[str, Shape] = {}
         self.heads: dict[str, Head] = {}
         self._attributes: dict[str, AttributeSyntax] = {}
-        self._bound: dict[str, dict[str, BoundAttributes]] = {}
+        self._opcodes: dict[str, OfOpcode] = {}
         self.printed: dict[str, Metadata] = {}
         self._literals: dict[tuple[str, str], Literal] = {}
         self.last_stage: Stage | None = None
@@ -112,7 +99,7 @@ class Pieces:
     def count(self) -> int:
         """How many pieces are kept."""
         shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
-        bound = sum(map(len, self._bound.values()))
+        bound = sum(len(known) for *_, known in self._opcodes.values())
         return shapes_and_attributes + bound + len(self.printed) + len(self._literals)
 
     # Shapes
@@ -133,7 +120,8 @@ class Pieces:
             if shape is not None:
                 return shape
         if text.startswith("(") and text.endswith(")") and len(text) > 2 and depth < _DEEPEST:
-            return TupleShape(tuple([self.shape(part, depth + 1) for part in split_commas(text[1:-1])]))
+            known, parts = self._shapes, split_commas(text[1:-1])
+            return TupleShape(tuple([known.get(part) or self.shape(part, depth + 1) for part in parts]))
         parsed: Shape = self.parse("shape", text)
         return parsed
 
@@ -141,27 +129,26 @@ class Pieces:
 
     def head(self, text: str) -> Head:
         """A shape and an opcode: `f32[2]{0} add`."""
-        known = self.heads.get(text)
-        if known is None:
-            shape, _, opcode = text.rpartition(" ")
-            row = OPCODES.get(opcode)
-            if row is None:
-                raise Doubt
-            bound, rule = self._bound.setdefault(opcode, {}), RULES.get(opcode)
-            most = inf if row.max_operands is None else row.max_operands
-            head = Head(opcode, self.shape(shape), row.min_operands, most, rule, bound)
-            known = self.heads[text] = head
+        shape, _, opcode = text.rpartition(" ")
+        follows = self._opcodes.get(opcode) or self._opcode(opcode)
+        head = self.heads[text] = (opcode, self._shapes.get(shape) or self.shape(shape), *follows)
+        return head
+
+    def _opcode(self, opcode: str) -> OfOpcode:
+        row = OPCODES.get(opcode)
+        if row is None:
+            raise Doubt
+        most = inf if row.max_operands is None else row.max_operands
+        known = self._opcodes[opcode] = (row.min_operands, most, RULES.get(opcode), {})
         return known
 
     # Attributes
 
     def bound(self, opcode: str, text: str) -> BoundAttributes:
         """The attributes `, a=…, b=…` of an instruction, without metadata."""
-        of_opcode = self._bound.setdefault(opcode, {})
-        known = of_opcode.get(text)
-        if known is None:
-            known = of_opcode[text] = bind(opcode, self.attributes(text), 0, self._strict)
-        return known
+        *_, known = self._opcodes.get(opcode) or self._opcode(opcode)
+        bound = known[text] = bind(opcode, self.attributes(text), 0, self._strict)
+        return bound
 
     def attributes(self, text: str) -> list[AttributeSyntax]:
         """The single attributes of `, a=…, b=…`."""
@@ -169,21 +156,18 @@ class Pieces:
             return []
         if not text.startswith(", ") or "//" in text:
             raise Doubt
+        pieces = _NEXT_ATTRIBUTE.split(text[2:]) if ", " in text[2:] else [text[2:]]
+        known = self._attributes
         try:
-            return [self._attribute(piece) for piece in _NEXT_ATTRIBUTE.split(text[2:])]
+            return [known.get(piece) or self._attribute(piece) for piece in pieces]
         except (Doubt, TextError):
             return [_settled(attribute, text) for attribute in self.parse("attributes", text)]
 
     def _attribute(self, text: str) -> AttributeSyntax:
-        known = self._attributes.get(text)
-        if known is None:
-            known = self._attributes[text] = self._new_attribute(text)
-        return known
+        attribute = self._attributes[text] = plain_attribute(text) or self._other_attribute(text)
+        return attribute
 
-    def _new_attribute(self, text: str) -> AttributeSyntax:
-        plain = plain_attribute(text)
-        if plain is not None:
-            return plain
+    def _other_attribute(self, text: str) -> AttributeSyntax:
         if text.startswith(_ENTRY_LAYOUT) and text.endswith("}"):
             parameters, arrow, result = text[len(_ENTRY_LAYOUT) : -1].rpartition(")->")
             if arrow:
@@ -227,11 +211,11 @@ class Pieces:
         if "//" in text:
             raise Doubt
         # NumPy only where there are constants.
-        from hlotool.parser.text.literals import decode_literal, is_plain_scalar, unread_literal
+        from hlotool.parser.text.literals import decode_literal, is_plain, unread_literal
 
         if not self._reads_literals and len(text) > _SHORT_LITERAL and isinstance(shape, ArrayShape):
             return unread_literal(text, shape)
-        if isinstance(shape, ArrayShape) and is_plain_scalar(text, shape):
+        if isinstance(shape, ArrayShape) and is_plain(text, shape):
             literal = unread_literal(text, shape)
         else:
             literal = decode_literal(text, shape)
