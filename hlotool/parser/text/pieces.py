@@ -16,9 +16,10 @@ from hlotool import grammar
 from hlotool.ir.attributes import EmbeddedLiteral, EntryLayout, Metadata, RawText
 from hlotool.ir.opcodes import OPCODES
 from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, Layout, Shape, TupleShape
-from hlotool.parser.text.attributes import BoundAttributes, bind, plain_attribute
+from hlotool.parser.text.attributes import BoundAttributes, bind
 from hlotool.parser.text.diagnostics import check_nesting
 from hlotool.parser.text.hlo_parser import actions
+from hlotool.parser.text.plain_attributes import plain_attribute
 from hlotool.parser.text.single_opcodes import RULES, Rule
 from hlotool.parser.text.syntax import (
     AnonymousComputation,
