@@ -235,14 +235,19 @@ class LargeReader:
         for line, parts in enumerate(lines, first):
             root, name, head_text, names, other, attributes, printed, after = parts
             try:
-                opcode, shape, fewest, most, rule, known = known_head(head_text) or pieces.head(head_text)
+                head = known_head(head_text) or pieces.head(head_text)
+                opcode, shape, fewest, most, rule, known, known_before = head
                 metadata = literal = number = None
                 if printed:
                     metadata = known_metadata(printed) or pieces.metadata(printed)
-                    attributes = attributes[:-2] + after
-                elif after:
-                    metadata, attributes = pieces.split_metadata(attributes + after)
-                bound = known.get(attributes) or pieces.bound(opcode, attributes)
+                    if after:
+                        bound = pieces.bound(opcode, attributes.removesuffix(", ") + after)
+                    else:
+                        bound = known_before.get(attributes) or pieces.bound_before(opcode, attributes)
+                else:
+                    if after:
+                        metadata, attributes = pieces.split_metadata(attributes + after)
+                    bound = known.get(attributes) or pieces.bound(opcode, attributes)
                 values, pending, predecessors, stated = bound
                 if stated is not None:
                     if metadata is not None:

@@ -63,11 +63,13 @@ class SeveralLines(Exception):
     """What was taken for a line has more of them, in a string: the lines after it were counted wrongly."""
 
 
+#: Attributes met on an opcode, by their text.
+Known: TypeAlias = "dict[str, BoundAttributes]"
 #: What follows from an opcode: the least and the greatest number of operands; what is demanded beyond that;
-#: and the attributes met on it so far, by their text.
-OfOpcode: TypeAlias = "tuple[int, float, Rule | None, dict[str, BoundAttributes]]"
+#: attributes that stood alone, and those that metadata followed, with the comma and the blank before it.
+OfOpcode: TypeAlias = "tuple[int, float, Rule | None, Known, Known]"
 #: What a line says before its operands: the opcode, the shape, and what follows from the opcode.
-Head: TypeAlias = "tuple[str, Shape, int, float, Rule | None, dict[str, BoundAttributes]]"
+Head: TypeAlias = "tuple[str, Shape, int, float, Rule | None, Known, Known]"
 
 
 class Pieces:
@@ -100,7 +102,7 @@ class Pieces:
     def count(self) -> int:
         """How many pieces are kept."""
         shapes_and_attributes = len(self._shapes) + len(self.heads) + len(self._attributes)
-        bound = sum(len(known) for *_, known in self._opcodes.values())
+        bound = sum(len(alone) + len(before) for *_, alone, before in self._opcodes.values())
         return shapes_and_attributes + bound + len(self.printed) + len(self._literals)
 
     # Shapes
@@ -140,15 +142,23 @@ class Pieces:
         if row is None:
             raise Doubt
         most = inf if row.max_operands is None else row.max_operands
-        known = self._opcodes[opcode] = (row.min_operands, most, RULES.get(opcode), {})
+        known = self._opcodes[opcode] = (row.min_operands, most, RULES.get(opcode), {}, {})
         return known
 
     # Attributes
 
     def bound(self, opcode: str, text: str) -> BoundAttributes:
         """The attributes `, a=…, b=…` of an instruction, without metadata."""
-        *_, known = self._opcodes.get(opcode) or self._opcode(opcode)
-        bound = known[text] = bind(opcode, self.attributes(text), 0, self._strict)
+        *_, known, _ = self._opcodes.get(opcode) or self._opcode(opcode)
+        bound = known.get(text)
+        if bound is None:
+            bound = known[text] = bind(opcode, self.attributes(text), 0, self._strict)
+        return bound
+
+    def bound_before(self, opcode: str, text: str) -> BoundAttributes:
+        """The attributes `, a=…, b=…, ` that metadata follows."""
+        *_, before = self._opcodes[opcode]
+        bound = before[text] = self.bound(opcode, text.removesuffix(", "))
         return bound
 
     def attributes(self, text: str) -> list[AttributeSyntax]:
