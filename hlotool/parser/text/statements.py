@@ -103,11 +103,11 @@ _PARENTHESES = r"[^()\n]*+(?>(?:\([^()\n]*+\)[^()\n]*+)*)"
 _NESTED_PARENTHESES = rf"[^()\n]*+(?>(?:\({_PARENTHESES}\)[^()\n]*+)*)"
 #: An instruction line as XLA prints it; its groups are the fields of `Line`. Of any other line all are empty.
 _LINE = re.compile(
-    rf"^(?: *+(?>(ROOT )?)%?+({NAME.removeprefix('%?')}+) = "
-    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?>(?:\{[^}\n]*+\})?)) [a-z0-9\-]++)"
+    rf"^(?: *+(ROOT |)%?+({NAME.removeprefix('%?')}+) = "
+    r"((?:\(.*?\)|[a-z0-9]++\[[^\]\n]*+\](?:\{[^}\n]*+\}|)) [a-z0-9\-]++)"
     rf"\((?:%?+((?!(?:true|false|inf|nan)\))[A-Za-z_][%A-Za-z0-9_.\-,# ]*+)|({_NESTED_PARENTHESES}))\)"
     r"([^m\n]*+(?>(?:m(?!etadata=\{)[^m\n]*+)*))"
-    rf"(?>(?:(?<=, )({printed_metadata()}))?)(.*+)|.*+)$",
+    rf"(?:(?<=, )({printed_metadata()})|)(.*+)|.*+)$",
     re.MULTILINE,
 )
 

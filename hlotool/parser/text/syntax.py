@@ -291,8 +291,8 @@ class Scope:
 
     def finish(self, name: str, line: int, position: int | None) -> Computation:
         """The computation; the last instruction is the root unless one is marked."""
-        missing = next((n for n in range(len(self.parameters)) if n not in self.parameters), None)
-        if missing is not None:
+        if self.parameters and max(self.parameters) >= len(self.parameters):
+            missing = next(n for n in count() if n not in self.parameters)
             raise TextError(
                 f"computation {name}: there is no parameter {missing}, but one after it", position
             )
