@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ELEMENT_TYPES, Shape
@@ -25,6 +24,7 @@ from hlotool.parser.text.pieces import (
     SeveralLines,
     after_comment,
     known_pieces,
+    parameter_number,
     split_commas,
 )
 from hlotool.parser.text.single_opcodes import same_array
@@ -42,8 +42,6 @@ _HEAD = re.compile(rf"(ENTRY )?({NAME}) (?:\((.*)\) -> (.*) )?\{{$")
 _HEAD_END = " {\n"
 _CLOSING = re.compile(r"\n\}")
 _BLANK_LINES = re.compile(r"[ \t\r\n]*")
-#: No number of a parameter has more digits.
-_MOST_DIGITS = 9
 _PARAMETER_NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+: "
 _PARAMETER = re.compile(rf"{_PARAMETER_NAME}(.*)")
 _PLAIN_PARAMETER = rf"{_PARAMETER_NAME}(?:{'|'.join(ELEMENT_TYPES)})\[(?>(?:{SAFE_SIZES})?)\]"
@@ -260,7 +258,7 @@ class LargeReader:
                 elif opcode == "constant":
                     literal = pieces.literal(other, head_text, shape)
                 elif opcode == "parameter":
-                    number = _parameter_number(other)
+                    number = parameter_number(other)
                     if number in parameters:
                         raise Doubt
                 elif other:
@@ -327,10 +325,3 @@ def _check_names(scope: Scope) -> None:
     """
     if len(scope.by_name) != len(scope.instructions) or not scope.by_name.keys().isdisjoint(RESERVED):
         raise Doubt
-
-
-@lru_cache(maxsize=1024)
-def _parameter_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise Doubt
-    return int(text)

@@ -49,6 +49,8 @@ SAFE_SIZES = "[0-9]{1,18}(?>(?:,[0-9]{1,18})*)"
 _PLAIN_ARRAY = re.compile(rf"([a-z0-9]+)\[((?>(?:{SAFE_SIZES})?))\](?>(?:\{{({SAFE_SIZES})\}})?)")
 #: Literals of so many characters and elements at most are kept.
 _SHORT_LITERAL = 64
+#: No number of a parameter has more digits.
+_MOST_DIGITS = 9
 #: Tuples that are nested deeper than any program needs are left to the parser.
 _DEEPEST = 50
 #: Kept between texts: some tens of megabytes.
@@ -264,6 +266,8 @@ def known_pieces(strict: bool, reads_literals: bool = True) -> Pieces:
 def forget_pieces() -> None:
     """Let the next text be read as if it were the first."""
     _known.clear()
+    _layout.cache_clear()
+    parameter_number.cache_clear()
 
 
 @cache
@@ -329,6 +333,14 @@ def _plain_array(type_name: str, sizes: str, order: str | None) -> ArrayShape | 
     if element_type is None or (layout is not None and len(layout.minor_to_major) != len(dims)):
         return None
     return ArrayShape(element_type, dims, (), layout)
+
+
+@lru_cache(maxsize=1024)
+def parameter_number(text: str) -> int:
+    """The number in `parameter(…)`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise Doubt
+    return int(text)
 
 
 @lru_cache(maxsize=1024)
