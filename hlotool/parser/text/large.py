@@ -1,8 +1,8 @@
 """Large texts, line by line: how a line is cut is only a guess, and each piece proves its part of the guess.
 
-Dumps have one instruction to a line and say the same things again and again. What a line says by itself is
-read by `statements.py`; here the names of its operands are looked up among those of the instructions before,
-which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
+Dumps have one instruction to a line and say the same things again and again. `statements.py` cuts a line
+into parts, `pieces.py` knows what a part says; here the names of the operands are looked up among those of
+the instructions before, which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
 a whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the
 text from there on, and its verdict and its message are the answer.
 """

@@ -1,10 +1,10 @@
-"""Large texts: what stands before the computations, and what a line says by itself.
+"""Large texts: what stands before the computations, and into which parts a line is cut.
 
 The tables of source positions of a model have thousands of rows, at which few commands look: an expression
 proves that they are as XLA prints them, and they are decoded when they are asked for.
 
-What a line says before the names in it are looked up does not depend on where it stands: what it came to in
-one stage of a module, an equal one in the next stage comes to again.
+How a line is cut does not depend on where it stands: what it came to in one stage of a module, an equal one
+in the next stage comes to again.
 """
 
 from __future__ import annotations
