@@ -2,9 +2,9 @@
 
 Dumps have one instruction to a line and say the same things again and again. `statements.py` cuts a line
 into parts, `pieces.py` knows what a part says; here the names of the operands are looked up among those of
-the instructions before, which were proved. A line that is not of the usual form, or whose pieces are not proved, goes to the parser as
-a whole. Where that fails too (a computation over several lines, a comment, an error), the parser reads the
-text from there on, and its verdict and its message are the answer.
+the instructions before, which were proved. A line that is not of the usual form, or whose pieces are not
+proved, goes to the parser as a whole. Where that fails too (a computation over several lines, a comment, an
+error), the parser reads the text from there on, and its verdict and its message are the answer.
 """
 
 from __future__ import annotations
