@@ -66,7 +66,7 @@ def _tables_expression() -> Callable[[str], re.Match[str] | None]:
     """What proves the text of the tables: each row on its line, with nothing that could be wrong in it."""
     names = rf"{SAFE_NUMBER} {SAFE_STRING}"
     rows = (names, names, *(_row(kind, SAFE_NUMBER) for kind in (FileLocation, StackFrame)))
-    parts = (rf"\s*{title}\n(?>(?:{row}\n)*)" for title, row in zip(_TITLES, rows))
+    parts = (rf"\n*{title}\n(?>(?:{row}\n)*)" for title, row in zip(_TITLES, rows))
     return re.compile("".join(parts) + r"\s*").fullmatch
 
 
