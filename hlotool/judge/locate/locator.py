@@ -16,9 +16,10 @@ from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.judge.locate.blame import Blame
 from hlotool.judge.locate.likeness import is_uniform, rounding_of_one
 from hlotool.judge.locate.origins import is_constant
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution, Subject, execute
-from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, best_repair
+from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, Narrowing, best_repair
 from hlotool.judge.locate.walk import find_blame
 
 #: Outputs that are followed back, until one explains the others.
@@ -143,11 +144,13 @@ def find_all(
     end = time.monotonic() + budget.seconds
     errors = _errors(reference, tested, outputs)
     known: set[Node] = set()
-    for output in outputs[:_MOST_OUTPUTS]:
+    likely = Likely(pairing, outputs)
+    narrowing = Narrowing(pairing, likely, end)
+    for output in (likely.outputs() if pairing.is_far else outputs)[:_MOST_OUTPUTS]:
         # However late it is, one output is explained.
         if known and time.monotonic() > end:
             return
-        blame = find_blame(pairing, output, max(0.0, end - time.monotonic()))
+        blame = find_blame(pairing, output, narrowing)
         if blame.after in known or not _is_known_to_differ(pairing, blame, output):
             continue
         known.add(blame.after)

@@ -31,13 +31,14 @@ from hlotool.inputs.recorded_values import Sample
 from hlotool.ir.arrays import Array, Literal, flatten
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
-from hlotool.judge.locate.blame import Blame
+from hlotool.judge.locate.blame import Blame, Matches
 from hlotool.judge.locate.likeness import (
     embedded_difference,
     holds_computation,
     is_uniform,
     same_operation,
 )
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.origins import cone_sizes, is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
@@ -54,13 +55,14 @@ class Narrowing:
 
     Args:
         pairing: of the two executions.
-        evaluator: computes parts of the wrong program again.
+        likely: what is tried first.
         end: time after which nothing new is tried (`time.monotonic`).
     """
 
-    def __init__(self, pairing: Pairing, evaluator: Evaluator, end: float) -> None:
+    def __init__(self, pairing: Pairing, likely: Likely, end: float) -> None:
         self._pairing = pairing
-        self.evaluator = evaluator
+        self._likely = likely
+        self.evaluator = Evaluator()
         self._end = end
         self._left = _MOST_TRIALS
 
@@ -69,7 +71,7 @@ class Narrowing:
         one: Node,
         other: Node,
         members: Sequence[Node],
-        boundary: Iterable[Node],
+        matches: Matches,
         candidates: Sequence[Node],
     ) -> tuple[Node, Node] | None:
         """What goes wrong first on the way to a value, and what it should be.
@@ -78,7 +80,7 @@ class Narrowing:
             one: the value as it should be.
             other: the value as it is.
             members: nodes that it is made of, up to values that the right program has, too.
-            boundary: those values; a fault can make a value equal to another one of the right program.
+            matches: those values; a fault can make a value equal to another one of the right program.
             candidates: nodes of the right program that their values may be found among.
         """
         inside = set(members)
@@ -88,15 +90,21 @@ class Narrowing:
                 by_size.setdefault(prod(kept.dims), []).append(candidate)
         if is_uniform(one.value):
             return None
+        for node in self._likely.places(other, members):
+            found = self._right_value(one, other, node, inside, self._likely.values(node, matches))
+            if found is not None:
+                return found, node
         sizes = cone_sizes(other, members)
         order = [
             (int(self._pairing.is_known(m)), sizes[m], m)
             for m in members
             if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
-        order += [(_OUTSIDE, 0, m) for m in boundary if self._is_worth_it(m)]
+        order += [(_OUTSIDE, 0, m) for m in matches if self._is_worth_it(m)]
         for _, _, node in sorted(order, key=lambda item: item[:2]):
-            found = self._right_value(one, other, node, inside, by_size)
+            kept = node.kept
+            own = by_size.get(prod(kept.dims), ()) if isinstance(kept, Sample) else ()
+            found = self._right_value(one, other, node, inside, own)
             if found is not None:
                 return found, node
         return None
@@ -110,7 +118,7 @@ class Narrowing:
         )
 
     def _right_value(
-        self, one: Node, other: Node, node: Node, inside: set[Node], by_size: Mapping[int, Sequence[Node]]
+        self, one: Node, other: Node, node: Node, inside: set[Node], candidates: Sequence[Node]
     ) -> Node | None:
         kept = node.kept
         if not isinstance(kept, Sample):
@@ -121,7 +129,7 @@ class Narrowing:
             # What rounds, clamps or selects gives a right result of the right result itself.
             tried.add(one.kept.digest)
         way: Way | None = None
-        for candidate in by_size.get(prod(kept.dims), ()):
+        for candidate in candidates:
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)
@@ -130,24 +138,22 @@ class Narrowing:
             value = fitted(candidate.value, node)
             if value is None:
                 continue
-            way = way or self.evaluator.way(other, node, inside)
+            way = way or self.evaluator.way(other, node, self._pairing.flows[1].beyond(node))
             if way is None:
                 return None
             self._left -= 1
             result = way.value(value)
             is_right = result is not None and self._pairing.is_near(result, one)
-            if is_right and self._holds_elsewhere(one, other, node, candidate, inside):
+            if is_right and self._holds_elsewhere(one, way, candidate):
                 return candidate
         return None
 
-    def _holds_elsewhere(
-        self, one: Node, other: Node, node: Node, candidate: Node, inside: set[Node]
-    ) -> bool:
+    def _holds_elsewhere(self, one: Node, way: Way, candidate: Node) -> bool:
         """Whether the same change makes the value right in other places, as far as that is known.
 
         Those are the program on other arguments, and earlier iterations of the loop around it.
         """
-        pairing = self._pairing
+        pairing, other, node = self._pairing, way.root, way.place
         depth = len(iteration_of(other.frame)) - 1
         places: list[tuple[Pairing, int]] = [(elsewhere, 0) for elsewhere in pairing.others]
         places += [(pairing, -back) for back in (1, 2) if depth >= 0]
@@ -157,7 +163,7 @@ class Narrowing:
             (expected, source), (actual, target) = right, wrong
             if expected is None or source is None or actual is None or target is None:
                 continue
-            moved = {m for n in inside if (m := same_place(there.after, n, depth, shift)) is not None}
+            moved = {m for s in way.steps if (m := same_place(there.after, s.node, depth, shift)) is not None}
             value = fitted(source.value, target)
             if value is None:
                 continue
