@@ -249,7 +249,7 @@ class _Totals:
             excess = np.where(allowed > 0, compared.absolute / allowed, compared.absolute.astype(np.float64))
         excess[compared.nan | compared.inf] = math.inf
         excess[compared.accepted] = -1
-        chosen = np.argsort(-excess, kind="stable")[:TOP]
+        chosen = _largest(excess)
         self.top += [(float(excess[i]), element(int(i))) for i in chosen if excess[i] >= 0]
         self.top.sort(key=lambda item: (-item[0], item[1].index))
         del self.top[TOP:]
@@ -266,7 +266,9 @@ class _Totals:
             ulps = None
             if self.has_ulps:
                 ulps = int(ulp_distance(expected[i : i + 1], actual[i : i + 1], self.element_type)[0])
-            return Element(index, e, a, compared.absolute[i].item(), float(compared.relative[i]), ulps)
+            absolute, magnitude = compared.absolute[i], compared.magnitude[i]
+            relative = float(absolute / magnitude) if magnitude else 0.0
+            return Element(index, e, a, absolute.item(), relative, ulps)
 
         return element
 
@@ -300,6 +302,14 @@ class _Totals:
         )
 
 
+def _largest(values: Array) -> Array:
+    """Positions of the `TOP` largest numbers, the largest first, of equal ones the first."""
+    if values.size > TOP:
+        near = np.flatnonzero(values >= np.partition(values, -TOP)[-TOP])
+        return near[np.argsort(-values[near], kind="stable")[:TOP]]
+    return np.argsort(-values, kind="stable")
+
+
 def _scalar(value: Any, element_type: ElementType) -> Scalar:
     number: Scalar = value.item()
     return bool(number) if element_type is ElementType.PRED else number
@@ -311,12 +321,12 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     worst = np.zeros(len(_EDGES) + 1)
     for _, e, a in _pieces(expected, actual):
         compared = _compare(e, a, totals.element_type, totals.tolerance)
-        with np.errstate(all="ignore"):
-            bucket = np.searchsorted(_EDGES, np.abs(compared.actual.astype(_wide(compared.actual))))
-        wrong = bucket[~compared.accepted]
-        counts[0] += np.bincount(bucket, minlength=counts.shape[1])
-        counts[1] += np.bincount(wrong, minlength=counts.shape[1])
-        np.maximum.at(worst, wrong, compared.absolute[~compared.accepted])
+        buckets, wrong = _buckets(compared.actual), ~compared.accepted
+        counts[0] += np.bincount(buckets, minlength=counts.shape[1])
+        counts[1] += np.bincount(buckets, weights=wrong, minlength=counts.shape[1]).astype(np.int64)
+        errors = np.where(wrong, compared.absolute, 0)
+        for bucket in np.flatnonzero(counts[1]):
+            worst[bucket] = max(worst[bucket], np.where(buckets == bucket, errors, 0).max())
     edges = [0.0, *map(float, _EDGES), None]
     return tuple(
         BucketRecord(
@@ -331,8 +341,14 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     )
 
 
-def _wide(values: Array) -> Any:
-    return values.dtype if values.dtype.kind in "fc" else np.float64
+def _buckets(values: Array) -> Array:
+    """Of each value the number of edges below its magnitude, which of a NaN is all of them."""
+    with np.errstate(all="ignore"):
+        magnitudes = np.abs(values.astype(values.dtype if values.dtype.kind in "fc" else np.float64))
+    found = np.zeros(values.shape, np.int8)
+    for edge in _EDGES:
+        found += ~(magnitudes <= edge)
+    return found
 
 
 #: Cells of a map at most: beyond that they stand for several elements each.
