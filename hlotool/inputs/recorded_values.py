@@ -31,12 +31,14 @@ class Budget:
         disk: bytes of values in a temporary file, after that.
         samples: values that are hashed; what comes later is not looked at.
         seconds: that each part of a search may take: each execution, then the tests of what is suspected.
+        work: units of work that these tests may be.
     """
 
     memory: int = 256 << 20
     disk: int = 2 << 30
     samples: int = 1_000_000
     seconds: float = float("inf")
+    work: float = float("inf")
 
 
 class OutOfTime(HlotoolError):

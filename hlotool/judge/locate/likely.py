@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import prod
 
 from hlotool.facts import thresholds
 from hlotool.inputs.frames import Node, made
 from hlotool.inputs.recorded_values import Sample
 from hlotool.ir.types import ShapeIndex
+from hlotool.judge.locate.identity import size_of
 from hlotool.judge.locate.likeness import is_uniform
 from hlotool.judge.locate.origins import backwards, cone_sizes, is_constant
 from hlotool.judge.locate.pairing import Pairing, rounding_of_few
@@ -69,7 +69,11 @@ class Likely:
         chosen = [
             m for m in members if m != other and not is_constant(m) and not self._pairing.is_right(m)
         ]
-        return sorted(chosen, key=lambda node: (-self._reach.get(node, 0).bit_count(), sizes[node]))
+
+        def key(node: Node) -> tuple[int, bool, int]:
+            return -self._reach.get(node, 0).bit_count(), self._pairing.is_known(node), sizes[node]
+
+        return sorted(chosen, key=key)
 
     def values(self, node: Node, matches: Mapping[Node, Node | None]) -> list[Node]:
         """Values of the right program that may belong in the place of `node`, the most likely first.
@@ -78,9 +82,6 @@ class Likely:
             node: of the wrong program.
             matches: what such nodes are made of, and what that is in the right program.
         """
-        kept = node.kept
-        if not isinstance(kept, Sample):
-            return []
         twins = [matches[n] for n in backwards(node, matches) if n in matches and n != node]
         known = dict.fromkeys(twin for twin in twins if twin is not None and not is_uniform(twin.value))
         found: dict[Node, tuple[int, int]] = {}
@@ -88,8 +89,8 @@ class Likely:
             for one, steps in self._reached(twin).items():
                 missing, far = found.get(one, (len(known), 0))
                 found[one] = missing - 1, far + steps
-        size = prod(kept.dims)
-        fitting = (n for n in found if isinstance(n.kept, Sample) and prod(n.kept.dims) == size)
+        size = size_of(node)
+        fitting = (n for n in found if isinstance(n.kept, Sample) and size_of(n) == size)
         return sorted(fitting, key=found.__getitem__)[:_MOST]
 
     def _reached(self, start: Node) -> dict[Node, int]:

@@ -8,6 +8,8 @@ from itertools import chain, islice
 from math import isinf
 from typing import Any
 
+import numpy as np
+
 from hlotool.backends.field.values import numbered
 from hlotool.errors import HlotoolError
 from hlotool.facts import thresholds
@@ -163,8 +165,11 @@ class Pairing:
         return apart is not None and apart <= self._limit(one)
 
     def is_near(self, value: Any, wanted: Node) -> bool:
-        """Whether a value is that of `wanted`, or within what rounding may do."""
-        return distance(wanted.value, value) <= self._limit(wanted)
+        """Whether a value is that of `wanted`, in whatever dimensions, or within what rounding may do."""
+        expected = wanted.value
+        if isinstance(expected, np.ndarray) and isinstance(value, np.ndarray) and value.size == expected.size:
+            value = value.reshape(expected.shape)
+        return distance(expected, value) <= self._limit(wanted)
 
     def is_far_off(self, one: Node, other: Node) -> bool:
         """Whether what one operation gives in both programs is apart by more than rounding, however little

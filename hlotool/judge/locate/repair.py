@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from hlotool.facts import thresholds
 from hlotool.facts.patterns import typical_magnitude
 from hlotool.inputs.evaluation import Evaluator, Way, fitted
 from hlotool.inputs.frames import FORMS, Node, frames_of, iteration_of, made, same_place
-from hlotool.inputs.recorded_values import Sample
+from hlotool.inputs.recorded_values import Budget, Sample
 from hlotool.ir.arrays import Array, Literal, flatten
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
@@ -38,16 +37,15 @@ from hlotool.judge.locate.likeness import (
     is_uniform,
     same_operation,
 )
+from hlotool.judge.locate.identity import size_of
 from hlotool.judge.locate.likely import Likely
-from hlotool.judge.locate.origins import cone_sizes, is_constant
+from hlotool.judge.locate.origins import is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
+from hlotool.system.resources import work_done
 
 #: Values that are tried in all.
 _MOST_TRIALS = 2_000
-
-#: Where values that both programs have stand in the order of trials.
-_OUTSIDE = 2
 
 
 class Narrowing:
@@ -56,15 +54,26 @@ class Narrowing:
     Args:
         pairing: of the two executions.
         likely: what is tried first.
+        budget: how long it may take, and how much work it may be.
+
+    Attributes:
+        evaluator: computes parts of the wrong program again.
         end: time after which nothing new is tried (`time.monotonic`).
+        trials: values that were tried.
     """
 
-    def __init__(self, pairing: Pairing, likely: Likely, end: float) -> None:
+    def __init__(self, pairing: Pairing, likely: Likely, budget: Budget) -> None:
         self._pairing = pairing
         self._likely = likely
+        self._work_left = budget.work
         self.evaluator = Evaluator()
-        self._end = end
-        self._left = _MOST_TRIALS
+        self.end = time.monotonic() + budget.seconds
+        self.trials = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing more is tried, however much there is."""
+        return self.trials >= _MOST_TRIALS or self._work_left <= 0 or time.monotonic() > self.end
 
     def earliest(
         self,
@@ -83,31 +92,28 @@ class Narrowing:
             matches: those values; a fault can make a value equal to another one of the right program.
             candidates: nodes of the right program that their values may be found among.
         """
-        inside = set(members)
-        by_size: dict[int, list[Node]] = {}
-        for candidate in candidates:
-            if isinstance(kept := candidate.kept, Sample):
-                by_size.setdefault(prod(kept.dims), []).append(candidate)
         if is_uniform(one.value):
             return None
-        for node in self._likely.places(other, members):
-            found = self._right_value(one, other, node, inside, self._likely.values(node, matches))
-            if found is not None:
-                return found, node
-        sizes = cone_sizes(other, members)
-        order = [
-            (int(self._pairing.is_known(m)), sizes[m], m)
-            for m in members
-            if m != other and not is_constant(m) and not self._pairing.is_right(m)
-        ]
-        order += [(_OUTSIDE, 0, m) for m in matches if self._is_worth_it(m)]
-        for _, _, node in sorted(order, key=lambda item: item[:2]):
-            kept = node.kept
-            own = by_size.get(prod(kept.dims), ()) if isinstance(kept, Sample) else ()
-            found = self._right_value(one, other, node, inside, own)
+        inside = set(members)
+        for node, values in self._turns(other, members, matches, candidates):
+            found = self._right_value(one, other, node, inside, values)
             if found is not None:
                 return found, node
         return None
+
+    def _turns(
+        self, other: Node, members: Sequence[Node], matches: Matches, candidates: Sequence[Node]
+    ) -> Iterator[tuple[Node, Sequence[Node]]]:
+        """Places with values to be tried there: a few likely ones in each, then all."""
+        places = self._likely.places(other, members)
+        for node in places:
+            yield node, self._likely.values(node, matches)
+        by_size: dict[int, list[Node]] = {}
+        for candidate in candidates:
+            if isinstance(candidate.kept, Sample):
+                by_size.setdefault(size_of(candidate), []).append(candidate)
+        for node in (*places, *filter(self._is_worth_it, matches)):
+            yield node, by_size.get(size_of(node), ())
 
     def _is_worth_it(self, node: Node) -> bool:
         return (
@@ -133,7 +139,7 @@ class Narrowing:
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)
-            if self._left <= 0 or time.monotonic() > self._end:
+            if self.is_cut:
                 return None
             value = fitted(candidate.value, node)
             if value is None:
@@ -141,8 +147,10 @@ class Narrowing:
             way = way or self.evaluator.way(other, node, self._pairing.flows[1].beyond(node))
             if way is None:
                 return None
-            self._left -= 1
+            self.trials += 1
+            before = work_done()
             result = way.value(value)
+            self._work_left -= work_done() - before
             is_right = result is not None and self._pairing.is_near(result, one)
             if is_right and self._holds_elsewhere(one, way, candidate):
                 return candidate
