@@ -66,9 +66,7 @@ class Likely:
             members: nodes that it is made of, up to values that the right program has, too.
         """
         sizes = cone_sizes(other, members)
-        chosen = [
-            m for m in members if m != other and not is_constant(m) and not self._pairing.is_right(m)
-        ]
+        chosen = [m for m in members if m != other and not is_constant(m) and not self._pairing.is_right(m)]
 
         def key(node: Node) -> tuple[int, bool, int]:
             return -self._reach.get(node, 0).bit_count(), self._pairing.is_known(node), sizes[node]
