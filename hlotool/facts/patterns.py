@@ -250,6 +250,8 @@ def recognise(found: Difference, tests: Iterable[_Test]) -> Pattern | None:
 
 #: Share of the places at which a shifted copy must fit: what comes in from the edge may be anything.
 _MOST_PLACES = 0.85
+#: Elements that are looked at first.
+_FEW = 64
 #: Ranks up to which every order of dimensions is tried: of 4 there are 24, of 5 already 120. And elements
 #: moved to try all exchanges of blocks, whose number grows with the dimension, as does what each moves.
 _HIGHEST_RANK, _MOST_MOVES = 4, 1 << 24
@@ -351,13 +353,29 @@ def _is_exchange(found: Difference, axis: int, first: int, last: int) -> bool:
     actual = np.take(found.actual, range(first, last), axis)
     expected = np.take(found.expected, range(first, last), axis)
     length = last - first
-    if any(_fits(found, np.roll(expected, step, axis), actual, 1.0) for step in range(1, length)):
-        return True
-    for width in range(1, length // 2 + 1):
-        order = [*range(length - width, length), *range(width, length - width), *range(width)]
-        if _fits(found, np.take(expected, order, axis), actual, 1.0):
-            return True
+    # Where each order would take a few elements from: most candidates fail there.
+    at = np.unravel_index(np.arange(0, actual.size, max(1, actual.size // _FEW)), actual.shape)
+    along, own = at[axis], actual[at]
+    for order, widths in ((_rolled, range(1, length)), (_exchanged, range(1, length // 2 + 1))):
+        sources = order(along, np.array(widths, np.intp)[:, None], length)
+        some = expected[(*at[:axis], sources, *at[axis + 1 :])]
+        near = close(some, own, found.tolerance, found.scale).mean(axis=1) >= 0.9
+        for width in np.flatnonzero(near) + 1:
+            candidate = np.take(expected, order(np.arange(length), width, length), axis)
+            if _fits(found, candidate, actual, 1.0):
+                return True
     return False
+
+
+def _rolled(places: Array, step: Any, length: int) -> Array:
+    """Where the elements at some places come from when all move on by `step`."""
+    return (places - step) % length
+
+
+def _exchanged(places: Array, width: Any, length: int) -> Array:
+    """The same when the first and the last `width` change places."""
+    back = np.where(places >= length - width, places - (length - width), places)
+    return np.where(places < width, places + (length - width), back)
 
 
 def reordered(found: Difference) -> Pattern | None:
@@ -375,7 +393,7 @@ def _fits(found: Difference, candidate: Array, actual: Array, most: float = _MOS
     if candidate.shape != actual.shape or not actual.size:
         return False
     # Looks at a few places first: most candidates fail there.
-    sample = slice(None, None, max(1, actual.size // 64))
+    sample = slice(None, None, max(1, actual.size // _FEW))
     flat, own = candidate.reshape(-1), actual.reshape(-1)
     if not close(flat[sample], own[sample], found.tolerance, found.scale).mean() >= most - 0.1:
         return False

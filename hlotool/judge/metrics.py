@@ -382,7 +382,7 @@ def heat_map(expected: Array, actual: Array, element_type: ElementType) -> HeatM
         errors = _errors(e, a, element_type)
         blocks = np.maximum.reduceat(np.maximum.reduceat(errors, down, axis=0), right, axis=1)
         np.maximum(cells, blocks, out=cells)
-    shown = [[None if np.isinf(error) else float(error) for error in row] for row in cells]
+    shown = [[None if math.isinf(error) else error for error in row] for row in cells.tolist()]
     return HeatMapRecord(rows=rows, columns=columns, cells=shown)
 
 
