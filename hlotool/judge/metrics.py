@@ -328,12 +328,12 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     worst = np.zeros(len(_EDGES) + 1)
     for start, e, a in _pieces(expected, actual):
         compared = totals.compared(start, e, a)
-        buckets, wrong = _buckets(compared.actual), ~compared.accepted
-        counts[0] += np.bincount(buckets, minlength=counts.shape[1])
-        counts[1] += np.bincount(buckets, weights=wrong, minlength=counts.shape[1]).astype(np.int64)
+        wrong = ~compared.accepted
         errors = np.where(wrong, compared.absolute, 0)
-        for bucket in np.flatnonzero(counts[1]):
-            worst[bucket] = max(worst[bucket], np.where(buckets == bucket, errors, 0).max())
+        for bucket, inside in enumerate(_buckets(compared.actual)):
+            if count := np.count_nonzero(inside):
+                counts[:, bucket] += count, np.count_nonzero(inside & wrong)
+                worst[bucket] = max(worst[bucket], (errors * inside).max())
     edges = [0.0, *map(float, _EDGES), None]
     return tuple(
         BucketRecord(
@@ -348,14 +348,16 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     )
 
 
-def _buckets(values: Array) -> Array:
-    """Of each value the number of edges below its magnitude, which of a NaN is all of them."""
+def _buckets(values: Array) -> Iterator[_Flags]:
+    """Which values have a magnitude up to each edge and beyond the one before; the last ones are NaN, too."""
     with np.errstate(all="ignore"):
         magnitudes = np.abs(values.astype(values.dtype if values.dtype.kind in "fc" else np.float64))
-    found = np.zeros(values.shape, np.int8)
+    before = np.zeros(values.shape, np.bool_)
     for edge in _EDGES:
-        found += ~(magnitudes <= edge)
-    return found
+        below = magnitudes <= edge
+        yield below ^ before
+        before = below
+    yield ~before
 
 
 #: Cells of a map at most: beyond that they stand for several elements each.
