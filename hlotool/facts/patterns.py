@@ -250,8 +250,6 @@ def recognise(found: Difference, tests: Iterable[_Test]) -> Pattern | None:
 
 #: Share of the places at which a shifted copy must fit: what comes in from the edge may be anything.
 _MOST_PLACES = 0.85
-#: Elements that are looked at first.
-_FEW = 64
 #: Ranks up to which every order of dimensions is tried: of 4 there are 24, of 5 already 120. And elements
 #: moved to try all exchanges of blocks, whose number grows with the dimension, as does what each moves.
 _HIGHEST_RANK, _MOST_MOVES = 4, 1 << 24
@@ -354,7 +352,7 @@ def _is_exchange(found: Difference, axis: int, first: int, last: int) -> bool:
     expected = np.take(found.expected, range(first, last), axis)
     length = last - first
     # Where each order would take a few elements from: most candidates fail there.
-    at = np.unravel_index(np.arange(0, actual.size, max(1, actual.size // _FEW)), actual.shape)
+    at = np.unravel_index(np.arange(0, actual.size, max(1, actual.size // 64)), actual.shape)
     along, own = at[axis], actual[at]
     for order, widths in ((_rolled, range(1, length)), (_exchanged, range(1, length // 2 + 1))):
         sources = order(along, np.array(widths, np.intp)[:, None], length)
@@ -393,7 +391,7 @@ def _fits(found: Difference, candidate: Array, actual: Array, most: float = _MOS
     if candidate.shape != actual.shape or not actual.size:
         return False
     # Looks at a few places first: most candidates fail there.
-    sample = slice(None, None, max(1, actual.size // _FEW))
+    sample = slice(None, None, max(1, actual.size // 64))
     flat, own = candidate.reshape(-1), actual.reshape(-1)
     if not close(flat[sample], own[sample], found.tolerance, found.scale).mean() >= most - 0.1:
         return False

@@ -256,8 +256,7 @@ class _Totals:
             excess = np.where(allowed > 0, compared.absolute / allowed, compared.absolute.astype(np.float64))
         excess[compared.nan | compared.inf] = math.inf
         excess[compared.accepted] = -1
-        chosen = _largest(excess)
-        self.top += [(float(excess[i]), element(int(i))) for i in chosen if excess[i] >= 0]
+        self.top += [(float(excess[i]), element(int(i))) for i in _largest(excess) if excess[i] >= 0]
         self.top.sort(key=lambda item: (-item[0], item[1].index))
         del self.top[TOP:]
 
@@ -273,9 +272,8 @@ class _Totals:
             ulps = None
             if self.has_ulps:
                 ulps = int(ulp_distance(expected[i : i + 1], actual[i : i + 1], self.element_type)[0])
-            absolute, magnitude = compared.absolute[i], compared.magnitude[i]
-            relative = float(absolute / magnitude) if magnitude else 0.0
-            return Element(index, e, a, absolute.item(), relative, ulps)
+            absolute, size = compared.absolute[i], compared.magnitude[i]
+            return Element(index, e, a, absolute.item(), float(absolute / size) if size else 0.0, ulps)
 
         return element
 
@@ -311,10 +309,9 @@ class _Totals:
 
 def _largest(values: Array) -> Array:
     """Positions of the `TOP` largest numbers, the largest first, of equal ones the first."""
-    if values.size > TOP:
-        near = np.flatnonzero(values >= np.partition(values, -TOP)[-TOP])
-        return near[np.argsort(-values[near], kind="stable")[:TOP]]
-    return np.argsort(-values, kind="stable")
+    least = np.partition(values, -min(TOP, values.size))[-min(TOP, values.size)]
+    near = np.flatnonzero(values >= least)
+    return near[np.argsort(-values[near], kind="stable")[:TOP]]
 
 
 def _scalar(value: Any, element_type: ElementType) -> Scalar:
@@ -328,11 +325,10 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
     worst = np.zeros(len(_EDGES) + 1)
     for start, e, a in _pieces(expected, actual):
         compared = totals.compared(start, e, a)
-        wrong = ~compared.accepted
-        errors = np.where(wrong, compared.absolute, 0)
+        errors = np.where(compared.accepted, 0, compared.absolute)
         for bucket, inside in enumerate(_buckets(compared.actual)):
             if count := np.count_nonzero(inside):
-                counts[:, bucket] += count, np.count_nonzero(inside & wrong)
+                counts[:, bucket] += count, np.count_nonzero(inside & ~compared.accepted)
                 worst[bucket] = max(worst[bucket], (errors * inside).max())
     edges = [0.0, *map(float, _EDGES), None]
     return tuple(
@@ -351,7 +347,7 @@ def _histogram(expected: Array, actual: Array, totals: _Totals) -> tuple[BucketR
 def _buckets(values: Array) -> Iterator[_Flags]:
     """Which values have a magnitude up to each edge and beyond the one before; the last ones are NaN, too."""
     with np.errstate(all="ignore"):
-        magnitudes = np.abs(values.astype(values.dtype if values.dtype.kind in "fc" else np.float64))
+        magnitudes = np.abs(values if values.dtype.kind in "fc" else values.astype(np.float64))
     before = np.zeros(values.shape, np.bool_)
     for edge in _EDGES:
         below = magnitudes <= edge

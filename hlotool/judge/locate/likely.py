@@ -1,8 +1,8 @@
 """Which values of the right program most likely belong into which places of the wrong one.
 
-What goes wrong first is made of values that both programs have, in a few steps. So what it should be is made of
-the same values in the right program, in a few steps as well. And what makes many results wrong is a part of
-them all.
+What goes wrong first is made of values that both programs have, in a few steps. So what it should be is made
+of the same values in the right program, in a few steps as well. And what makes many results wrong is a part
+of them all.
 """
 
 from __future__ import annotations

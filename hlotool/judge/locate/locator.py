@@ -14,9 +14,9 @@ from hlotool.inputs.recorded_values import Budget, OutOfTime
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ShapeIndex, TupleShape, subshape
 from hlotool.judge.locate.blame import Blame
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.likeness import is_uniform, rounding_of_one
 from hlotool.judge.locate.origins import is_constant
-from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution, Subject, execute
 from hlotool.judge.locate.repair import EXPECTED_VALUE, Errors, Narrowing, best_repair

@@ -12,7 +12,7 @@ or by the value that it should have, and the whole program is run again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -31,14 +31,14 @@ from hlotool.ir.arrays import Array, Literal, flatten
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ArrayShape, Shape, ShapeIndex, strip_layouts
 from hlotool.judge.locate.blame import Blame, Matches
+from hlotool.judge.locate.identity import size_of
+from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.likeness import (
     embedded_difference,
     holds_computation,
     is_uniform,
     same_operation,
 )
-from hlotool.judge.locate.identity import size_of
-from hlotool.judge.locate.likely import Likely
 from hlotool.judge.locate.origins import is_constant
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution
@@ -60,6 +60,7 @@ class Narrowing:
         evaluator: computes parts of the wrong program again.
         end: time after which nothing new is tried (`time.monotonic`).
         trials: values that were tried.
+        is_cut: whether there were more of them.
     """
 
     def __init__(self, pairing: Pairing, likely: Likely, budget: Budget) -> None:
@@ -69,11 +70,12 @@ class Narrowing:
         self.evaluator = Evaluator()
         self.end = time.monotonic() + budget.seconds
         self.trials = 0
+        self.is_cut = False
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether nothing more is tried, however much there is."""
-        return self.trials >= _MOST_TRIALS or self._work_left <= 0 or time.monotonic() > self.end
+    def _is_spent(self) -> bool:
+        is_over = self._work_left <= 0 or time.monotonic() > self.end
+        self.is_cut = self.is_cut or is_over or self.trials >= _MOST_TRIALS
+        return self.is_cut
 
     def earliest(
         self,
@@ -139,7 +141,7 @@ class Narrowing:
             if candidate.kept.digest in tried:
                 continue
             tried.add(candidate.kept.digest)
-            if self.is_cut:
+            if self._is_spent():
                 return None
             value = fitted(candidate.value, node)
             if value is None:
