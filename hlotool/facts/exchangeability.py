@@ -229,12 +229,12 @@ class _Leaf:
         """Spreads by row, by column and over the leaf."""
         sums, scale = self._new_sums(), 0.0
         typical: list[float] = []
-        for rows in self._blocks():
-            members = self.members(rows)
+        for block in self._blocks():
+            members = self.members(block)
             typical.append(_relative(members.variance, members.own[0]))
             unit = members.exponents - self._exponent
             variance = in_units(members.variance, -2 * unit)
-            self._accumulate(sums, rows, variance)
+            self._accumulate(sums, block, variance)
             sums.squares += float(variance.sum())
             scale += float((in_units(members.mean, -unit) ** 2).sum())
         size = max(1, self._size)

@@ -358,16 +358,16 @@ def _is_exchange(found: Difference, axis: int, first: int, last: int) -> bool:
         sources = order(along, np.array(widths, np.intp)[:, None], length)
         some = expected[(*at[:axis], sources, *at[axis + 1 :])]
         near = close(some, own, found.tolerance, found.scale).mean(axis=1) >= 0.9
-        for width in np.flatnonzero(near) + 1:
-            candidate = np.take(expected, order(np.arange(length), width, length), axis)
-            if _fits(found, candidate, actual, 1.0):
-                return True
+        indices = (order(np.arange(length), width, length) for width in np.flatnonzero(near) + 1)
+        if any(_fits(found, np.take(expected, each, axis), actual, 1.0) for each in indices):
+            return True
     return False
 
 
 def _rolled(places: Array, step: Any, length: int) -> Array:
     """Where the elements at some places come from when all move on by `step`."""
-    return (places - step) % length
+    found: Array = (places - step) % length
+    return found
 
 
 def _exchanged(places: Array, width: Any, length: int) -> Array:

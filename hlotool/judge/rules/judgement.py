@@ -63,9 +63,7 @@ class Side:
     def for_output(self, number: int) -> Side | None:
         """What the program does for one output; None where that is most of it, or cannot be told apart."""
         entry = self.module.entry
-        is_told = entry.root.opcode == "tuple" and all(
-            isinstance(s, ArrayShape) for s in entry.root.shape.elements
-        )
+        is_told = entry.root.opcode == "tuple" and all(o.array_type is not None for o in entry.root.operands)
         if self.arguments is None or not is_told or any(i.control_predecessors for i in entry.instructions):
             return None
         part = part_for(self.module, entry.root.operands[number])
