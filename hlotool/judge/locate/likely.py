@@ -7,8 +7,10 @@ of them all.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
 
 from hlotool.facts import thresholds
 from hlotool.inputs.frames import Node, made
@@ -38,8 +40,11 @@ class Likely:
         root = pairing.after.computation.root
         self._outputs = outputs
         self._ends = [made(Node(pairing.after, root, output)) for output in outputs]
-        self._reach = pairing.flows[1].reach(self._ends)
         self._steps_from: dict[Node, dict[Node, int]] = {}
+
+    @cached_property
+    def _reach(self) -> dict[Node, int]:
+        return self._pairing.flows[1].reach(self._ends)
 
     def outputs(self) -> list[ShapeIndex]:
         """The outputs, those first that show most clearly what is wrong, and of these what is made of least.
@@ -48,7 +53,11 @@ class Likely:
         less there is behind a result, the fewer are tried.
         """
         pairing, root = self._pairing, self._pairing.before.computation.root
-        behind = Counter(n for bits in self._reach.values() for n in range(len(self._ends)) if bits >> n & 1)
+        # Of programs with many outputs and values this is a table of bits that nothing should walk in Python.
+        width = len(self._ends) // 8 + 1
+        bits = b"".join(each.to_bytes(width, "little") for each in self._reach.values())
+        rows = np.frombuffer(bits, np.uint8).reshape(-1, width)
+        behind = [int((rows[:, n // 8] >> n % 8 & 1).sum()) for n in range(len(self._ends))]
 
         def key(number: int) -> tuple[bool, bool, int]:
             one = made(Node(pairing.before, root, self._outputs[number]))
