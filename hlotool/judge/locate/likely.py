@@ -53,7 +53,7 @@ class Likely:
         less there is behind a result, the fewer are tried.
         """
         pairing, root = self._pairing, self._pairing.before.computation.root
-        # Of programs with many outputs and values this is a table of bits that nothing should walk in Python.
+        # Outputs times values are many: NumPy counts them.
         width = len(self._ends) // 8 + 1
         bits = b"".join(each.to_bytes(width, "little") for each in self._reach.values())
         rows = np.frombuffer(bits, np.uint8).reshape(-1, width)
