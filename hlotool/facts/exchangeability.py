@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon, flush_threshold
-from hlotool.facts.own_units import Members, exponents_of, in_units, kinds_of
+from hlotool.facts.own_units import Members, exponents_of, in_units, kinds_of, squared_distances
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
 
@@ -296,7 +296,7 @@ class _Block:
         self._offsets = members - self._origin
         self._actual = np.where(is_finite, in_units(actual, exponents) - self._origin, 0)
         self._sum = self._offsets.sum(axis=0)
-        self._squares = (self._offsets**2).sum(axis=0)
+        self._squares = squared_distances(members, self._origin)
         self._shadow: _Floats | None = None
         if leaf._shadow is not None:
             shadow = leaf._shadow[part]

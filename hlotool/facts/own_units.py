@@ -38,12 +38,22 @@ class Members:
         self.exponents = exponents_of(self.magnitudes)
         self.own = self.in_units(self.exponents)
         self.mean = self.own.sum(axis=0) / len(values)
-        self.variance = ((self.own - self.mean) ** 2).sum(axis=0) / (len(values) - 1)
+        self.variance = squared_distances(self.own, self.mean) / (len(values) - 1)
 
     def in_units(self, exponents: npt.NDArray[np.int32]) -> _Floats:
         """The members in other units, none of which is smaller than its own one."""
         scaled: _Floats = np.ldexp(self._known, -exponents)
         return scaled
+
+
+def squared_distances(members: _Floats, centre: _Floats) -> _Floats:
+    """The sum of squared distances from a centre, member by member: that much fits into a cache."""
+    found = np.zeros_like(centre)
+    for member in members:
+        off = member - centre
+        off *= off
+        found += off
+    return found
 
 
 def finite_as_first(members: _Floats) -> _Floats:
