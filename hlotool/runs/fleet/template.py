@@ -13,23 +13,24 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from hlotool.ir.opcodes import OPCODES
 from hlotool.judge.verdicts import AGREEING, FAILED
-from hlotool.runs.fleet.normal_form import NormalForm, likeness
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.files import digest
 from hlotool.system.records import SourceRecord
+
+if TYPE_CHECKING:
+    from hlotool.runs.fleet.normal_form import NormalForm
 
 #: Where in a module a value stands: what it is, in which text, which one; the last says which of several
 #: that told the same in the template's own module.
 Place: TypeAlias = tuple[str, int, tuple[int, ...]]
 
 #: The texts of a module: the first is the reference.
-Forms: TypeAlias = Sequence[NormalForm]
+Forms: TypeAlias = "Sequence[NormalForm]"
 
 _SLOT: Final = "\x01"
 _FILLED = re.compile(rb'"\\u0001n(\d+)\\u0001"|\\u0001s(\d+)\\u0001')
