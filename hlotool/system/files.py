@@ -49,7 +49,8 @@ def processor_features() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    told = (line for line in lines if line.startswith(("flags", "Features")))
+    return next(told, "") or platform.processor()
 
 
 def stamp_of(status: os.stat_result) -> tuple[int, ...]:

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +32,7 @@ from hlotool.sources.open_files import DEFAULT_LIMITS
 from hlotool.system import urls
 from hlotool.system.executor import Limits
 from hlotool.system.files import digest, write_whole
+from hlotool.system.packages import version_of
 from hlotool.system.pool import Pool
 from hlotool.system.urls import is_url
 from hlotool.system.worker import resolve
@@ -223,12 +223,7 @@ def versions_here() -> dict[str, str]:
         "hlotool": f"{__version__} ({own_code()[:8]})",
         "python": ".".join(map(str, sys.version_info[:2])),
     }
-    for name in _DECIDING:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return found | {name: version for name in _DECIDING if (version := version_of(name))}
 
 
 def machine_here() -> str:
