@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
-from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.module import Module
 from hlotool.sources.file_names import DumpName, Format, Kind
 from hlotool.sources.locations import Source
 from hlotool.system.user_input import did_you_mean
+
+if TYPE_CHECKING:
+    from hlotool.ir.devices import DeviceGrid
+    from hlotool.ir.module import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ import itertools
 import os
 import platform
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -235,4 +234,4 @@ def _replace(path: str, passing: str, content: Iterable[bytes]) -> None:
 
 def _passing_name() -> str:
     """Of one process on one host, once."""
-    return f"{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
+    return f"{platform.node()}.{os.getpid()}.{next(_numbers)}"
