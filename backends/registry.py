@@ -9,10 +9,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.system.records import Record
@@ -31,8 +33,7 @@ Options: TypeAlias = Mapping[str, str]
 NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class BackendSpec:
+class BackendSpec(Struct, frozen=True):
     """A backend and how it is to be set up.
 
     Attributes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.errors import InputDataError
 from hlotool.facts.ranges import ANY, Interval
@@ -39,8 +39,7 @@ from hlotool.system.resources import spend
 _UNBOUNDED_SIZE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LeafDescription:
+class LeafDescription(Struct, frozen=True):
     """What was generated for one leaf of one parameter.
 
     Attributes:
@@ -62,8 +61,7 @@ class LeafDescription:
     unmet: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedInputs:
+class GeneratedInputs(Struct, frozen=True):
     """Arguments for a run.
 
     Attributes:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts.demands import MatrixKind, Ordered
 from hlotool.facts.ranges import ANY, Interval
@@ -184,8 +184,7 @@ _CUT: Final = 3.0
 _Floats = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True):
     """What random values are made from.
 
     Attributes:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts.float_order import ulp_distance
 from hlotool.ir.arrays import Array
@@ -43,8 +43,7 @@ _EDGES = np.array([0.0, *(10.0**k for k in range(-8, 9, 2))])
 _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One element of both sides.
 
     Attributes:
@@ -64,8 +63,7 @@ class Element:
     ulps: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(Struct, frozen=True):
     """The comparison of two arrays in numbers.
 
     Attributes:
@@ -134,8 +132,7 @@ def _bits(values: Array) -> Array:
     return np.ascontiguousarray(values).view(np.uint64)
 
 
-@dataclass(slots=True)
-class _Compared:
+class _Compared(Struct):
     """One piece, element by element, in numbers wide enough to subtract."""
 
     expected: Array

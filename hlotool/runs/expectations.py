@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import ReadingProbe, Value
 from hlotool.backends.registry import get_backend
@@ -36,8 +37,7 @@ def expectations(module: Module) -> list[Instruction]:
     return [i for i in module.instructions() if i.custom_call_target in EXPECTATIONS]
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Struct, frozen=True):
     """An expectation that the values do not meet as it is written.
 
     Attributes:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.backends.base import Value
 from hlotool.errors import BackendFailed, HlotoolError, Miscompiled
@@ -56,8 +57,7 @@ Judge = Callable[[Trial, Value, Outcome, bool], ModuleRecord]
 RanOn = Callable[[Trial, int], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+class Compared(Struct, frozen=True, eq=False):
     """Two programs that take the same arguments.
 
     Attributes:
@@ -80,8 +80,7 @@ class Compared:
         return self.program.backend == self.reference.backend
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """What further sets have shown so far.
 
     Attributes:

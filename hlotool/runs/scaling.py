@@ -6,10 +6,11 @@ What would become of the sizes of programs, without running them: `--show-scale`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct, structs
 
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
@@ -26,8 +27,7 @@ from hlotool.system.resources import left_within, memory_left, share_of_free
 _SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A task whose programs fit, as far as they can be made to.
 
     Attributes:
@@ -94,7 +94,7 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
     limits = limits_of(options)
     if may_be_in_place and (place := how_in_place(programs, options, limits)) is not None:
         # Further sets of inputs would lie in memory, one after the other.
-        own = replace(_with(task, dict(place.programs)), options=without_sets(options))
+        own = structs.replace(_with(task, dict(place.programs)), options=without_sets(options))
         return Fitted(own, in_place=place)
     if options.scale == NEVER:
         return Fitted(_with(task, programs))
@@ -138,7 +138,7 @@ def without_sets(options: ReplayOptions) -> ReplayOptions:
 
 
 def _with(task: Task, programs: dict[str, Module]) -> Task:
-    return replace(task, module=replace(task.module, programs=programs))
+    return structs.replace(task, module=replace(task.module, programs=programs))
 
 
 def limits_of(options: ReplayOptions) -> Limits:

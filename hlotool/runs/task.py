@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from hlotool.backends.registry import parse_spec
 from hlotool.errors import (
@@ -38,8 +39,7 @@ from hlotool.system.user_input import did_you_mean
 from hlotool.system.worker import hand_over
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Stages of one module.
 
     Attributes:
@@ -96,8 +96,7 @@ def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> St
     raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}{meant}")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One module to replay.
 
     Attributes:

@@ -6,7 +6,8 @@ What looks into files is imported when a name says nothing: those of a dump tell
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.errors import DumpError
 from hlotool.sources.file_names import DumpName, Kind, parse_name

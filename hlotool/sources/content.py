@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.errors import DumpError
 from hlotool.parser.proto.schema import fields, varint

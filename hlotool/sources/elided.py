@@ -30,10 +30,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from hlotool.errors import DumpError, InputError
 from hlotool.inputs.generate import generate_constants
@@ -56,8 +57,7 @@ ReadStage = Callable[[Stage], Module]
 Recompile = Callable[[DumpModule, Stage], Module | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Refill:
+class Refill(Struct, frozen=True):
     """A constant that was filled in.
 
     Attributes:

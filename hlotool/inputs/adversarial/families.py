@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Value
 from hlotool.facts.demands import InRange
@@ -43,8 +43,7 @@ from hlotool.ir.module import Module
 _PLACES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     name: str
     make: Callable[[corners.Rng], Chooser]
     odd: tuple[str, ...] = ()

@@ -8,11 +8,11 @@ tuple, a loop that ends at another iteration, a conditional that takes another b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from hlotool.facts.dataflow import source_of
 from hlotool.inputs.frames import (
@@ -212,8 +212,7 @@ OWN_WAY = 24
 Matches: TypeAlias = dict[Node, Node | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Struct, frozen=True):
     """The spot where two programs part.
 
     Attributes:

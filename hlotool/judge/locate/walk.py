@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import inf
+
+from msgspec.structs import replace
 
 from hlotool.inputs.evaluation import Evaluator
 from hlotool.inputs.frames import (

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.backends.base import Backend, Executable, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
@@ -207,8 +209,7 @@ def judgement_of(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(Struct, frozen=True, eq=False):
     """One array of the results.
 
     Attributes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.errors import Unsupported
 from hlotool.facts.memory import INTERPRETER, all_values, memory_of
@@ -56,8 +57,7 @@ _UNITS_PER_SECOND: Final = 1_000_000_000
 _MOST: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What one execution takes.
 
     Attributes:
@@ -84,8 +84,7 @@ def need_of(*programs: Module, room: float = 0) -> Need:
     return Need(min(memory, _MOST), min(max(map(of_running, programs)), _MOST))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a comparison may take.
 
     Attributes:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hlotool.errors import BackendFailed
 from hlotool.runs.fleet.identity import Identity, identity_of
@@ -53,8 +52,7 @@ class Silent:
         """See `Listener`."""
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """The rows of a batch.
 
     Attributes:
@@ -133,8 +131,7 @@ class _Enough(Exception):
     """So many tasks have failed that the others are of no interest."""
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     """Counts tasks that fail.
 
     Attributes:

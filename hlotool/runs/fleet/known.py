@@ -11,11 +11,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from hlotool.errors import StoreError
 from hlotool.judge.verdicts import FAILED, OF_THE_MACHINE
@@ -51,8 +51,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     made: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What becomes of a task that need not be run.
 
     Attributes:
@@ -66,8 +65,7 @@ class Answer:
     made: int = 0
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """Rows by the identity of tasks.
 
     Attributes:
@@ -249,8 +247,7 @@ def executor_of(
     return Cluster(cluster, limits, preload, backend)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Tasks to run.
 
     Attributes:
