@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, structs
 
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
-from hlotool.rewrite.scale.plan import InPlace, Limits, Scaled, in_place, need_of, scaled
+from hlotool.rewrite.scale.limits import Limits, need_of
 from hlotool.rewrite.scale.records import AUTO, NEVER, UNSEEN, PlanRecord, ScaleRecord, wish_of
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
@@ -22,6 +22,10 @@ from hlotool.runs.task import Task
 from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.resources import left_within, memory_left, share_of_free
+
+if TYPE_CHECKING:
+    from hlotool.rewrite.scale.in_place import InPlace
+    from hlotool.rewrite.scale.plan import Scaled
 
 #: Seconds for a comparison by default: those of `hlotool run`.
 _SECONDS = 300.0
@@ -99,7 +103,7 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
     if options.scale == NEVER:
         return Fitted(_with(task, programs))
     try:
-        found = scaled(programs, options.scale, limits)
+        found = _scaled(programs, options.scale, limits)
     except HlotoolError as error:
         if options.scale != AUTO:
             raise
@@ -129,7 +133,20 @@ def how_in_place(programs: Mapping[str, Module], options: ReplayOptions, limits:
         limits = limits.within(wish)
     if limits.has_memory_for(need_of(*programs.values(), room=limits.room)):
         return None
+    from hlotool.rewrite.scale.in_place import in_place
+
     return in_place(programs, limits)
+
+
+def _scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled | None:
+    """See `scaled`; what changes sizes is imported where there is need for it."""
+    wish = wish_of(text)
+    allowed = limits.within(wish)
+    if not wish.sizes and allowed.hold(need_of(*programs.values(), room=allowed.room)):
+        return None
+    from hlotool.rewrite.scale.plan import scaled
+
+    return scaled(programs, text, limits)
 
 
 def without_sets(options: ReplayOptions) -> ReplayOptions:
@@ -168,7 +185,7 @@ def fitting_pair(
         return (left, right), None
     owners = ((left, reference), (right, tested))
     programs = {str(stage.source): load_stage(owner, stage) for owner, stage in owners}
-    found = scaled(programs, scale, Limits(memory_left(), seconds))
+    found = _scaled(programs, scale, Limits(memory_left(), seconds))
     made = programs if found is None else dict(found.programs)
     return (replace(left, programs=made), replace(right, programs=made)), found
 
@@ -222,7 +239,7 @@ def _plan(
     if options.scale == NEVER:
         return plan
     try:
-        found = scaled(programs, options.scale, limits)
+        found = _scaled(programs, options.scale, limits)
     except Unsupported as error:
         return msgspec.structs.replace(plan, note=f"cannot be scaled: {error.reason}")
     if found is None:
