@@ -282,9 +282,6 @@ class Standing:
         self.number += 1
 
 
-_decoder = msgspec.msgpack.Decoder(Handed)
-
-
 def rows_so_far(
     task: Task, error: BackendFailed, handed_over: Sequence[bytes], seconds: float
 ) -> list[ModuleRecord]:
@@ -299,7 +296,8 @@ def rows_so_far(
         handed_over: what its process had found, in order.
         seconds: for which it ran.
     """
-    handed = {one.number: one for one in map(_decoder.decode, handed_over)}
+    every = (msgspec.msgpack.decode(one, type=Handed) for one in handed_over)
+    handed = {one.number: one for one in every}
     rows = [one.row for one in handed.values() if not one.doing]
     seconds = max(0.0, seconds - sum(row.seconds for row in rows))
     for one in handed.values():

@@ -1,7 +1,8 @@
 """Versions of installed packages, and the name of the system, without what takes long to ask.
 
-`importlib.metadata.version` has a parser of mails read all of a package's description, and
-`platform.platform` starts a process on Linux, for a word that it leaves out there.
+Names and versions are also those of the folders that `pip` writes (PyPA, "Recording installed projects");
+`importlib.metadata` reads what is in these with a parser of mails. `platform.platform` starts a process on
+Linux, for a word that it leaves out there.
 """
 
 from __future__ import annotations
@@ -10,21 +11,38 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Sequence
+from functools import lru_cache
 
-_VERSION = re.compile(r"^Version:[ \t]*(\S+)", re.MULTILINE)
+_RECORD = re.compile(r"([\w.]+)-([^-]+)\.dist-info")
 
 
 def version_of(package: str) -> str:
     """The version of an installed package; empty where it is not installed."""
-    from importlib.metadata import PackageNotFoundError, distribution
+    known = _recorded(tuple(sys.path)).get(package.replace("-", "_").lower())
+    if known is not None:
+        return known
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = distribution(package)
+        return version(package)
     except PackageNotFoundError:
         return ""
-    about = found.read_text("METADATA") or found.read_text("PKG-INFO") or ""
-    match = _VERSION.search(about)
-    return match[1] if match else ""
+
+
+@lru_cache(maxsize=1)
+def _recorded(path: Sequence[str]) -> dict[str, str]:
+    """Version by name of what is recorded in the folders of a search path; the first of each counts."""
+    found: dict[str, str] = {}
+    for folder in path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for name in names:
+            if record := _RECORD.fullmatch(name):
+                found.setdefault(record[1].lower(), record[2])
+    return found
 
 
 def system_name() -> str:

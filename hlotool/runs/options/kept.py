@@ -55,10 +55,10 @@ class ReplayOptions(_ReplayFields):
     @property
     def devices(self) -> DeviceGrid | None:
         """The devices that the user says programs are for; None for what they say themselves."""
-        from hlotool.ir.devices import DeviceGrid
-
         if not self.replicas and not self.partitions:
             return None
+        from hlotool.ir.devices import DeviceGrid
+
         return DeviceGrid(self.replicas or 1, self.partitions or 1)
 
     @property
