@@ -247,7 +247,7 @@ def _orders(judgement: Judgement) -> Iterator[_OrderOf]:
 
 def _mismatched(judgement: Judgement) -> int:
     """Elements that are further off than a few ulps."""
-    metrics = (leaf.metrics for leaf in judgement.compared().leaves)
+    metrics = (leaf.metrics for leaf in judgement.compared.leaves)
     return sum(one.mismatched for one in metrics if one is not None)
 
 
