@@ -28,8 +28,9 @@ from msgspec import Struct
 from hlotool.facts.float_order import ulp_distance
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
-from hlotool.judge.records import BucketRecord, HeatMapRecord, MinimumToleranceRecord
+from hlotool.judge.records import BucketRecord, ElementRecord, HeatMapRecord, MinimumToleranceRecord
 from hlotool.judge.tolerance import EXACT, Tolerance
+from hlotool.system.records import finite_or_none
 
 Scalar: TypeAlias = bool | int | float | complex
 
@@ -374,3 +375,26 @@ def _errors(expected: Array, actual: Array, element_type: ElementType) -> npt.ND
     errors[(e == a) | (np.isnan(e) & np.isnan(a))] = 0
     errors[np.isnan(errors)] = np.inf
     return errors
+
+
+def element_record(element: Element | None) -> ElementRecord | None:
+    """One element of a comparison."""
+    if element is None:
+        return None
+    return ElementRecord(
+        index=list(element.index),
+        expected=scalar_text(element.expected),
+        actual=scalar_text(element.actual),
+        absolute=finite_or_none(element.absolute),
+        relative=finite_or_none(element.relative),
+        ulps=element.ulps,
+    )
+
+
+def scalar_text(value: Scalar) -> str:
+    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, complex):
+        return f"{value.real:.9g}{value.imag:+.9g}j"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

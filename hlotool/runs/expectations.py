@@ -24,8 +24,6 @@ from hlotool.facts.float_order import ulp_distance
 from hlotool.facts.recognition import EXPECTATIONS
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType
-from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
 
 _ULPS = 3
@@ -83,6 +81,9 @@ def _judged(
     entry = replace(module.entry, root=call.operands[0])
     others = [entry if c is module.entry else c for c in module.computations]
     program = replace(module, entry=entry, computations=others)
+    from hlotool.judge.rules.judge import judge
+    from hlotool.judge.rules.judgement import judgement_of
+
     comparison = judge(judgement_of(program, arguments, expected, expected=actual))
     if comparison.verdict is Verdict.WRONG:
         return Verdict.WRONG, ""
