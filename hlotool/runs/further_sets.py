@@ -44,7 +44,7 @@ from hlotool.runs.rows import failed_comparison
 from hlotool.runs.runners import OneDevice, Outcome
 from hlotool.runs.task import Task
 from hlotool.runs.trials import Trial
-from hlotool.system.resources import TooMuchWork, TooSlow, work_done
+from hlotool.system.resources import TooMuchWork, TooSlow, alarms, work_done
 from hlotool.system.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.
@@ -94,6 +94,7 @@ class _Search(Struct):
     notes: list[str] = field(default_factory=list)
 
 
+@alarms()
 def on_further_sets(
     compared: Compared, row: ModuleRecord, spent: int, programs: int, run: int, ran: RanOn
 ) -> tuple[ModuleRecord, Trial]:
@@ -145,6 +146,7 @@ def on_further_sets(
     return msgspec.structs.replace(row, inputs=inputs, notes=[*row.notes, *search.notes]), trial
 
 
+@alarms()
 def inputs_that_show(compared: Compared, allowed: Allowed) -> str:
     """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
 
