@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.system.records import Record
-from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -102,6 +101,8 @@ def check_options(name: str, options: Options, known: Mapping[str, str]) -> None
         form = forms.get(key)
         if form is None:
             listed = ", ".join(known) or "none"
+            from hlotool.system.user_input import did_you_mean
+
             meant = did_you_mean(key, forms)
             raise UsageError(f"backend {name} has no option {key!r}; it knows: {listed}{meant}")
         if ("=" in form) != bool(value):
@@ -231,6 +232,8 @@ def split_specs(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> UsageError:
+    from hlotool.system.user_input import did_you_mean
+
     names = backend_names()
     return UsageError(f"no backend {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 
