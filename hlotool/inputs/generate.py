@@ -19,7 +19,7 @@ from hlotool.errors import InputDataError
 from hlotool.facts.ranges import ANY, Interval
 from hlotool.facts.work import of_drawing, of_following
 from hlotool.inputs.constraints import Constraint, combine, demands_on, parameter_demands
-from hlotool.inputs.generators import Draw, generate, holds, integer_range
+from hlotool.inputs.generators import Draw, generate, generator_of, holds, integer_range
 from hlotool.inputs.given import Keep, as_it_is
 from hlotool.ir.arrays import Array, Literal, Value, unflatten
 from hlotool.ir.module import Instruction, Module
@@ -161,7 +161,7 @@ def _parameter_leaves(
         constraint = constraints.get((number, index), Constraint())
         dims = _actual_dims(shape, seed)
         draw = Draw(
-            np.random.default_rng([seed, number, *index]),
+            generator_of(seed, number, *index),
             seed + number,
             value_range,
             shape.element_type.real_part is ElementType.F64,
