@@ -52,22 +52,20 @@ def reduce(instruction: Instruction, lowering: Lowering) -> Kernel:
 
 
 def _in_declared_types(instruction: Instruction, strategy: _Reduce) -> Kernel:
-    """The kernel of a reduction whose arrays may have other types than its function: libtpu lets an addition
-    in f32 return bf16, rounded once.
+    """The kernel of a reduction whose results may have other types than its operands: libtpu lets an addition
+    of f32 return bf16, rounded once. The wider type of both is that of the function.
     """
-    called = instruction.computation("to_apply")
     count = len(instruction.operands) // 2
-    wanted = [parameter.element_type for parameter in called.parameters]
-    given = [_conversion(o.element_type, kind) for o, kind in zip(instruction.operands, wanted[count:] * 2)]
-    made = [
-        _conversion(own.element_type, declared.element_type)
-        for own, declared in zip(array_shapes(called.root.shape), array_shapes(instruction.shape))
-    ]
+    operands = [operand.element_type for operand in instruction.operands]
+    results = [part.element_type for part in array_shapes(instruction.shape)]
+    widest = [max(pair, key=lambda kind: kind.bits) for pair in zip(operands, results)]
+    given = [_conversion(own, kind) for own, kind in zip(operands, widest * 2)]
+    made = [_conversion(kind, declared) for kind, declared in zip(widest, results)]
 
     def converted(inputs: Sequence[Array], inits: Sequence[Array]) -> Sequence[Array]:
         values = [to(x) if to else x for to, x in zip(given, (*inputs, *inits))]
-        results = strategy(values[:count], values[count:])
-        return [to(x) if to else x for to, x in zip(made, results)]
+        found = strategy(values[:count], values[count:])
+        return [to(x) if to else x for to, x in zip(made, found)]
 
     run = converted if any((*given, *made)) else strategy
     if not isinstance(instruction.shape, TupleShape):
