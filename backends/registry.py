@@ -9,14 +9,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from hlotool.errors import BackendFailed, HlotoolError, Unsupported, UsageError
 from hlotool.system.records import Record
-from hlotool.system.user_input import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -31,8 +32,7 @@ Options: TypeAlias = Mapping[str, str]
 NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class BackendSpec:
+class BackendSpec(Struct, frozen=True):
     """A backend and how it is to be set up.
 
     Attributes:
@@ -101,6 +101,8 @@ def check_options(name: str, options: Options, known: Mapping[str, str]) -> None
         form = forms.get(key)
         if form is None:
             listed = ", ".join(known) or "none"
+            from hlotool.system.user_input import did_you_mean
+
             meant = did_you_mean(key, forms)
             raise UsageError(f"backend {name} has no option {key!r}; it knows: {listed}{meant}")
         if ("=" in form) != bool(value):
@@ -230,6 +232,8 @@ def split_specs(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> UsageError:
+    from hlotool.system.user_input import did_you_mean
+
     names = backend_names()
     return UsageError(f"no backend {name!r}; there are: {', '.join(names)}{did_you_mean(name, names)}")
 

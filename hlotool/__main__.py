@@ -6,7 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from hlotool._python import refuse_before
-from hlotool.interface.cli.process import INTERRUPTED, end, lack_of_address_space, open_closed, watch
+from hlotool.interface.cli.process import (
+    INTERRUPTED,
+    collect_rarely,
+    end,
+    lack_of_address_space,
+    open_closed,
+    watch,
+)
 
 #: `ExitCode.BACKEND_FAILED`, which is not imported yet.
 _FAILED = 4
@@ -15,6 +22,8 @@ _FAILED = 4
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of the process; returns the exit code."""
     refuse_before((3, 11))
+    if argv is None:
+        collect_rarely()
     watch()
     open_closed()
     try:

@@ -6,11 +6,11 @@ A step launches generated kernels, has cuBLAS compute a dot, or has the host run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.base import Value
 from hlotool.backends.cuda.codegen.elements import NotGenerated, array_shape

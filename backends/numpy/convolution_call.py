@@ -9,10 +9,11 @@ XLA: service/gpu/gpu_conv_runner.cc, service/gpu/transforms/conv_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.numpy.backend_configs import result_shapes
 from hlotool.backends.numpy.contraction import operand_dtype, widened

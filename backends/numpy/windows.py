@@ -6,11 +6,12 @@ A convolution may also go from each element of the image to the results that see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.numpy.contraction import multiply_matrices
 from hlotool.ir.arrays import Array

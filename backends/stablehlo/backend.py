@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import count
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.stablehlo.protocol import Converted, Evaluation

@@ -31,6 +31,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from benchmarks.blame.bisection import (
     CORPUS,
@@ -322,7 +323,7 @@ def sensitivity(cases: int, seed: int) -> Iterator[str]:
                 continue
             cells = []
             for factor in (0.5, 2.0):
-                setattr(thresholds, name, replace(usual, value=usual.value * factor))
+                setattr(thresholds, name, structs.replace(usual, value=usual.value * factor))
                 cells.append(found_of(every))
             setattr(thresholds, name, usual)
             yield f"| {name} | {usual.value:g} | {' | '.join(cells)} |"

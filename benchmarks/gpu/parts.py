@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.gpu.lines import LATE, Limits, Stopped, lines_of, main_command
 from benchmarks.gpu.targets import targets

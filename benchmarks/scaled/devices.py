@@ -37,7 +37,8 @@ from hlotool.ir.module import Module
 from hlotool.lab.faults import CATALOGUE, DEVICES
 from hlotool.parser.reader import parse_module
 from hlotool.rewrite.scale.classes import classes_of
-from hlotool.rewrite.scale.plan import COPIES, Limits, need_of, scaled
+from hlotool.rewrite.scale.limits import COPIES, Limits, need_of
+from hlotool.rewrite.scale.plan import scaled
 from hlotool.rewrite.scale.resize import (
     Rewrite,
     choices,

@@ -33,7 +33,8 @@ from hlotool.inputs.generate import generate_constants
 from hlotool.ir.module import Module
 from hlotool.lab.faults import CATALOGUE
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import scaled
 from hlotool.sources.elided import elided_constants
 
 #: What a replay may take, and a compilation.

@@ -24,7 +24,8 @@ from hlotool.errors import HlotoolError
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
 from hlotool.rewrite.scale import constraints, cut_points, mean_divisors, plan
-from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import scaled
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.run import replay_module
 from hlotool.runs.task import find_tasks

@@ -30,7 +30,8 @@ from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
 from hlotool.lab.faults import BELOW_ROUNDING, CATALOGUE
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import COPIES, RUNS, Limits, need_of, scaled
+from hlotool.rewrite.scale.limits import COPIES, RUNS, Limits, need_of
+from hlotool.rewrite.scale.plan import scaled
 
 #: Executions that take longer than this, in units of work, would make a benchmark of hundreds of faults last
 #: hours.

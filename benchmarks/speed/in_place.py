@@ -30,7 +30,7 @@ import numpy as np
 
 from benchmarks import ROOT
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import COPIES, need_of
+from hlotool.rewrite.scale.limits import COPIES, need_of
 from hlotool.system.user_input import size_of, size_text
 
 #: A program of n by n arrays: before and after.

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from benchmarks.verdicts.programs import Subject, subjects
 from hlotool.backends.numpy import NumpyBackend
@@ -159,7 +160,7 @@ def print_thresholds(questions: Sequence[Question]) -> None:
 def _changed(
     name: str, value: Threshold, factor: float, questions: Sequence[Question], usual: Sequence[str]
 ) -> str:
-    setattr(thresholds, name, replace(value, value=value.value * factor))
+    setattr(thresholds, name, structs.replace(value, value=value.value * factor))
     try:
         now = ask(questions)
     finally:

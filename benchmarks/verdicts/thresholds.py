@@ -16,10 +16,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks.common.units import read_records
 from benchmarks.verdicts.faults import Planter, fault_subjects

@@ -22,12 +22,13 @@ spreads, or makes an integer, a pred, a NaN or an infinity another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from benchmarks.verdicts.peers import is_inexact
 from benchmarks.verdicts.runs import Leaves, leaves_of

@@ -22,11 +22,11 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.backends.numpy.executions.rounding_errors import has_default_precision

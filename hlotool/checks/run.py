@@ -64,9 +64,6 @@ class CheckResult(Record, frozen=True, kw_only=True):
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.checks.programs", "hlotool.parser.reader", "hlotool.ir.verifier")
 
-_decoder = msgspec.msgpack.Decoder(CheckResult)
-_finding_decoder = msgspec.msgpack.Decoder(list[Finding])
-
 
 @dataclass(slots=True)
 class Report:
@@ -118,7 +115,7 @@ def check(
     for end in pool.call_all("hlotool.checks.programs:dump_findings", compared):
         if isinstance(end.value, BackendFailed):
             raise end.value
-        report.findings += _finding_decoder.decode(end.value)
+        report.findings += msgspec.msgpack.decode(end.value, type=list[Finding])
     return report
 
 
@@ -161,4 +158,4 @@ def _result(task: CheckTask, value: bytes | BackendFailed) -> CheckResult:
             file=str(task.stages[0].source), module=task.module.title, error=error_record(value)
         )
         return CheckResult(failures=[failure])
-    return _decoder.decode(value)
+    return msgspec.msgpack.decode(value, type=CheckResult)

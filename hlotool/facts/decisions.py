@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.facts.demands import StartIndex, start_indices
 from hlotool.facts.flow import CallGraph, handed_on
@@ -56,8 +56,7 @@ class Kind(enum.Enum):
     GROUPS = "group sizes"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """One question that the data answers.
 
     Attributes:

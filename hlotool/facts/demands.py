@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.facts.ranges import Interval
 from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Identity
 
 
-@dataclass(frozen=True, slots=True)
-class InRange:
+class InRange(Struct, frozen=True):
     """Numbers must lie in an interval.
 
     Attributes:
@@ -42,8 +42,7 @@ class InRange:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """Elements (or vectors along `axis`) must be distinct, or in ascending order, or both.
 
     Attributes:
@@ -59,8 +58,7 @@ class Ordered:
     batch: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Exactly:
+class Exactly(Struct, frozen=True):
     """Every element must be one value."""
 
     value: Identity
@@ -80,30 +78,26 @@ class MatrixKind(enum.Enum):
         return pairs.get(self, self)
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """The last two dimensions must be matrices of a kind."""
 
     kind: MatrixKind
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(Struct, frozen=True):
     """Floats should be about this large, so that sums of products stay near 1."""
 
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class AnyBits:
+class AnyBits(Struct, frozen=True):
     """Integers should use their whole width: the state of a random number generator."""
 
 
 Demand: TypeAlias = InRange | Ordered | Exactly | Matrix | Scaled | AnyBits
 
 
-@dataclass(frozen=True, slots=True)
-class StartIndex:
+class StartIndex(Struct, frozen=True):
     """One component of the starts.
 
     Attributes:

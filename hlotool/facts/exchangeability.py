@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon, flush_threshold
@@ -98,8 +99,7 @@ def score(
     return leaf.score()
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Sums of squared scores of one candidate by row, column and slice."""
 
     rows: _Floats
@@ -243,8 +243,7 @@ class _Leaf:
         return _Pool(rows, columns, sums.squares / size, width, float(np.median(typical or [0.0])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pool:
+class _Pool(Struct, frozen=True):
     """Mean variances of the ensemble, in the unit of the leaf (`_Leaf._exponent`).
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hlotool.ir.module import Instruction
 from hlotool.ir.types import ShapeIndex
@@ -21,8 +22,7 @@ class Role(enum.Enum):
     DONATED = "donated"
 
 
-@dataclass(eq=False, slots=True)
-class Value:
+class Value(Struct, eq=False):
     """An array in memory.
 
     Attributes:
@@ -48,8 +48,7 @@ class Value:
     is_taken: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lives:
+class Lives(Struct, frozen=True):
     """The values of a computation.
 
     Attributes:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
@@ -22,8 +23,7 @@ from hlotool.ir.types import ElementType, Shape
 _INF: Final = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class MachineRange:
+class MachineRange(Struct, frozen=True):
     """What holds for all elements of an array.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from hlotool.facts.flow import reducing_opcode
 from hlotool.facts.machine_range import (

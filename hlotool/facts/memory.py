@@ -13,8 +13,9 @@ XLA: buffer_assignment.cc (BufferAssigner).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from hlotool.facts.buffers import Sizes, handed_on
 from hlotool.facts.lives import Lives, Role, Value
@@ -28,8 +29,7 @@ from hlotool.ir.types import leaves
 from hlotool.ir.walk import Context, context_of_callees, contexts
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """How what executes a program uses memory.
 
     Attributes:
@@ -61,8 +61,7 @@ INTERPRETER: Final = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Bytes that one execution of a program needs.
 
     Attributes:
@@ -106,8 +105,7 @@ def parameter_aliases(module: Module) -> tuple[ParameterAlias, ...]:
     return module.listed("input_output_alias", ParameterAlias, ())
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """While an instruction runs.
 
     Attributes:

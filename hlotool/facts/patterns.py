@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts import thresholds
 from hlotool.ir.arrays import Array
@@ -23,8 +24,7 @@ from hlotool.ir.arrays import Array
 _MOST, _SAMPLE = 0.99, 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """A recognised kind of error.
 
     Attributes:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.facts.lives import Lives, Value
 from hlotool.ir.attributes import ParameterAlias
@@ -36,8 +38,7 @@ RunBy: TypeAlias = Callable[[Instruction], Iterable[tuple[Computation, Lives]]]
 TakesOver: TypeAlias = Callable[[Instruction, Value, Value, Mapping[Instruction, Sequence[Value]]], bool]
 
 
-@dataclass(eq=False, slots=True)
-class Stay:
+class Stay(Struct, eq=False):
     """A value while it is alive.
 
     Attributes:

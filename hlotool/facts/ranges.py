@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.ir.module import Computation, Instruction
 from hlotool.ir.opcodes import Class, Trait, opcodes_with
@@ -22,8 +22,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape
 _INF: Final = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """Numbers from `low` to `high`, both included when finite, without `avoid`."""
 
     low: float = -_INF
@@ -125,8 +124,7 @@ _ABOVE_ZERO: Final = Interval(ABOVE_ZERO)
 _WITHIN_ONE: Final = Interval(-1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class RealFunction:
+class RealFunction(Struct, frozen=True):
     """A function of one real number.
 
     Attributes:

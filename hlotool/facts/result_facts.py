@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.facts import recognition
 from hlotool.facts.float_order import epsilon
@@ -26,8 +28,7 @@ from hlotool.ir.shapes.base import implied_source
 from hlotool.ir.types import ArrayShape, ElementType, Shape, array_shapes, leaves
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Origin:
+class Origin(Struct, frozen=True, order=True):
     """The instruction that a fact comes from, as plain data."""
 
     line: int
@@ -44,8 +45,7 @@ def origin_of(instruction: Instruction) -> Origin:
     return Origin(instruction.line, instruction.name, instruction.opcode)
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """A float accumulation: the larger `error`, the more its result depends on the order of the terms.
 
     Attributes:
@@ -59,8 +59,7 @@ class Sum:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Rounding:
+class Rounding(Struct, frozen=True):
     """The coarsest rounding of an intermediate float value.
 
     Attributes:
@@ -74,8 +73,7 @@ class Rounding:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known of one leaf; every field is None where nothing of the kind is upstream.
 
     Attributes:

@@ -10,10 +10,11 @@ them before and their results back after. A custom call in new types says which 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field, structs
 
 from hlotool.facts import recognition
 from hlotool.facts.float_order import limit_in, order_types
@@ -47,8 +48,7 @@ WorksInAnyTypes: TypeAlias = Callable[[Instruction], bool]
 _DECLARED = "hlotool.declared_types"
 
 
-@dataclass(frozen=True, slots=True)
-class Retyped:
+class Retyped(Struct, frozen=True):
     """A module in other types.
 
     Attributes:
@@ -155,8 +155,8 @@ def _retyped_array(shape: ArrayShape, types: TypeMap) -> ArrayShape:
     element_type = types(shape.element_type)
     if element_type is shape.element_type:
         return shape
-    layout = shape.layout and replace(shape.layout, element_bits=0)
-    return replace(shape, element_type=element_type, layout=layout)
+    layout = shape.layout and structs.replace(shape.layout, element_bits=0)
+    return structs.replace(shape, element_type=element_type, layout=layout)
 
 
 def retyped_value(value: Any, shape: Shape) -> Any:
@@ -171,8 +171,7 @@ def retyped_value(value: Any, shape: Shape) -> Any:
         return np.asarray(value).astype(dtype_of(shape.element_type), copy=False)
 
 
-@dataclass(slots=True)
-class _Retyping:
+class _Retyping(Struct):
     """One copy in the making.
 
     Attributes:
@@ -274,7 +273,7 @@ class _Body:
 
     def _order(self, old: Instruction, kind: ElementType) -> None:
         """Bits of floats that are compared, of the floats in their new types."""
-        shape = replace(old.array_shape, element_type=kind)
+        shape = structs.replace(old.array_shape, element_type=kind)
         literal = old.literal
         if literal is not None:
             value = limit_in(int(literal.array.item()), kind)

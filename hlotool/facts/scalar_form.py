@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from hlotool.ir.arrays import Literal, dtype_of, integer_limits
 from hlotool.ir.module import Computation, Instruction
@@ -44,8 +45,7 @@ class _NotScalar(Exception):
     """The computation does something that has no elementwise form."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalarForm:
+class ScalarForm(Struct, frozen=True, eq=False):
     """A scalar computation in normal form.
 
     Attributes:

@@ -16,8 +16,10 @@ XLA: hlo_dataflow_analysis.cc (GetInPlaceInputOutputPairs), copy_insertion.cc.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from hlotool.facts.buffers import Sizes, handed_on
 from hlotool.facts.memory import INTERPRETER, Machine, memory_of, parameter_aliases
@@ -204,8 +206,7 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 _UPDATES = frozenset({"dynamic-update-slice", "scatter"})
 
 
-@dataclass(frozen=True, slots=True)
-class MissingCopy:
+class MissingCopy(Struct, frozen=True):
     """A value that is overwritten and needed.
 
     Attributes:
@@ -230,8 +231,7 @@ class MissingCopy:
         return f"{writer} overwrites %{self.value.name}, {kept}: a copy is missing"
 
 
-@dataclass(eq=False, slots=True)
-class _Buffer:
+class _Buffer(Struct, eq=False):
     """What lies at one place, until something is written there."""
 
     made_by: Instruction

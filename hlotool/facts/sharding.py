@@ -14,11 +14,12 @@ xla_data.proto (OpSharding).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.ir.arrays import Array
 from hlotool.ir.attributes import Ints, MeshAxis, NamedSharding, Sharding
@@ -29,8 +30,7 @@ from hlotool.ir.types import Shape, leaves
 _SUBGROUPS = ("replicated", "unreduced", "manual")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class Placement(Struct, frozen=True, eq=False):
     """The tile that each device holds.
 
     Attributes:
@@ -145,8 +145,7 @@ def _check(found: Placement, sharding: Sharding, rank: int, device_count: int) -
         raise ValueError(f"a sharding over {len(devices)} devices for a program on {device_count}")
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """Devices that should hold the same value and do not.
 
     Attributes:
@@ -277,8 +276,7 @@ def _contradiction(copies: Sequence[Array], devices: Array, offset: Ints) -> Dis
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ManualParts:
+class ManualParts(Struct, frozen=True, eq=False):
     """The parts of an array that devices hold inside a manual region.
 
     Attributes:

@@ -9,7 +9,7 @@ the edge is. Sizes that only bound time or memory stay where they are used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 #: Files and headings in `benchmarks/results/`.
 SENSITIVITY = "verdicts.md: Thresholds"
@@ -23,8 +23,7 @@ EXACT_FAULTS = "exact.md: Planted faults, exactly"
 ARBITER = "verdicts.md: Programs as functions in verdicts"
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """One number that decides about verdicts.
 
     Attributes:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.facts.recognition import integer_constant
 from hlotool.ir.arrays import integer_limits
@@ -126,8 +128,7 @@ def counter_limits(loop: Instruction) -> dict[ShapeIndex, tuple[int, int]]:
     return dict(_Loop(loop).limits())
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(Struct, frozen=True):
     """An integer scalar: a leaf of the loop's state plus an offset, or a constant.
 
     Attributes:
@@ -139,8 +140,7 @@ class _Term:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Counter:
+class _Counter(Struct, frozen=True):
     """A term, iteration by iteration.
 
     Attributes:
@@ -167,8 +167,7 @@ class _Counter:
         return (high - self.start) // self.step if self.step > 0 else (self.start - low) // -self.step
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Struct, frozen=True):
     """A comparison of two counters.
 
     Attributes:
@@ -217,8 +216,7 @@ def _first_failure(direction: str, difference: int, slope: int) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
+class _Test(Struct, frozen=True):
     """A predicate: all of these comparisons hold, and more where `is_all` is false."""
 
     comparisons: tuple[_Comparison, ...] = ()

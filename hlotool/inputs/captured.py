@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from hlotool.errors import InputDataError
 from hlotool.inputs.given import Keep, as_it_is, fit, fit_value, load_function, read_all
@@ -78,8 +79,7 @@ def read_result(given: Mapping[str, Any], module: Module, source: str) -> Value:
     return unflatten(shape, _assign(given, list(_result_slots(shape)), source))
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     """A leaf that needs an array: its names, the best one first; none for a token, which needs no array."""
 
     shape: Shape

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from hlotool.facts.demands import (
     AnyBits,
@@ -40,8 +41,7 @@ from hlotool.ir.types import ShapeIndex
 _MOST_VISITS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A demand that reached an entry parameter, or another instruction that is to get a value.
 
     Attributes:
@@ -133,8 +133,7 @@ class _Trace:
             yield instruction.operands[number], (), asked
 
 
-@dataclass(slots=True)
-class Constraint:
+class Constraint(Struct):
     """How the values of a leaf are to be chosen.
 
     Attributes:

@@ -7,9 +7,10 @@ every x.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 from typing import Final
+
+from msgspec.structs import replace
 
 from hlotool.facts import recognition
 from hlotool.facts.demands import AnyBits, Demand, InRange, Matrix, Ordered

@@ -7,9 +7,10 @@ of elementwise functions, identities of reductions).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.facts.demands import (
     AnyBits,
@@ -37,8 +38,7 @@ TRIP_COUNT: Final = "trip count"
 DOMAINS: Final = frozenset({"divisor", "argument", "amount", "base", "variance"})
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A demand on a value.
 
     Attributes:

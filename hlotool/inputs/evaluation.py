@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Executable, Value
 from hlotool.backends.numpy import NumpyBackend
@@ -118,8 +118,7 @@ class OnReference:
             return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Step:
+class _Step(Struct, frozen=True, eq=False):
     """An operation that is computed again, what it reads, and which of that depends on the change."""
 
     node: Node
@@ -127,8 +126,7 @@ class _Step:
     changes: Sequence[bool]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class Way(Struct, frozen=True, eq=False):
     """The operations between a place and a root, in an order of execution.
 
     Attributes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import TOKEN, Executable, Value
 from hlotool.backends.field.values import is_marked
@@ -45,8 +46,7 @@ class Parts(tuple[Array, ...]):
     """What each of several devices has of a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """What is kept of an array on several devices: a sample each."""
 
     samples: tuple[Sample, ...]
@@ -120,8 +120,7 @@ class Frame:
     iteration: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """An array that was computed: part `index` of the result of an instruction in a frame."""
 
     frame: Frame

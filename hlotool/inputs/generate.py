@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.errors import InputDataError
 from hlotool.facts.ranges import ANY, Interval
 from hlotool.facts.work import of_drawing, of_following
 from hlotool.inputs.constraints import Constraint, combine, demands_on, parameter_demands
-from hlotool.inputs.generators import Draw, generate, holds, integer_range
+from hlotool.inputs.generators import Draw, generate, generator_of, holds, integer_range
 from hlotool.inputs.given import Keep, as_it_is
 from hlotool.ir.arrays import Array, Literal, Value, unflatten
 from hlotool.ir.module import Instruction, Module
@@ -39,8 +39,7 @@ from hlotool.system.resources import spend
 _UNBOUNDED_SIZE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LeafDescription:
+class LeafDescription(Struct, frozen=True):
     """What was generated for one leaf of one parameter.
 
     Attributes:
@@ -62,8 +61,7 @@ class LeafDescription:
     unmet: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedInputs:
+class GeneratedInputs(Struct, frozen=True):
     """Arguments for a run.
 
     Attributes:
@@ -163,7 +161,7 @@ def _parameter_leaves(
         constraint = constraints.get((number, index), Constraint())
         dims = _actual_dims(shape, seed)
         draw = Draw(
-            np.random.default_rng([seed, number, *index]),
+            generator_of(seed, number, *index),
             seed + number,
             value_range,
             shape.element_type.real_part is ElementType.F64,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Value
 from hlotool.backends.field.values import compared, is_marked
@@ -24,8 +24,7 @@ from hlotool.ir.module import Instruction
 _PIECE = 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """How much of an execution is kept.
 
     Attributes:
@@ -47,8 +46,7 @@ class OutOfTime(HlotoolError):
     """The execution was stopped: looking at every value takes longer than the budget allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One array that was computed.
 
     Attributes:

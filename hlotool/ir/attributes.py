@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
+from msgspec import Struct
+
 from hlotool.ir.types import ElementType, Shape, ShapeIndex, TypeClass
 
 if TYPE_CHECKING:
@@ -51,8 +53,7 @@ _set_source = Deferrable._source.__set__  # type: ignore[attr-defined]
 Ints: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowDim:
+class WindowDim(Struct, frozen=True):
     """One dimension of a window: `size`, `stride`, padding on both sides, dilations, reversal."""
 
     size: int
@@ -69,15 +70,13 @@ class WindowDim:
         return (self.size - 1) * self.window_dilation + 1 if self.size else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """`window={size=2x2 stride=… pad=… lhs_dilate=… rhs_dilate=… rhs_reversal=…}`."""
 
     dims: tuple[WindowDim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConvolutionDimensions:
+class ConvolutionDimensions(Struct, frozen=True):
     """`dim_labels=b01f_01io->b01f`: which dimension of each array plays which part.
 
     `unused_*` are the positions printed `?`, which only custom calls use.
@@ -97,8 +96,7 @@ class ConvolutionDimensions:
     output_unused: Ints = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PaddingDim:
+class PaddingDim(Struct, frozen=True):
     """`low_high_interior` of one dimension; low and high may be negative."""
 
     low: int
@@ -106,8 +104,7 @@ class PaddingDim:
     interior: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SliceDim:
+class SliceDim(Struct, frozen=True):
     """`[start:limit:stride]` of one dimension."""
 
     start: int
@@ -115,8 +112,7 @@ class SliceDim:
     stride: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class IotaTiles:
+class IotaTiles(Struct, frozen=True):
     """`[dims]<=[reshape_dims]T(permutation)`: device numbers in V2 (iota) form.
 
     The tile array is `iota(prod).reshape(reshape_dims).transpose(permutation).reshape(dims)`.
@@ -127,8 +123,7 @@ class IotaTiles:
     permutation: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class MeshAxis:
+class MeshAxis(Struct, frozen=True):
     """A named axis, or `"name":(pre)size` a part of one."""
 
     name: str
@@ -136,8 +131,7 @@ class MeshAxis:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Struct, frozen=True):
     """`mesh['x'=2,'y'=2]`, or `maximal_mesh[device_id=1]`.
 
     Attributes:
@@ -153,16 +147,14 @@ class Mesh:
     iota: IotaTiles | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MeshGroups:
+class MeshGroups(Struct, frozen=True):
     """Replica groups given as axes of a mesh."""
 
     mesh: Mesh
     axes: tuple[MeshAxis, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaGroups:
+class ReplicaGroups(Struct, frozen=True):
     """`replica_groups=…` in any of its forms; exactly one of the three is set.
 
     Attributes:
@@ -199,8 +191,7 @@ class Metadata(Deferrable):
 ShardingKind: TypeAlias = Literal["tiled", "replicated", "maximal", "manual", "unknown", "unreduced", "tuple"]
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedDimension:
+class ShardedDimension(Struct, frozen=True):
     """One dimension of a V3 (named-axes) sharding: its axes; `closed` is False for a trailing `?`."""
 
     axes: tuple[MeshAxis, ...]
@@ -208,8 +199,7 @@ class ShardedDimension:
     priority: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSharding:
+class NamedSharding(Struct, frozen=True):
     """V3 sharding: `{mesh['x'=2], [{'x'}, {}], replicated={…}, unreduced={…}}`.
 
     Where the text says `{mesh['x'=2], replicated}` or `{maximal_mesh[device_id=1]}`, there are no `dims`,
@@ -223,8 +213,7 @@ class NamedSharding:
     manual: tuple[MeshAxis, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sharding:
+class Sharding(Struct, frozen=True):
     """`sharding={…}` in V1 (device list), V2 (iota) or V3 (named) form.
 
     Attributes:
@@ -254,8 +243,7 @@ class Sharding:
     metadata: tuple[Metadata, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FrontendAttributes:
+class FrontendAttributes(Struct, frozen=True):
     """`frontend_attributes={key="value",key={text}}`; values keep their quotes or braces as written."""
 
     entries: tuple[tuple[str, str], ...]
@@ -268,8 +256,7 @@ class FrontendAttributes:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class BackendConfig:
+class BackendConfig(Struct, frozen=True):
     """`backend_config=…`: JSON object, MLIR-like dictionary or quoted string, text as written.
 
     Attributes:
@@ -281,8 +268,7 @@ class BackendConfig:
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OperandAlias:
+class OperandAlias(Struct, frozen=True):
     """`{output}: (operand, {index})` of `output_to_operand_aliasing`."""
 
     output_index: ShapeIndex
@@ -290,8 +276,7 @@ class OperandAlias:
     operand_index: ShapeIndex
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterAlias:
+class ParameterAlias(Struct, frozen=True):
     """`{output}: (parameter, {index}, may-alias)` of `input_output_alias`."""
 
     output_index: ShapeIndex
@@ -300,24 +285,21 @@ class ParameterAlias:
     kind: Literal["may-alias", "must-alias"] = "may-alias"
 
 
-@dataclass(frozen=True, slots=True)
-class BufferDonor:
+class BufferDonor(Struct, frozen=True):
     """`(parameter, {index})` of `buffer_donor`."""
 
     parameter: int
     parameter_index: ShapeIndex
 
 
-@dataclass(frozen=True, slots=True)
-class EntryLayout:
+class EntryLayout(Struct, frozen=True):
     """`entry_computation_layout={(parameters)->result}`."""
 
     parameters: tuple[Shape, ...]
     result: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class ResultAccuracy:
+class ResultAccuracy(Struct, frozen=True):
     """`result_accuracy={mode=highest}` or `{tolerance={atol=…,rtol=…,ulps=…}}`."""
 
     mode: str | None = None
@@ -326,16 +308,14 @@ class ResultAccuracy:
     ulps: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """`statistics={visualizing_index=0,name=1.5}`."""
 
     visualizing_index: int
     values: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RawText:
+class RawText(Struct, frozen=True):
     """A value that hlotool carries but does not interpret (`origin`, `domain`, `sparsity_config`, …).
 
     The text is brace-balanced and normalised to single blanks, so that it prints back.
@@ -344,8 +324,7 @@ class RawText:
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EmbeddedLiteral:
+class EmbeddedLiteral(Struct, frozen=True, eq=False):
     """`literal=…` of a custom call."""
 
     literal: LiteralValue
@@ -366,8 +345,7 @@ AttributeValue: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileLocation:
+class FileLocation(Struct, frozen=True):
     """A row of the `FileLocations` table."""
 
     file_name_id: int
@@ -378,8 +356,7 @@ class FileLocation:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
-class StackFrame:
+class StackFrame(Struct, frozen=True):
     """A row of the `StackFrames` table.
 
     Attributes:

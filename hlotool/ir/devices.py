@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+
+from msgspec import Struct
 
 from hlotool.errors import VerificationError
 from hlotool.ir.attributes import Ints, IotaTiles, Mesh, MeshAxis, MeshGroups, ReplicaGroups
@@ -149,8 +150,7 @@ def _commas(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceGrid:
+class DeviceGrid(Struct, frozen=True):
     """The devices a program runs on.
 
     Attributes:

@@ -11,8 +11,10 @@ number: `entry_computation_layout`, `input_output_alias`, `buffer_donor`,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec import Struct, field, structs
 
 from hlotool.errors import Unsupported
 from hlotool.ir.attributes import AttributeValue, BufferDonor, EntryLayout, ParameterAlias
@@ -32,8 +34,7 @@ from hlotool.ir.walk import Context, call_order, call_sites, context_of_callees,
 OWNS_CALLEES = frozenset({"fusion", "async-start"})
 
 
-@dataclass(frozen=True, slots=True)
-class Clone:
+class Clone(Struct, frozen=True):
     """A copy and what became of each part.
 
     Attributes:
@@ -62,8 +63,7 @@ def clone_module(module: Module) -> Clone:
     return Clone(copy, cloner.instructions, cloner.computations)
 
 
-@dataclass(slots=True)
-class Cloner:
+class Cloner(Struct):
     """Copies computations and instructions, remembering what became of each.
 
     Attributes:
@@ -129,8 +129,7 @@ def own_callees(
 MOST_INSTRUCTIONS = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Flattened:
+class Flattened(Struct, frozen=True):
     """The copy.
 
     Attributes:
@@ -326,10 +325,12 @@ def _restate_parameters(module: Module, numbers: Mapping[int, int]) -> None:
         kept = tuple(bool(flag) for n, flag in enumerate(flags) if n in numbers)
         changes["allow_spmd_sharding_propagation_to_parameters"] = kept or None
     aliases = [a for a in module.listed("input_output_alias", ParameterAlias, ()) if a.parameter in numbers]
-    moved = tuple(replace(a, parameter=numbers[a.parameter]) for a in aliases)
+    moved = tuple(structs.replace(a, parameter=numbers[a.parameter]) for a in aliases)
     donors = [d for d in module.listed("buffer_donor", BufferDonor, ()) if d.parameter in numbers]
     changes["input_output_alias"] = moved or None
-    changes["buffer_donor"] = tuple(replace(d, parameter=numbers[d.parameter]) for d in donors) or None
+    changes["buffer_donor"] = (
+        tuple(structs.replace(d, parameter=numbers[d.parameter]) for d in donors) or None
+    )
     _change(module, changes)
 
 
@@ -341,7 +342,7 @@ def add_entry_parameter(module: Module, edit: Editor, shape: Shape, name: str = 
     changes: dict[str, AttributeValue | None] = {}
     layout = module.attribute("entry_computation_layout", EntryLayout, None)
     if layout is not None:
-        changes["entry_computation_layout"] = replace(layout, parameters=(*layout.parameters, shape))
+        changes["entry_computation_layout"] = structs.replace(layout, parameters=(*layout.parameters, shape))
     flags = module.attributes.get("allow_spmd_sharding_propagation_to_parameters")
     if isinstance(flags, tuple) and len(flags) == number > 1:
         changes["allow_spmd_sharding_propagation_to_parameters"] = (*map(bool, flags), True)

@@ -16,9 +16,11 @@ XLA: spmd_partitioner.cc; Shardy: docs/sharding_representation.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.errors import InputError
 from hlotool.ir.attributes import AttributeValue, Sharding
@@ -179,8 +181,7 @@ class NotSeparable(Exception):
     """Values of devices and global ones mix in a way that no cut tells apart."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Region:
+class Region(Struct, frozen=True, eq=False):
     """Instructions that are executed for each device.
 
     Attributes:

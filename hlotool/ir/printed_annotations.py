@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
+
+from msgspec import Struct
 
 from hlotool.ir.attributes import (
     BackendConfig,
@@ -33,8 +35,7 @@ _INSTALLED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
+class SourcePosition(Struct, frozen=True):
     """A line of a program.
 
     Attributes:

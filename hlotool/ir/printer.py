@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import count
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from hlotool.ir.attribute_kinds import COMMON_ATTRIBUTES
 from hlotool.ir.attributes import AttributeValue, FrontendAttributes
@@ -77,8 +78,7 @@ def printed_names(items: Sequence[Computation | Instruction]) -> dict[int, str]:
     return renamed
 
 
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
+class PrintOptions(Struct, frozen=True):
     """What of a program is printed.
 
     Attributes:
@@ -314,8 +314,7 @@ def _thread(computation: Computation) -> str:
 _SUFFIXES = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncSugar:
+class AsyncSugar(Struct, frozen=True):
     """The short form of one instruction.
 
     Attributes:

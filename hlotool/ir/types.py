@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: Size of a dimension printed as `?`: unbounded dynamic.
 UNBOUNDED = -1
@@ -142,16 +144,14 @@ Tile: TypeAlias = tuple[int, ...]
 COMBINE = -(2**63)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitConfig:
+class SplitConfig(Struct, frozen=True):
     """`SC(dimension:i,j)`: a dimension whose halves live in different memories."""
 
     dimension: int
     indices: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How an array lies in memory.
 
     Attributes:
@@ -220,8 +220,7 @@ def _tile_text(tile: Tile) -> str:
     return ",".join("*" if size == COMBINE else str(size) for size in tile)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayShape:
+class ArrayShape(Struct, frozen=True):
     """An array: element type, dimensions, optional layout.
 
     Attributes:
@@ -309,8 +308,7 @@ def join_indexed(texts: Iterable[str]) -> str:
     return ", ".join(marked)
 
 
-@dataclass(frozen=True, slots=True)
-class TupleShape:
+class TupleShape(Struct, frozen=True):
     """A tuple of shapes."""
 
     elements: tuple[Shape, ...]
@@ -319,24 +317,21 @@ class TupleShape:
         return f"({join_indexed(map(str, self.elements))})"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenShape:
+class TokenShape(Struct, frozen=True):
     """`token[]`: orders side effects, holds nothing."""
 
     def __str__(self) -> str:
         return "token[]"
 
 
-@dataclass(frozen=True, slots=True)
-class OpaqueShape:
+class OpaqueShape(Struct, frozen=True):
     """`opaque[]`: a value that only a custom call understands."""
 
     def __str__(self) -> str:
         return "opaque[]"
 
 
-@dataclass(frozen=True, slots=True)
-class BufferShape:
+class BufferShape(Struct, frozen=True):
     """`b(f32[4])`: a mutable buffer holding an array."""
 
     array: ArrayShape

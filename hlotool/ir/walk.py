@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from hlotool.ir.attribute_kinds import Kind
 from hlotool.ir.module import Computation, Instruction, Module
@@ -168,8 +169,7 @@ class Context(enum.Enum):
 _CONTROL_FLOW = frozenset(("call", "while", "conditional", "async-start", "async-update", "async-done"))
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(Struct, frozen=True):
     """Where a computation is called."""
 
     caller: Computation

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.facts.result_facts import NOTHING, Facts
 from hlotool.ir.arrays import Array, dtype_of
@@ -17,8 +18,7 @@ from hlotool.judge.tolerance import Tolerance, derive, leaf_scale
 from hlotool.judge.verdicts import AGREEING, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class LeafComparison:
+class LeafComparison(Struct, frozen=True):
     """One array of the result.
 
     Attributes:
@@ -42,8 +42,7 @@ class LeafComparison:
     exact: EqualityRecord | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A whole result.
 
     Attributes:

@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts.float_order import ulp_distance
 from hlotool.ir.arrays import Array
 from hlotool.ir.types import ElementType
-from hlotool.judge.records import BucketRecord, HeatMapRecord, MinimumToleranceRecord
+from hlotool.judge.records import BucketRecord, ElementRecord, HeatMapRecord, MinimumToleranceRecord
 from hlotool.judge.tolerance import EXACT, Tolerance
+from hlotool.system.records import finite_or_none
 
 Scalar: TypeAlias = bool | int | float | complex
 
@@ -43,8 +44,7 @@ _EDGES = np.array([0.0, *(10.0**k for k in range(-8, 9, 2))])
 _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One element of both sides.
 
     Attributes:
@@ -64,8 +64,7 @@ class Element:
     ulps: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(Struct, frozen=True):
     """The comparison of two arrays in numbers.
 
     Attributes:
@@ -134,8 +133,7 @@ def _bits(values: Array) -> Array:
     return np.ascontiguousarray(values).view(np.uint64)
 
 
-@dataclass(slots=True)
-class _Compared:
+class _Compared(Struct):
     """One piece, element by element, in numbers wide enough to subtract."""
 
     expected: Array
@@ -398,3 +396,26 @@ def _errors(expected: Array, actual: Array, element_type: ElementType) -> npt.ND
     errors[(e == a) | (np.isnan(e) & np.isnan(a))] = 0
     errors[np.isnan(errors)] = np.inf
     return errors
+
+
+def element_record(element: Element | None) -> ElementRecord | None:
+    """One element of a comparison."""
+    if element is None:
+        return None
+    return ElementRecord(
+        index=list(element.index),
+        expected=scalar_text(element.expected),
+        actual=scalar_text(element.actual),
+        absolute=finite_or_none(element.absolute),
+        relative=finite_or_none(element.relative),
+        ulps=element.ulps,
+    )
+
+
+def scalar_text(value: Scalar) -> str:
+    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, complex):
+        return f"{value.real:.9g}{value.imag:+.9g}j"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

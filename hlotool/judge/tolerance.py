@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts import thresholds
 from hlotool.facts.float_order import epsilon, flush_threshold
@@ -33,8 +34,7 @@ from hlotool.ir.types import ElementType, ShapeIndex
 from hlotool.judge.records import output_index
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(Struct, frozen=True):
     """Accepted difference of one leaf: |expected - actual| <= atol + rtol * larger magnitude.
 
     Attributes:
@@ -63,8 +63,7 @@ class Tolerance:
 EXACT = Tolerance(0.0, 0.0, reason="exact")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """Ulps that elementwise arithmetic in one type may be off by, and why."""
 
     ulps: float
@@ -149,8 +148,7 @@ def _reason(ulps: float, coarsest: ElementType, facts: Facts) -> str:
     return " plus ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTolerance:
+class ChosenTolerance(Struct, frozen=True):
     """What the user accepts in place of derived tolerances; integers and preds stay exact.
 
     Attributes:

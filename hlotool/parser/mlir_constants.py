@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from hlotool.errors import InputError
 from hlotool.ir.arrays import Array, dtype_of
@@ -22,8 +22,7 @@ from hlotool.ir.types import ELEMENT_TYPES, ArrayShape, ElementType
 from hlotool.parser.mlir_values import fold
 
 
-@dataclass(slots=True, eq=False)
-class MlirConstant:
+class MlirConstant(Struct, eq=False):
     """A value that is known before the program runs: a `stablehlo.constant`, or computed from such.
 
     Attributes:
@@ -43,8 +42,7 @@ class MlirConstant:
     users: set[tuple[str, str]] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class MlirProgram:
+class MlirProgram(Struct):
     """What was read.
 
     Attributes:
@@ -102,8 +100,7 @@ _RESOURCE = re.compile(r'^(?P<name>\w+): "0x(?P<blob>[0-9A-Fa-f]*)",?$')
 _CONSTANT = "stablehlo.constant"
 
 
-@dataclass(slots=True)
-class _Value:
+class _Value(Struct):
     """What an SSA name stands for."""
 
     constant: MlirConstant | None = None
@@ -111,8 +108,7 @@ class _Value:
     is_known: bool = False
 
 
-@dataclass(slots=True)
-class _Region:
+class _Region(Struct):
     """Names defined between two braces."""
 
     values: dict[str, _Value] = field(default_factory=dict)

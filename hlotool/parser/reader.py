@@ -11,8 +11,9 @@ import itertools
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hlotool.errors import HloSyntaxError
 from hlotool.ir.module import Module
@@ -134,8 +135,7 @@ _KEPT = re.compile(rf"\b(?:{'|'.join(_FACTS)})=(?:true|\d+)")
 _UNREADABLE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """The computation in which a text ends.
 
     Attributes:

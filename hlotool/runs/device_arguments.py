@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.base import TOKEN, Value
 from hlotool.errors import InputDataError, Location, Unsupported

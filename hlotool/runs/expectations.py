@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import ReadingProbe, Value
 from hlotool.backends.registry import get_backend
@@ -23,8 +24,6 @@ from hlotool.facts.float_order import ulp_distance
 from hlotool.facts.recognition import EXPECTATIONS
 from hlotool.ir.module import Instruction, Module
 from hlotool.ir.types import ElementType
-from hlotool.judge.rules.judge import judge
-from hlotool.judge.rules.judgement import judgement_of
 from hlotool.judge.verdicts import Verdict
 
 _ULPS = 3
@@ -36,8 +35,7 @@ def expectations(module: Module) -> list[Instruction]:
     return [i for i in module.instructions() if i.custom_call_target in EXPECTATIONS]
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Struct, frozen=True):
     """An expectation that the values do not meet as it is written.
 
     Attributes:
@@ -83,6 +81,9 @@ def _judged(
     entry = replace(module.entry, root=call.operands[0])
     others = [entry if c is module.entry else c for c in module.computations]
     program = replace(module, entry=entry, computations=others)
+    from hlotool.judge.rules.judge import judge
+    from hlotool.judge.rules.judgement import judgement_of
+
     comparison = judge(judgement_of(program, arguments, expected, expected=actual))
     if comparison.verdict is Verdict.WRONG:
         return Verdict.WRONG, ""

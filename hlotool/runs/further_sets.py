@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.backends.base import Value
 from hlotool.errors import BackendFailed, HlotoolError, Miscompiled
@@ -43,7 +44,7 @@ from hlotool.runs.rows import failed_comparison
 from hlotool.runs.runners import OneDevice, Outcome
 from hlotool.runs.task import Task
 from hlotool.runs.trials import Trial
-from hlotool.system.resources import TooMuchWork, TooSlow, work_done
+from hlotool.system.resources import TooMuchWork, TooSlow, alarms, work_done
 from hlotool.system.worker import tell
 
 #: Of what further sets may be together: what it may take to find out that one program does not end.
@@ -56,8 +57,7 @@ Judge = Callable[[Trial, Value, Outcome, bool], ModuleRecord]
 RanOn = Callable[[Trial, int], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+class Compared(Struct, frozen=True, eq=False):
     """Two programs that take the same arguments.
 
     Attributes:
@@ -80,8 +80,7 @@ class Compared:
         return self.program.backend == self.reference.backend
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """What further sets have shown so far.
 
     Attributes:
@@ -95,6 +94,7 @@ class _Search:
     notes: list[str] = field(default_factory=list)
 
 
+@alarms()
 def on_further_sets(
     compared: Compared, row: ModuleRecord, spent: int, programs: int, run: int, ran: RanOn
 ) -> tuple[ModuleRecord, Trial]:
@@ -146,6 +146,7 @@ def on_further_sets(
     return msgspec.structs.replace(row, inputs=inputs, notes=[*row.notes, *search.notes]), trial
 
 
+@alarms()
 def inputs_that_show(compared: Compared, allowed: Allowed) -> str:
     """The file of a set that shows that a program is wrong which agrees on the plain one; empty without one.
 

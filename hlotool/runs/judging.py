@@ -13,7 +13,6 @@ from hlotool.backends.base import Backend, Value
 from hlotool.facts.dataflow import Leaves
 from hlotool.judge.comparison import Comparison
 from hlotool.judge.rules.freedoms import Freedoms, freedoms, freedoms_on
-from hlotool.judge.rules.judge import judge
 from hlotool.judge.rules.judgement import CompareExactly, CompareWith, Judgement, Side, watching
 from hlotool.judge.tolerance import chosen_by_output, chosen_by_user
 from hlotool.runs.options.kept import ReplayOptions, RunOptions, budget_limits
@@ -81,6 +80,11 @@ def judged(
         compare_exactly=compare_exactly,
         exact=options.exact,
     )
+    if judgement.is_identical:
+        return judgement.compared
+    # What weighs differences takes time to import, and most results have none.
+    from hlotool.judge.rules.judge import judge
+
     return judge(judgement)
 
 

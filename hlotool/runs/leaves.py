@@ -25,8 +25,7 @@ from hlotool.ir.arrays import Array, flatten
 from hlotool.ir.module import Module
 from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison
-from hlotool.judge.locate.blame import element_record, scalar_text
-from hlotool.judge.metrics import Metrics
+from hlotool.judge.metrics import Metrics, element_record, scalar_text
 from hlotool.judge.tolerance import Tolerance
 from hlotool.judge.verdicts import EXCUSED, Verdict
 from hlotool.runs.records import LeafRecord, OutputRecord, ToleranceRecord

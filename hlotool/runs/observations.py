@@ -10,11 +10,11 @@ is not among the decisions of the reference, all of which may be covered, and is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Probe, Value
 from hlotool.errors import HlotoolError
@@ -175,8 +175,7 @@ _CHEAP = 5 * UNITS_PER_SECOND
 _MOST_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ran:
+class Ran(Struct, frozen=True, eq=False):
     """A run of a program.
 
     Attributes:
@@ -270,8 +269,7 @@ def _float8_of(run: Ran) -> dict[str, Any]:
         return {"fp8_missing": f"internal error of --fp8, please report: {type(error).__name__}: {error}"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """Where special values come from, or why that is not known."""
 
     origins: list[NonFiniteRecord]

@@ -13,11 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from hlotool.errors import HlotoolError, Miscompiled
 from hlotool.inputs.adversarial.sets import InputSet
@@ -57,8 +57,7 @@ _RUNS: Final = 4
 _SHARE: Final = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """What further sets of one module may cost.
 
     Attributes:

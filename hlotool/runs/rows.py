@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
@@ -88,8 +88,7 @@ def _doubt_of_constants(reference: Module, tested: Module) -> str:
     return f"%{made} may be computed from the true value of a constant that is generated here" if made else ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Actual:
+class Actual(Struct, frozen=True, eq=False):
     """A result to be judged.
 
     Attributes:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 import msgspec
+from msgspec import structs
 
 from hlotool.backends.base import SlowToStart, Value
 from hlotool.backends.registry import get_backend, takes_first_stage
@@ -131,7 +132,7 @@ def _rows(task: Task, standing: Standing) -> Iterator[ModuleRecord]:
         failure = str(error) or "out of memory"
     if failure:
         # Only now, when the frames of what failed have let go of what they held.
-        fitted = replace(fitting(task, stages), note=f"as it is, it did not run: {failure}")
+        fitted = structs.replace(fitting(task, stages), note=f"as it is, it did not run: {failure}")
         for row in _Replay(fitted, selection, standing).rows():
             yield fitted.noted(row)
 

@@ -9,11 +9,12 @@ per device.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.backends.base import TOKEN, DevicesExecutable, Executable, Value, notes_of
 from hlotool.facts.sharding import Disagreement, assemble, local_dims, split
@@ -33,8 +34,7 @@ _ELSEWHERE: Final = 2_000_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Outcome(Struct, frozen=True, eq=False):
     """What a run returned.
 
     Attributes:
@@ -236,8 +236,7 @@ def _names(indices: Sequence[ShapeIndex]) -> str:
     return ", ".join(map(output_name, indices))
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(Struct, frozen=True):
     """One leaf of a value over several devices.
 
     Attributes:

@@ -6,14 +6,15 @@ What would become of the sizes of programs, without running them: `--show-scale`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, structs
 
 from hlotool.errors import HlotoolError, Unsupported
 from hlotool.ir.module import Module
-from hlotool.rewrite.scale.plan import InPlace, Limits, Scaled, in_place, need_of, scaled
+from hlotool.rewrite.scale.limits import Limits, need_of
 from hlotool.rewrite.scale.records import AUTO, NEVER, UNSEEN, PlanRecord, ScaleRecord, wish_of
 from hlotool.runs.options.kept import ReplayOptions, RunOptions
 from hlotool.runs.records import ModuleRecord
@@ -22,12 +23,15 @@ from hlotool.sources.loading import load_stage
 from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.resources import left_within, memory_left, share_of_free
 
+if TYPE_CHECKING:
+    from hlotool.rewrite.scale.in_place import InPlace
+    from hlotool.rewrite.scale.plan import Scaled
+
 #: Seconds for a comparison by default: those of `hlotool run`.
 _SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A task whose programs fit, as far as they can be made to.
 
     Attributes:
@@ -94,12 +98,12 @@ def fitting(task: Task, stages: Sequence[Stage], may_be_in_place: bool = False) 
     limits = limits_of(options)
     if may_be_in_place and (place := how_in_place(programs, options, limits)) is not None:
         # Further sets of inputs would lie in memory, one after the other.
-        own = replace(_with(task, dict(place.programs)), options=without_sets(options))
+        own = structs.replace(_with(task, dict(place.programs)), options=without_sets(options))
         return Fitted(own, in_place=place)
     if options.scale == NEVER:
         return Fitted(_with(task, programs))
     try:
-        found = scaled(programs, options.scale, limits)
+        found = _scaled(programs, options.scale, limits)
     except HlotoolError as error:
         if options.scale != AUTO:
             raise
@@ -129,7 +133,20 @@ def how_in_place(programs: Mapping[str, Module], options: ReplayOptions, limits:
         limits = limits.within(wish)
     if limits.has_memory_for(need_of(*programs.values(), room=limits.room)):
         return None
+    from hlotool.rewrite.scale.in_place import in_place
+
     return in_place(programs, limits)
+
+
+def _scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled | None:
+    """See `scaled`; what changes sizes is imported where there is need for it."""
+    wish = wish_of(text)
+    allowed = limits.within(wish)
+    if not wish.sizes and allowed.hold(need_of(*programs.values(), room=allowed.room)):
+        return None
+    from hlotool.rewrite.scale.plan import scaled
+
+    return scaled(programs, text, limits)
 
 
 def without_sets(options: ReplayOptions) -> ReplayOptions:
@@ -138,7 +155,7 @@ def without_sets(options: ReplayOptions) -> ReplayOptions:
 
 
 def _with(task: Task, programs: dict[str, Module]) -> Task:
-    return replace(task, module=replace(task.module, programs=programs))
+    return structs.replace(task, module=replace(task.module, programs=programs))
 
 
 def limits_of(options: ReplayOptions) -> Limits:
@@ -168,7 +185,7 @@ def fitting_pair(
         return (left, right), None
     owners = ((left, reference), (right, tested))
     programs = {str(stage.source): load_stage(owner, stage) for owner, stage in owners}
-    found = scaled(programs, scale, Limits(memory_left(), seconds))
+    found = _scaled(programs, scale, Limits(memory_left(), seconds))
     made = programs if found is None else dict(found.programs)
     return (replace(left, programs=made), replace(right, programs=made)), found
 
@@ -222,7 +239,7 @@ def _plan(
     if options.scale == NEVER:
         return plan
     try:
-        found = scaled(programs, options.scale, limits)
+        found = _scaled(programs, options.scale, limits)
     except Unsupported as error:
         return msgspec.structs.replace(plan, note=f"cannot be scaled: {error.reason}")
     if found is None:

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from hlotool.backends.registry import executes_code
 from hlotool.errors import (
@@ -38,8 +39,7 @@ from hlotool.system.user_input import did_you_mean
 from hlotool.system.worker import hand_over
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Stages of one module.
 
     Attributes:
@@ -96,8 +96,7 @@ def _first_match(module: DumpModule, known: Sequence[Stage], pattern: str) -> St
     raise UsageError(f"{module.title}: no stage matches --stages {pattern!r}; it has: {labels}{more}{meant}")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One module to replay.
 
     Attributes:
@@ -283,9 +282,6 @@ class Standing:
         self.number += 1
 
 
-_decoder = msgspec.msgpack.Decoder(Handed)
-
-
 def rows_so_far(
     task: Task, error: BackendFailed, handed_over: Sequence[bytes], seconds: float
 ) -> list[ModuleRecord]:
@@ -300,7 +296,8 @@ def rows_so_far(
         handed_over: what its process had found, in order.
         seconds: for which it ran.
     """
-    handed = {one.number: one for one in map(_decoder.decode, handed_over)}
+    every = (msgspec.msgpack.decode(one, type=Handed) for one in handed_over)
+    handed = {one.number: one for one in every}
     rows = [one.row for one in handed.values() if not one.doing]
     seconds = max(0.0, seconds - sum(row.seconds for row in rows))
     for one in handed.values():

@@ -6,10 +6,10 @@ A run takes one of the three ways; what the others need is not imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct, field
 
 from hlotool.errors import InputDataError, Location, Unsupported
 from hlotool.inputs.captured import (
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from hlotool.runs.program import Program
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class Trial(Struct, frozen=True, eq=False):
     """Arguments for one run of a module.
 
     Attributes:

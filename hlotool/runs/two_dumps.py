@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from hlotool.checks.facts import program_facts
 from hlotool.checks.program_records import ProgramFacts
@@ -157,9 +158,9 @@ def tasks_on_backends(
 def _beside(pair: Pair, whose: str, left: Stage, right: Stage, options: RunOptions) -> Task:
     """Two stages of two dumps as those of one module, the first one as the reference."""
     owner = pair.left.module
-    first = replace(left, kind=Kind.BEFORE_OPTIMIZATIONS)
+    first = structs.replace(left, kind=Kind.BEFORE_OPTIMIZATIONS)
     # One of a platform would be a compilation of the first.
-    second = replace(right, kind=Kind.NAMED, platform="")
+    second = structs.replace(right, kind=Kind.NAMED, platform="")
     return task_of(
         replace(
             owner,

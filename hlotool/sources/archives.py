@@ -18,8 +18,9 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any
+
+from msgspec import Struct
 
 from hlotool.errors import DumpError
 from hlotool.sources.open_files import (
@@ -102,8 +103,7 @@ def list_archive(file: File, limits: Limits) -> tuple[list[str], list[str]]:
 _LOCK = threading.RLock()
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """The archive that was read last; reading a dump means many members of one archive."""
 
     key: tuple[Any, ...] = ()

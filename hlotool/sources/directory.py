@@ -22,7 +22,6 @@ from hlotool.sources.grouping import group
 from hlotool.sources.locations import PATH, Listing, Source, list_files
 from hlotool.sources.open_files import DEFAULT_LIMITS, Limits
 from hlotool.sources.records import Dump, DumpFile, DumpModule, Stage
-from hlotool.sources.sections import mended
 from hlotool.system.paths import inside, is_file
 from hlotool.system.urls import folder_of, is_url, joined, name_of, taken_in
 
@@ -351,6 +350,8 @@ def what_it_is(source: Source) -> str:
         return str(error)
     if not head:
         return "it is empty"
+    from hlotool.sources.sections import mended
+
     text = mended(head)
     known = [what for magic, what in _MAGIC if head.startswith(magic)]
     known += [what for line, what in _STRANGERS if line.search(text) is not None]

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.errors import DumpError, HlotoolError
-from hlotool.sources.classify import HEAD_BYTES, classify, is_text
+from hlotool.sources.classify import classify
+from hlotool.sources.content import HEAD_BYTES, is_text
 from hlotool.sources.file_names import Format, Kind
 from hlotool.sources.grouping import group
 from hlotool.sources.locations import Listing

@@ -30,10 +30,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hlotool.errors import DumpError, InputError
 from hlotool.inputs.generate import generate_constants
@@ -43,12 +45,14 @@ from hlotool.ir.module import Instruction, Module
 from hlotool.ir.printer import PrintOptions, print_module
 from hlotool.ir.types import ArrayShape, Shape, strip_layouts
 from hlotool.ir.walk import users
-from hlotool.parser.mlir_constants import MlirConstant, MlirProgram, read_mlir_constants
 from hlotool.parser.reader import parse_module
 from hlotool.sources.file_names import Kind
 from hlotool.sources.locations import Source
 from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.files import passing_folder
+
+if TYPE_CHECKING:
+    from hlotool.parser.mlir_constants import MlirConstant, MlirProgram
 
 #: Parses a stage of the dump; its constants may be elided.
 ReadStage = Callable[[Stage], Module]
@@ -56,8 +60,7 @@ ReadStage = Callable[[Stage], Module]
 Recompile = Callable[[DumpModule, Stage], Module | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Refill:
+class Refill(Struct, frozen=True):
     """A constant that was filled in.
 
     Attributes:
@@ -219,6 +222,8 @@ def _from_stablehlo(module: Module, owner: DumpModule, stage: Stage, read: ReadS
     if stage.kind is not Kind.BEFORE_OPTIMIZATIONS or owner.stablehlo is None:
         return []
     try:
+        from hlotool.parser.mlir_constants import read_mlir_constants
+
         program = read_mlir_constants(owner.stablehlo.read_text())
         values = _matched(module, program)
     except InputError:

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Kind(enum.Enum):
@@ -55,8 +57,7 @@ class Format(enum.Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class DumpName:
+class DumpName(Struct, frozen=True):
     """A file name of a dump, taken apart.
 
     Attributes:

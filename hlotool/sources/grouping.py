@@ -20,8 +20,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct, field, structs
 
 from hlotool.errors import InputError
 from hlotool.sources.file_names import DumpName, Format, Kind, parse_folder
@@ -163,8 +165,7 @@ _ORDERED = (Kind.BEFORE_OPTIMIZATIONS, Kind.PASS, Kind.AFTER_OPTIMIZATIONS)
 _LAST_STAGES = ("_before_buffer_assignment", "_after_buffer_assignment", "after_codegen")
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Struct, frozen=True):
     directory: str
     timestamp: int | None
     number: int | None
@@ -184,8 +185,7 @@ class _Key:
         return cls(file.directory, name.timestamp, name.module_number, name.module_name, name.change)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The files of one module, so far."""
 
     key: _Key
@@ -360,7 +360,7 @@ def _stage(file: DumpFile) -> Stage:
 def _merge(known: Stage, new: Stage) -> Stage | None:
     """One stage dumped in two formats; None when `new` brings nothing new."""
     if known.text is None and new.text is not None:
-        return replace(known, text=new.text)
+        return structs.replace(known, text=new.text)
     if known.proto is None and new.proto is not None:
-        return replace(known, proto=new.proto)
+        return structs.replace(known, proto=new.proto)
     return None

@@ -14,9 +14,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.errors import DumpError
 from hlotool.sources import archives
@@ -44,8 +46,7 @@ if TYPE_CHECKING:
 _ABSL_LINE = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s:]+:\d+\].*\n?", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Something that can be read, by name.
 
     Attributes:
@@ -218,8 +219,7 @@ _folder = cache(passing_folder)
 _DEEPEST_ARCHIVE = 3
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """Files under a path.
 
     Attributes:

@@ -16,11 +16,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hlotool.errors import BackendUnavailable, DumpError, UsageError
-from hlotool.ir.module import Module
 from hlotool.sources.prefixed import unprefixed
 from hlotool.sources.quoted import Lines, Quotation
+
+if TYPE_CHECKING:
+    from hlotool.ir.module import Module
 
 _logger = logging.getLogger(__name__)
 

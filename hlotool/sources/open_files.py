@@ -11,8 +11,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.errors import DumpError
 from hlotool.system.files import stamp_of
@@ -20,8 +21,7 @@ from hlotool.system.urls import is_url
 from hlotool.system.user_input import size_text
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Bounds that keep a damaged or hostile file from filling memory or disk.
 
     Attributes:
@@ -154,8 +154,7 @@ def copy_bounded(stream: Reader, target: IO[bytes], limit: int, name: str) -> No
 Stamp: TypeAlias = tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """What is opened to read something.
 
     Attributes:

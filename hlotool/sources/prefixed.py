@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlotool.sources.quoted import Lines, Quotation, is_page
 from hlotool.sources.sections import ENTRY, OPENING, end_of_hlo
@@ -39,8 +40,7 @@ _FEWEST = 3
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Margin:
+class _Margin(Struct, frozen=True):
     """What stands in front of lines, and the tags of a page in it."""
 
     own: re.Pattern[str]

@@ -12,12 +12,12 @@ import html
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Quotation:
+
+class Quotation(Struct, frozen=True):
     """A text inside of another one.
 
     Attributes:

@@ -6,17 +6,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hlotool.errors import UsageError
-from hlotool.ir.devices import DeviceGrid
-from hlotool.ir.module import Module
 from hlotool.sources.file_names import DumpName, Format, Kind
 from hlotool.sources.locations import Source
 from hlotool.system.user_input import did_you_mean
 
+if TYPE_CHECKING:
+    from hlotool.ir.devices import DeviceGrid
+    from hlotool.ir.module import Module
 
-@dataclass(frozen=True, slots=True)
-class DumpFile:
+
+class DumpFile(Struct, frozen=True):
     """A file of a dump and what its name (or its content) says.
 
     Attributes:
@@ -35,8 +39,7 @@ class DumpFile:
         return self.path.rpartition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """The program at one point of its compilation.
 
     Attributes:
@@ -86,8 +89,7 @@ class Stage:
         return Format.TEXT if self.text else Format.PROTO if self.proto else Format.MLIR
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """Arguments (and perhaps the result) of one execution.
 
     Attributes:
@@ -221,8 +223,7 @@ class DumpModule:
         return "only stages whose place in the compilation is unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(Struct, frozen=True):
     """All that was found under a path.
 
     Attributes:

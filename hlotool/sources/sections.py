@@ -19,7 +19,8 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 #: Byte order marks, the longer first: that of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -116,8 +117,7 @@ def _rejoined(text: str, width: int) -> str:
     return "".join(joined).removesuffix("\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of a text.
 
     Attributes:

@@ -12,7 +12,8 @@ import contextlib
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlotool.sources.mlir import is_mlir, mlir_amid_lines, mlir_programs
 from hlotool.sources.prefixed import blocks_unprefixed, has_messages, modules_amid_lines, without_margin
@@ -109,8 +110,7 @@ _BYTES = re.compile(
 _CERTAIN = re.compile(r"HloModule\b|ENTRY\b|func\.func\b|\bfunc[ \t]+(?:\w+[ \t]+)?@|base64\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(Struct, frozen=True):
     """A program inside of another text.
 
     Attributes:

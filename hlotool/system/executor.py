@@ -7,22 +7,21 @@ nothing of processes or machines, and who makes one nothing of HLO.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.errors import BackendFailed
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """Task number `index` was handed to a worker; again where the first one was lost with its machine."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """Task number `index` is over.
 
     Attributes:
@@ -44,8 +43,7 @@ class Done:
 Event: TypeAlias = Started | Done
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a task may take.
 
     Attributes:

@@ -21,7 +21,6 @@ import itertools
 import os
 import platform
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -49,7 +48,8 @@ def processor_features() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    told = (line for line in lines if line.startswith(("flags", "Features")))
+    return next(told, "") or platform.processor()
 
 
 def stamp_of(status: os.stat_result) -> tuple[int, ...]:
@@ -234,4 +234,4 @@ def _replace(path: str, passing: str, content: Iterable[bytes]) -> None:
 
 def _passing_name() -> str:
     """Of one process on one host, once."""
-    return f"{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
+    return f"{platform.node()}.{os.getpid()}.{next(_numbers)}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -195,6 +194,8 @@ def parse_toml(path: Path, error: type[HlotoolError] = InputError) -> tuple[str,
     Raises:
         HlotoolError: of the class `error`, with the line: it cannot be read, or is no TOML.
     """
+    import tomllib
+
     content = read_whole(path, error)
     try:
         text = content.decode("utf-8")

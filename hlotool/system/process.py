@@ -15,10 +15,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import IO
 
 import msgspec
+from msgspec import Struct
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendOutOfMemory, BackendTimeout
 from hlotool.system.resources import extended, seconds_starved
@@ -95,8 +95,7 @@ class Log:
         return written.rpartition(CALL_MARK)[2].decode("utf-8", errors="backslashreplace")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBound:
+class MemoryBound(Struct, frozen=True):
     """What a call may take.
 
     Attributes:

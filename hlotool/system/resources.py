@@ -24,7 +24,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -311,23 +311,47 @@ class TooSlow(BaseException):
     """The time is over; no `except Exception` on the way takes it for a failure of its own."""
 
 
+class _Alarm:
+    """Whether alarms of this process raise TooSlow already."""
+
+    is_ours = False
+
+
+@contextmanager
+def alarms() -> Iterator[None]:
+    """Let alarms raise TooSlow within the block, so that its many time limits need not each say so."""
+    if _Alarm.is_ours or not _is_interruptible():
+        yield
+        return
+    previous = signal.signal(signal.SIGALRM, _stop)
+    _Alarm.is_ours = True
+    try:
+        yield
+    finally:
+        _Alarm.is_ours = False
+        signal.signal(signal.SIGALRM, previous)
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TooSlow when the block takes longer.
 
     Only the main thread of a process on POSIX can be interrupted: elsewhere there is no limit.
     """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if not _is_interruptible():
         yield
         return
+    with nullcontext() if _Alarm.is_ours else alarms():
+        signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), _LONGEST), _AGAIN)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TooSlow(f"more than {seconds:g} s")
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), _LONGEST), _AGAIN)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+def _is_interruptible() -> bool:
+    return hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise TooSlow("more time than there was")

@@ -12,12 +12,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urldefrag, urljoin
+
+from msgspec import Struct
 
 from hlotool.errors import DumpError, StoreError
 from hlotool.system.store_access import ask
@@ -41,8 +42,7 @@ _MOST_FILES = 100_000
 _PAGE_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """An object of a store.
 
     Attributes:

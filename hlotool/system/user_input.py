@@ -8,7 +8,6 @@ found here.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Final, TypeAlias
@@ -149,5 +148,7 @@ def _statements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _parts(tokens: list[str]) -> KeyPath:
     """`a."b.c".d`, in whatever tokens, as names."""
+    import tomllib
+
     parts = _KEY_PART.findall(" ".join(tokens))
     return tuple(next(iter(tomllib.loads(f"{part} = 0"))) for part in parts)

@@ -21,7 +21,7 @@ from hlotool.facts.demands import (
 )
 from hlotool.facts.ranges import ANY, NONZERO, POSITIVE, Interval
 from hlotool.inputs.constraints import Constraint, Finding, combine
-from hlotool.inputs.generators import Draw, generate, holds, integer_range
+from hlotool.inputs.generators import Draw, generate, generator_of, holds, integer_range
 from hlotool.ir.arrays import dtype_of, integer_limits
 from hlotool.ir.opcodes import Identity
 from hlotool.ir.types import ElementType
@@ -222,3 +222,9 @@ def test_a_wide_interval_is_described_at_once() -> None:
     assert not holds(range(1, 2**64), 0.0)
     assert not holds(range(2**64), 0.5)
     assert not holds(range(2**64), None)
+
+
+@pytest.mark.parametrize("words", [(0,), (5, 1, 0), (2**32 - 1, 3), (2**32, 1), (2**62, 0, 7)])
+def test_a_generator_is_numpys_own_of_the_same_words(words: tuple[int, ...]) -> None:
+    expected = np.random.default_rng(list(words)).integers(1 << 62, size=4)
+    assert generator_of(*words).integers(1 << 62, size=4).tolist() == expected.tolist()

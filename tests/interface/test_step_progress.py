@@ -16,7 +16,8 @@ import pytest
 from support.budget import HUNG
 
 import hlotool
-from hlotool.interface.report.progress import Beside, Heartbeat, LiveLine
+from hlotool.interface.report.live import LiveLine
+from hlotool.interface.report.progress import Beside, Heartbeat
 from hlotool.interface.report.step_progress import counts_for, steps_for
 
 #: What a terminal obeys.

@@ -13,8 +13,9 @@ from hlotool.errors import Unsupported
 from hlotool.ir.module import Module
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
+from hlotool.rewrite.scale.limits import Limits
 from hlotool.rewrite.scale.per_device import Spread
-from hlotool.rewrite.scale.plan import Limits, Scaled, scaled
+from hlotool.rewrite.scale.plan import Scaled, scaled
 
 SUM = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
 

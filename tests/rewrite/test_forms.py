@@ -15,7 +15,8 @@ from hlotool.backends.base import Executable
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import Limits, Scaled, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import Scaled, scaled
 
 ROWS = 4096
 _SECOND = "second {\n  a = f32[] parameter(0)\n  ROOT b = f32[] parameter(1)\n}\n"

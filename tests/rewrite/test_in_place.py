@@ -13,8 +13,9 @@ from hlotool.errors import BackendOutOfMemory
 from hlotool.ir.arrays import NoRoomOnDisk
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale import plan as place
-from hlotool.rewrite.scale.plan import Limits, in_place
+from hlotool.rewrite.scale import in_place as place
+from hlotool.rewrite.scale.in_place import in_place
+from hlotool.rewrite.scale.limits import Limits
 from hlotool.runs import scaling
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.run import replay_module

@@ -8,7 +8,8 @@ import pytest
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import Limits, Scaled, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import Scaled, scaled
 
 BEFORE = """HloModule m
 ENTRY e {

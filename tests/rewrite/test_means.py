@@ -11,7 +11,8 @@ from support.replaying import replayed_pair
 from hlotool.ir.module import Module
 from hlotool.judge.verdicts import Verdict
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import scaled
 
 _NO_LIMITS = Limits(float("inf"), float("inf"))
 _SAME = (Verdict.IDENTICAL, Verdict.AGREE)

@@ -7,7 +7,8 @@ import numpy as np
 from hlotool.backends.numpy import NumpyBackend
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import Limits, Scaled, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import Scaled, scaled
 
 #: The last of 64 rows that count: an index from the end where it is negative.
 LAST_BEFORE = """HloModule m

@@ -9,7 +9,8 @@ from hlotool.backends.registry import get_backend
 from hlotool.errors import Unsupported, UsageError
 from hlotool.ir.module import Module
 from hlotool.parser.reader import parse_module
-from hlotool.rewrite.scale.plan import RUNS, RUNS_AT_LAST, Limits, Scaled, scaled
+from hlotool.rewrite.scale.limits import RUNS, RUNS_AT_LAST, Limits
+from hlotool.rewrite.scale.plan import Scaled, scaled
 from hlotool.rewrite.scale.records import wish_of
 
 NO_LIMITS = Limits(float("inf"), float("inf"))

@@ -11,7 +11,8 @@ import pytest
 from hlotool.backends.registry import get_backend
 from hlotool.parser.reader import parse_module
 from hlotool.rewrite.scale.classes import classes_of
-from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import scaled
 from hlotool.rewrite.scale.resize import Rewrite
 
 NO_LIMITS = Limits(float("inf"), float("inf"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from support.dumps import Write
 
 from hlotool.errors import ElidedConstant
@@ -334,7 +335,7 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DumpModule]:
 
 
 def without_proto(stage: Stage) -> Stage:
-    return replace(stage, proto=None)
+    return structs.replace(stage, proto=None)
 
 
 @pytest.mark.xla

@@ -10,7 +10,7 @@ from support.budget import processor_budget
 from support.dumps import Write, module_text
 
 from hlotool.errors import DumpError, HlotoolError
-from hlotool.sources.classify import is_profile, programs_in, sniff
+from hlotool.sources.content import is_profile, programs_in, sniff
 from hlotool.sources.directory import open_dump
 from hlotool.sources.file_names import Format, Kind
 from hlotool.sources.sections import is_mended, is_plain, mended

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from msgspec import structs
 
 from hlotool.backends.field import words as w
 from hlotool.backends.field.blockwise import key
@@ -241,7 +242,7 @@ def bitcast(instruction: Instruction, lowering: FieldLowering) -> Kernel:
 def iota(instruction: Instruction, lowering: FieldLowering) -> Kernel:
     """0, 1, 2, … along one dimension, as exact numbers."""
     shape = instruction.array_shape
-    integers = replace(instruction, shape=replace(shape, element_type=ElementType.S64, layout=None))
+    integers = replace(instruction, shape=structs.replace(shape, element_type=ElementType.S64, layout=None))
     numbers = embedded(plain(RULES["iota"](integers, lowering.numbers))())
     value = pair(numbers, w.ZERO) if is_complex(shape) else numbers
     return lambda: value

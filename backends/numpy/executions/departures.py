@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import structs
 
 from hlotool.backends.base import DevicesExecutable as DevicesProtocol
 from hlotool.backends.base import Executable
@@ -93,7 +94,7 @@ def _sign_extended(instruction: Instruction, kernel: _Function, _: Lowering) -> 
 
 def _saturated(instruction: Instruction, _: _Function, lowering: Lowering) -> _Function:
     low, high = integer_limits(instruction.element_type)
-    wide = replace(instruction, shape=replace(instruction.array_shape, element_type=ElementType.S32))
+    wide = replace(instruction, shape=structs.replace(instruction.array_shape, element_type=ElementType.S32))
     kernel, dtype = _plain(RULES[instruction.opcode](wide, lowering)), dtype_of(instruction.element_type)
     return lambda *operands: np.clip(kernel(*operands), low, high).astype(dtype)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from hlotool.blame.bisection.records import CandidateRecord
 from hlotool.blame.bisection.stages import (
@@ -120,7 +121,7 @@ def _on_other_inputs(ends: Ends, oracle: StageOracle) -> Task | None:
     # An answer that is remembered may name a file that is gone.
     if not file or not Path(file).is_file():
         return None
-    return replace(task, options=msgspec.structs.replace(options, inputs=file))
+    return structs.replace(task, options=msgspec.structs.replace(options, inputs=file))
 
 
 def _judged(tasks: Sequence[Task], oracle: StageOracle) -> list[Ends]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.base import Probe
 from hlotool.blame.diff_records import LayerRecord, LayersRecord

@@ -8,11 +8,11 @@ together, wherever they appear.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.blame.reduction.case import Case, for_one_device
 from hlotool.blame.reduction.oracle import Candidate, CaseOracle

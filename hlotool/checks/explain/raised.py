@@ -8,7 +8,6 @@ there is the condition of the message, in whatever version is installed. Nothing
 from __future__ import annotations
 
 import ast
-import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from hlotool.checks.explain.records import RaisedRecord
+from hlotool.system.packages import version_of
 
 #: Frameworks written in Python whose messages users meet; JAX's where a text names none.
 PACKAGES = (
@@ -127,19 +127,12 @@ class _Place:
 def _record(package: str, path: Path, place: _Place) -> RaisedRecord:
     root = _root(package)
     return RaisedRecord(
-        package=_with_version(package),
+        package=f"{package} {version_of(package)}".rstrip(),
         path=path.relative_to(root.parent).as_posix() if root else str(path),
         line=place.line,
         function=place.function,
         condition=place.condition,
     )
-
-
-def _with_version(package: str) -> str:
-    try:
-        return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        return package
 
 
 @cache

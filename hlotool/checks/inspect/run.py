@@ -60,8 +60,6 @@ class InspectTask:
 #: What a worker imports before its first module.
 PRELOAD = ("hlotool.checks.inspect.programs", "hlotool.parser.reader")
 
-_decoder = msgspec.msgpack.Decoder(ModuleInfo)
-
 
 def find_tasks(
     dumps: Iterable[Dump],
@@ -127,7 +125,7 @@ def _result(task: InspectTask, value: bytes | BackendFailed) -> ModuleInfo:
         return ModuleInfo(
             dump=task.dump, name=task.module.title, function=task.module.name, failures=[failure]
         )
-    return _decoder.decode(value)
+    return msgspec.msgpack.decode(value, type=ModuleInfo)
 
 
 def functions_of(modules: Sequence[ModuleInfo]) -> list[FunctionInfo]:

@@ -7,7 +7,8 @@ XLA: hlo_verifier.cc, layout-sensitive rules (who may change memory spaces).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.checks.offload.positions import (
     HOST_MEMORY,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from hlotool.facts.alignment.matching import Grower, Matching, Pair
 from hlotool.facts.alignment.similarity import Side, Table, side_of
@@ -20,8 +21,7 @@ from hlotool.ir.printed_attributes import value_text
 from hlotool.ir.types import strip_layouts
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(Struct, frozen=True):
     """Two programs and what belongs together.
 
     Attributes:
@@ -166,8 +166,7 @@ def _pair(partners: dict[Computation, Computation], one: Computation, other: Com
 UNSEEN = frozenset({"metadata", "origin", "statistics"})
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One thing that differs.
 
     Attributes:

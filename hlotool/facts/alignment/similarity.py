@@ -21,8 +21,9 @@ nothing, or nothing for the better (equal values, equal users, equal last parts 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from hlotool.facts.flow import CallGraph, Part, handed_on
 from hlotool.ir.attributes import EmbeddedLiteral, Metadata
@@ -61,8 +62,7 @@ STRANGE_NEIGHBOURS = -3.0
 _WHOLE: ShapeIndex = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """Where a value is read.
 
     Attributes:
@@ -75,8 +75,7 @@ class Use:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """Neighbours of instructions, seen in one way: through calls, or as written.
 
     Attributes:
@@ -190,8 +189,7 @@ ANNOTATIONS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """Numbers of combinations, and what has been worked out once for values that instructions share."""
 
     _numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -227,8 +225,7 @@ def _item(name: str, instruction: Instruction) -> Iterable[Hashable]:
     yield value.literal.key if isinstance(value, EmbeddedLiteral) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprints:
+class Fingerprints(Struct, frozen=True):
     """The numbers of every instruction that a graph reaches, nodes and transparent ones.
 
     Attributes:
@@ -263,8 +260,7 @@ def fingerprints(graph: Graph, table: Table) -> Fingerprints:
 _SOURCES = frozenset({"parameter", "constant"})
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Struct, frozen=True):
     """What an instruction says about itself, besides its fingerprints.
 
     Attributes:
@@ -280,8 +276,7 @@ class Traits:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the two programs.
 
     Attributes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts.flow import CallGraph, handed_on
 from hlotool.facts.work import of_drawing, of_following
@@ -43,8 +43,7 @@ _MOST_TRIES: Final = 500
 _Indices: TypeAlias = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """An element of an argument and the number that it should be.
 
     Attributes:

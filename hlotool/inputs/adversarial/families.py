@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Value
 from hlotool.facts.demands import InRange
@@ -36,6 +36,7 @@ from hlotool.inputs.adversarial.sets import (
 )
 from hlotool.inputs.demand_rules import DOMAINS
 from hlotool.inputs.generate import InputGenerator
+from hlotool.inputs.generators import generator_of
 from hlotool.ir.arrays import Array
 from hlotool.ir.module import Module
 
@@ -43,8 +44,7 @@ from hlotool.ir.module import Module
 _PLACES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     name: str
     make: Callable[[corners.Rng], Chooser]
     odd: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def _sets(
     for family in families:
         if not banned.isdisjoint(family.odd):
             continue
-        choose = family.make(np.random.default_rng([seed, *family.name.encode()]))
+        choose = family.make(generator_of(seed, *family.name.encode()))
         if not family.apart:
             yield from _set(module, plain, leaves, family, choose, family.name)
             continue
@@ -297,7 +297,7 @@ def mixed_sets(
     banned = unspecified(module, within is not None)
     constants = scalar_constants(module)
     for number in numbers:
-        rng = np.random.default_rng([seed, 5 + odd, number])
+        rng = generator_of(seed, 5 + odd, number)
         base: tuple[Any, ...] = generator.values(int(rng.integers(1 << 30)))
         leaves = leaves_of(module, base, within)
         # `odd` ones are for numbers that positions are made of, and come after sets of one unusual kind.

@@ -195,6 +195,8 @@ def searched_sets(
     search = _Search(module, seed)
     for values in (plain, *(one.values for one in known)):
         search.gain(values)
+        if not search.is_open:
+            return
     leaves = [leaf for leaf in leaves_of(module, plain, within) if leaf.is_free]
     kept: list[Sequence[Value]] = [plain]
     found = idle = 0
@@ -219,17 +221,17 @@ class _Search:
 
     @property
     def is_open(self) -> bool:
-        """Some outcome is still missing."""
-        return self._coverage is not None and any(True for _ in self._coverage.never())
+        """Some outcome is still missing, as far as is known."""
+        return self._coverage is None or any(True for _ in self._coverage.never())
 
     def gain(self, values: Sequence[Value]) -> tuple[str, ...]:
         """The outcomes that arguments show for the first time."""
         try:
-            seen = self._instrumented.run(values)
+            seen = self._instrumented.run(values, self._coverage)
         except HlotoolError:
             return ()
         before = dict(self._coverage.never()) if self._coverage is not None else {}
-        self._coverage = seen if self._coverage is None else self._coverage.merge(seen)
+        self._coverage = seen
         after = dict(self._coverage.never())
         return tuple(
             f"{outcome} at {decision.instruction.opcode} %{decision.instruction.name}"

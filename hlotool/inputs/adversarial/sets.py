@@ -8,11 +8,12 @@ what comes of them are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.backends.base import Value
 from hlotool.facts.demands import InRange
@@ -36,8 +37,7 @@ OUT_OF_RANGE = "indices out of range"
 OUT_OF_DOMAIN = "numbers out of a domain"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InputSet:
+class InputSet(Struct, frozen=True, eq=False):
     """Arguments for one run.
 
     Attributes:
@@ -133,8 +133,7 @@ def scalar_constants(module: Module) -> list[float]:
     return list(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(Struct, frozen=True, eq=False):
     """One array among the arguments.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from hlotool.ir.arrays import Array, dtype_of, integer_limits
 from hlotool.ir.module import Instruction
@@ -26,8 +26,7 @@ _SAMPLED: Final = 1024
 _EQUAL: Final = "equal"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class Wish(Struct, frozen=True, eq=False):
     """Numbers that operands of an instruction should have, as far as they can.
 
     Attributes:

@@ -8,9 +8,10 @@ user's source lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from hlotool.backends.base import Executable, OperandReader, ReadingProbe, ResultReader, Value
 from hlotool.backends.numpy import NumpyBackend
@@ -91,8 +92,7 @@ class ProgramDecisions:
         return unreachable_outcomes(self.calls, self.decisions)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coverage:
+class Coverage(Struct, frozen=True, eq=False):
     """What was seen of one program.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlotool.errors import UsageError
@@ -144,6 +143,8 @@ def prove(asked: ProveArguments) -> ProveResult:
 
 def pairing_of(paths: Sequence[str], options: RunOptions, notes: list[str]) -> Pairing:
     """What of one dump, or of two, is compared with what; notes get what was passed over."""
+    from msgspec.structs import replace
+
     from hlotool.blame.diff_programs import Pairing, StagePair, pair_dumps
     from hlotool.runs.task import as_asked
     from hlotool.sources.directory import open_dump

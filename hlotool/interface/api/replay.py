@@ -332,14 +332,13 @@ def _unsafe_updates(
     """
     from hlotool.checks.in_place import unsafe_updates
     from hlotool.judge.verdicts import AGREEING
-    from hlotool.runs.fleet.identity import made_with
 
     agreeing: dict[str, DumpModule] = {}
     for task, rows, program in zip(tasks, batch.rows, batch.programs):
         if any(row.verdict in AGREEING for row in rows or ()):
             agreeing.setdefault(program or task.path, task.module)
     modules = dict.fromkeys(agreeing.values())
-    return unsafe_updates(modules, executor, store, made_with())
+    return unsafe_updates(modules, executor, store)
 
 
 def _beside(paths: Sequence[str], options: RunOptions) -> Iterator[str]:

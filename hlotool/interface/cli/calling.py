@@ -269,7 +269,7 @@ class TerminalCourse(Course):
         """A live line on a terminal."""
         if self._arguments.quiet or not sys.stderr.isatty():
             return super().waiting(text)
-        from hlotool.interface.report.progress import LiveLine
+        from hlotool.interface.report.live import LiveLine
 
         return LiveLine(sys.stderr, text=text)
 

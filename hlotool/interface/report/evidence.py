@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
@@ -110,8 +110,7 @@ def outcome_counts(coverage: CoverageRecord) -> str:
     return text
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """What is decided in one line."""
 
     decisions: list[DecisionRecord] = field(default_factory=list)

@@ -6,10 +6,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 from rich.console import RenderableType, RenderResult, group
 from rich.padding import Padding
 from rich.table import Table
@@ -307,8 +306,7 @@ def module_table(modules: Sequence[ModuleRecord]) -> Table:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     name: str
     cell: Callable[[ModuleRecord], Text]
     justify: Literal["left", "right"] = "left"

@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.blame.diff_records import LayerRecord, ProgramDiffRecord
 from hlotool.checks.records import Severity
@@ -55,8 +57,7 @@ class State(enum.Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One thing that a command looked at.
 
     Attributes:

@@ -11,7 +11,6 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from hlotool._version import __version__
@@ -24,6 +23,7 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.runs.ahead_records import CompiledRecord
 from hlotool.runs.options.kept import RunOptions
 from hlotool.runs.records import REALITY, ModuleRecord
+from hlotool.system.packages import system_name, version_of
 from hlotool.system.records import CommandRecord, ErrorRecord, Record, SourceRecord
 
 
@@ -384,10 +384,6 @@ def is_unproved(module: ModuleRecord) -> bool:
 
 def versions() -> dict[str, str]:
     """Versions that a report must cite to be reproducible."""
-    found = {"hlotool": __version__, "python": platform.python_version(), "platform": platform.platform()}
-    for package in ("numpy", "ml_dtypes"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {"hlotool": __version__, "python": platform.python_version(), "platform": system_name()}
+    packages = {package: version_of(package) for package in ("numpy", "ml_dtypes")}
+    return found | {package: version for package, version in packages.items() if version}

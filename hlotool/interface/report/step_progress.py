@@ -7,46 +7,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO
 
-from rich.text import Text
-
 from hlotool.blame.steps import Listener
 from hlotool.interface.report.console import printable
-from hlotool.interface.report.progress import Heartbeat, LiveLine
-from hlotool.interface.report.words import plural, seconds
-
-
-def _in_halves(left: int) -> str:
-    """`7 left, about 3 steps`: how many points are open, and how often these can be halved."""
-    return f"{left} left, about {plural(left.bit_length(), 'step')}"
-
-
-class StepLine(LiveLine):
-    """Where a search is: its part, what is left of that, the last step."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__(stream, text="reading the programs")
-        self._phase = ""
-        self._count, self._steps = 0, 0
-
-    def phase(self, text: str, steps: int | None = None) -> None:
-        """A new part of the search."""
-        self._phase, self._count, self._steps = text, 0, steps or 0
-        self.show(text, self._counted)
-
-    def left(self, points: int) -> None:
-        """So many points are open."""
-        self.show(self._phase, _in_halves(points))
-
-    def step(self, text: str, verdict: str, seconds_taken: float, again: bool) -> None:
-        """A step is done."""
-        self._count += 1
-        self.show(f"{self._phase}: {text} {verdict}".rstrip(), self._counted)
-
-    @property
-    def _counted(self) -> str:
-        if self._count < self._steps:
-            return f"{self._count} of {self._steps}"
-        return plural(self._count, "step") if self._count else ""
+from hlotool.interface.report.progress import Heartbeat
+from hlotool.interface.report.words import in_halves, seconds
 
 
 class StepLines:
@@ -68,7 +32,7 @@ class StepLines:
 
     def left(self, points: int) -> None:
         """So many points are open: said beside the next step."""
-        self._left = _in_halves(points)
+        self._left = in_halves(points)
 
     def step(self, text: str, verdict: str, seconds_taken: float, again: bool) -> None:
         """A step is done."""
@@ -84,22 +48,11 @@ class StepLines:
 
 def steps_for(stream: IO[str], verbose: bool) -> AbstractContextManager[Listener]:
     """What suits `stream` and the user's wish."""
-    return StepLine(stream) if stream.isatty() and not verbose else nullcontext(StepLines(stream))
+    if verbose or not stream.isatty():
+        return nullcontext(StepLines(stream))
+    from hlotool.interface.report.live import StepLine
 
-
-class CountBar(LiveLine):
-    """How many of all are done, and which was the last; and above it what is wrong."""
-
-    def __init__(self, stream: IO[str], total: int) -> None:
-        super().__init__(stream, total)
-        self._names: set[str] = set()
-
-    def __call__(self, name: str, wrong: str) -> None:
-        """`name` is over; `wrong` says what is wrong with it, empty where nothing is."""
-        if wrong:
-            self.above(Text(printable(wrong)))
-        self.show(name, more=name not in self._names)
-        self._names.add(name)
+    return StepLine(stream)
 
 
 class CountLines:
@@ -143,6 +96,8 @@ def counts_for(
     stream: IO[str], total: int, noun: str, verbose: bool
 ) -> AbstractContextManager[Callable[[str, str], None]]:
     """What suits `stream` and the user's wish."""
-    if stream.isatty() and not verbose:
-        return CountBar(stream, total)
-    return nullcontext(CountLines(stream, total, noun, every=verbose))
+    if verbose or not stream.isatty():
+        return nullcontext(CountLines(stream, total, noun, every=verbose))
+    from hlotool.interface.report.live import CountBar
+
+    return CountBar(stream, total)

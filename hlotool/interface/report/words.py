@@ -147,6 +147,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def in_halves(left: int) -> str:
+    """`7 left, about 3 steps`: how many points are open, and how often these can be halved."""
+    return f"{left} left, about {plural(left.bit_length(), 'step')}"
+
+
 def amount(count: int) -> str:
     """`383`, `12.3 k`, `1.54 M`, `2 G`, `1e+18`."""
     value = float(count)

@@ -16,6 +16,7 @@ from functools import reduce
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from hlotool.ir.arrays import dtype_of
 from hlotool.ir.attributes import AttributeValue, Ints
@@ -281,8 +282,7 @@ def one_or_tuple(shapes: Sequence[Shape]) -> Shape:
     return shapes[0] if len(shapes) == 1 else tuple_of(shapes)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What a computation takes and returns."""
 
     parameters: tuple[Shape, ...]

@@ -10,7 +10,8 @@ HandleAsyncStart, …).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.ir.module import Computation
 from hlotool.ir.shapes.base import (

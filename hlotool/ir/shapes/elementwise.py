@@ -6,7 +6,7 @@ InferMapShape), hlo_verifier.cc (CheckElementwiseInstruction: no implicit broadc
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import default_comparison
 from hlotool.ir.opcodes import OPCODES, Class, opcodes_with

@@ -6,7 +6,8 @@ InferCholeskyShape, InferTriangularSolveShape, InferBatchNorm…Shape), hlo_veri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import ConvolutionDimensions, Ints
 from hlotool.ir.shapes.base import (
@@ -35,8 +36,7 @@ def _result_type(op: Op, lhs: ArrayShape, rhs: ArrayShape) -> ElementType:
     return higher_precision(lhs.element_type, rhs.element_type)
 
 
-@dataclass(frozen=True, slots=True)
-class _DotDims:
+class _DotDims(Struct, frozen=True):
     """Batch and contracting dimensions of both sides, checked."""
 
     lhs_batch: Ints

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
+
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import PaddingDim, SliceDim
 from hlotool.ir.shapes.base import (

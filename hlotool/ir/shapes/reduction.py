@@ -9,7 +9,8 @@ InferReduceScatterShape, InferAllToAllShape, …).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.devices import expand_groups

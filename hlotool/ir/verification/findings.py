@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hlotool.errors import Location, VerificationError
 from hlotool.ir.module import Computation, Instruction, Module
@@ -23,8 +24,7 @@ FORMAL_RULES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyOptions:
+class VerifyOptions(Struct, frozen=True):
     """How strict the verifier is.
 
     Attributes:
@@ -37,8 +37,7 @@ class VerifyOptions:
     layout_sensitive: bool = False
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Everything that is wrong with a module, in the order it was found.
 
     Attributes:

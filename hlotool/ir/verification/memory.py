@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import EntryLayout, OperandAlias, ParameterAlias
 from hlotool.ir.module import Computation, Instruction

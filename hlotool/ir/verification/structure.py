@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.ir.module import Computation, Instruction, Module
 from hlotool.ir.verification.findings import Findings

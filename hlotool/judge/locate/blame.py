@@ -8,11 +8,11 @@ tuple, a loop that ends at another iteration, a conditional that takes another b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from hlotool.facts.dataflow import source_of
 from hlotool.inputs.frames import (
@@ -32,8 +32,8 @@ from hlotool.judge.locate.likeness import rounding_of_one
 from hlotool.judge.locate.origins import backwards, is_constant, is_parameter, operands_first
 from hlotool.judge.locate.pairing import Pairing, assembled
 from hlotool.judge.locate.recording import Execution
-from hlotool.judge.metrics import Element, Metrics, Scalar, measure
-from hlotool.judge.records import DeviationRecord, ElementRecord, NeighbourRecord
+from hlotool.judge.metrics import Metrics, element_record, measure
+from hlotool.judge.records import DeviationRecord, NeighbourRecord
 from hlotool.judge.tolerance import Tolerance, derive, leaf_scale
 from hlotool.system.records import SourceRecord, finite_or_none
 
@@ -117,29 +117,6 @@ def deviation_record(metrics: Metrics | None, is_wide: bool = False) -> Deviatio
 # Single elements of arrays as records.
 
 
-def element_record(element: Element | None) -> ElementRecord | None:
-    """One element of a comparison."""
-    if element is None:
-        return None
-    return ElementRecord(
-        index=list(element.index),
-        expected=scalar_text(element.expected),
-        actual=scalar_text(element.actual),
-        absolute=finite_or_none(element.absolute),
-        relative=finite_or_none(element.relative),
-        ulps=element.ulps,
-    )
-
-
-def scalar_text(value: Scalar) -> str:
-    """`true`, `-7`, `0.1`, `nan`, `1+2j`: nine digits tell every f32 apart."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, complex):
-        return f"{value.real:.9g}{value.imag:+.9g}j"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
 #: How far before the accused instruction, in operations.
 _BEFORE = 3
 #: Readers behind it that are named.
@@ -212,8 +189,7 @@ OWN_WAY = 24
 Matches: TypeAlias = dict[Node, Node | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Struct, frozen=True):
     """The spot where two programs part.
 
     Attributes:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from hlotool.backends.base import Value, notes_of, target_of
 from hlotool.backends.numpy import NumpyBackend
@@ -322,7 +323,9 @@ class Isolation:
                 continue
             actual = np.asarray(parts[index])
             if unit:
-                facts = replace(facts, rounding=Rounding(unit, ElementType.F16, origin_of(instruction)))
+                facts = structs.replace(
+                    facts, rounding=Rounding(unit, ElementType.F16, origin_of(instruction))
+                )
             if differ(expected, actual, shape, facts):
                 node = Node(frame, instruction, index)
                 return Isolated(node, difference(expected, actual, node))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from hlotool.inputs.frames import (
     FORMS,
@@ -105,8 +106,7 @@ def _computes(state: Node) -> bool:
     return any(m.instruction.opcode != "constant" and iteration_of(m.frame) == here for m in makers)
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """A read of a loop's state.
 
     Attributes:

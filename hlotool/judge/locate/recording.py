@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Probe, Value
 from hlotool.backends.numpy import NumpyBackend, NumpyExecutable
@@ -48,8 +48,7 @@ def trace(module: Module, arguments: Sequence[Value], budget: Budget | None = No
     return entry
 
 
-@dataclass(slots=True, eq=False)
-class _Event:
+class _Event(Struct, eq=False):
     instruction: Instruction
     kept: Any
     frames: list[Frame]
@@ -210,8 +209,7 @@ Watch: TypeAlias = Callable[[Sequence[Sequence[Value]]], Sequence[Probe]]
 Run: TypeAlias = Callable[[Module, Watch], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A program to look into, and how it is run.
 
     Attributes:
@@ -253,8 +251,7 @@ def on_one_device(
     return Subject(module, run, elsewhere if others is not None else None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Execution:
+class Execution(Struct, frozen=True, eq=False):
     """A program and all that was seen of one run.
 
     Attributes:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.backends.base import Value
 from hlotool.backends.field.values import compared, is_marked

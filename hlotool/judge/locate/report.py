@@ -21,7 +21,6 @@ from hlotool.judge.locate.blame import (
     deviation_record,
     difference,
     neighbourhood,
-    scalar_text,
     source_in,
     text_in,
 )
@@ -29,7 +28,7 @@ from hlotool.judge.locate.likeness import embedded_difference
 from hlotool.judge.locate.locator import Found, Search
 from hlotool.judge.locate.pairing import Pairing
 from hlotool.judge.locate.recording import Execution, Subject
-from hlotool.judge.metrics import Metrics
+from hlotool.judge.metrics import Metrics, scalar_text
 from hlotool.judge.records import DivergenceRecord, NonFiniteRecord, OperandRecord
 
 Kind: TypeAlias = Literal["NaN", "infinity"]

@@ -10,9 +10,11 @@ is to blame that lies between this point and values that both programs have.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import inf
+
+from msgspec.structs import replace
 
 from hlotool.inputs.evaluation import Evaluator
 from hlotool.inputs.frames import (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hlotool.facts import thresholds
@@ -40,8 +38,7 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.system.records import finite_or_none
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class Case(Struct, frozen=True, eq=False):
     """One leaf in question.
 
     Attributes:
@@ -94,7 +91,7 @@ class Case:
         cancelled = f"cancellation: {rest or 'terms of several sums cancel'}"
         happened = "; ".join(filter(None, [cancelled, said.evidence.happened]))
         evidence = replace(said.evidence, cancelled=found.elements, happened=happened)
-        return dataclasses.replace(said, evidence=evidence)
+        return replace(said, evidence=evidence)
 
     def amplified(self) -> LeafComparison:
         """Legal executions differ too much in the declared types; in f64 both programs are the same."""
@@ -151,7 +148,7 @@ class Case:
         source = None if instruction is None else source_of(module, [instruction])
         happened = self._happened if verdict is Verdict.ROUNDING else ""
         evidence = replace(self.evidence(), instruction=source, rule=rule, happened=happened)
-        return dataclasses.replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
+        return replace(self.leaf.compared, verdict=verdict, reason=reason, evidence=evidence)
 
     def _rule_beside_rounding(self) -> Rule | None:
         """The known departure that explains some elements, where legal executions explain all others."""
@@ -215,6 +212,4 @@ class Case:
         reason = self.because or wrong_reason(evidence, self.found, self.misplaced, self.is_hidden)
         if self.wide is WideRelation.OUTSIDE and (dropped := self.executions.widths.dropped):
             reason = f"{reason}; {dropped}"
-        return dataclasses.replace(
-            self.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence
-        )
+        return replace(self.leaf.compared, verdict=Verdict.WRONG, reason=reason, evidence=evidence)

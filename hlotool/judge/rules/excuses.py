@@ -7,10 +7,10 @@ avoid that; larger errors than were drawn; a less stable way to compute the same
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from hlotool.facts import thresholds
 from hlotool.facts.exchangeability import Score, score
@@ -25,8 +25,7 @@ from hlotool.judge.rules.judgement import Leaf
 from hlotool.judge.tolerance import Flips, flips
 
 
-@dataclass(frozen=True, slots=True)
-class RangeCause:
+class RangeCause(Struct, frozen=True):
     """What explains that a value is not finite on one side only.
 
     Attributes:

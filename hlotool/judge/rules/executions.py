@@ -32,9 +32,10 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from hlotool.errors import HlotoolError
 from hlotool.facts import thresholds

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.backends.base import Value
 from hlotool.errors import HlotoolError
@@ -142,8 +142,7 @@ def _other_output(one: Case, gap: Difference) -> Pattern | None:
 _MOST_VALUES = 4000
 
 
-@dataclass(slots=True)
-class SourceFinder:
+class SourceFinder(Struct):
     """The probe of an execution of the reference that compares what it sees with what is wrong.
 
     Attributes:

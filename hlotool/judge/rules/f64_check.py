@@ -10,10 +10,11 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.errors import HlotoolError
 from hlotool.facts import thresholds
@@ -56,8 +57,7 @@ class WideRelation(enum.Enum):
         return self in (WideRelation.EQUAL, WideRelation.WITHIN)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WideFinding:
+class WideFinding(Struct, frozen=True, eq=False):
     """What two executions in f64 show of one leaf, and how far apart they are.
 
     Attributes:

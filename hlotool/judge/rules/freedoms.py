@@ -24,7 +24,8 @@ measured on what libtpu 0.0.42 compiles: at operand_precision highest the same p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlotool.backends.numpy.executions.rounding_errors import has_default_precision
 from hlotool.facts.buffers import is_tiled
@@ -35,8 +36,7 @@ from hlotool.sources.compilation import fast_math, inexact, keeps_every_rounding
 from hlotool.sources.records import DumpModule
 
 
-@dataclass(frozen=True, slots=True)
-class ProductFreedom:
+class ProductFreedom(Struct, frozen=True):
     """What products of f32 may be computed in.
 
     Attributes:
@@ -58,8 +58,7 @@ _CHANGELIST = re.compile(r"\.cl_\d+\.[^/]*$")
 _TPU_ARTEFACT = "tpu_comp_env"
 
 
-@dataclass(frozen=True, slots=True)
-class Freedoms:
+class Freedoms(Struct, frozen=True):
     """What a legal execution of one program for one target may do.
 
     Attributes:

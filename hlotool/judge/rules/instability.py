@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from hlotool.backends.base import Value
 from hlotool.backends.numpy.executions.cancelling import (
@@ -55,8 +55,7 @@ _LEAST, _FEW = 1e-16, 4
 _CARRIERS = frozenset((Class.TUPLE, Class.CONTROL, Class.ANNOTATION, Class.SOURCE, Class.DATA_MOVEMENT))
 
 
-@dataclass(slots=True)
-class Sketches:
+class Sketches(Struct):
     """A few elements of every value of one execution, in order.
 
     Attributes:
@@ -143,8 +142,7 @@ _FAR: Final = 1e300
 _Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cancellation:
+class Cancellation(Struct, frozen=True, eq=False):
     """What a cancellation did to one leaf.
 
     Attributes:
@@ -331,8 +329,7 @@ def _size(distance: npt.NDArray[np.float64]) -> float:
 _CANCELLATIONS_ELEMENTS: Final = 1 << 14
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Watched:
+class Watched(Struct, frozen=True, eq=False):
     """One execution.
 
     Attributes:

@@ -12,11 +12,11 @@ whatever their signs and powers of two are, since those change nothing about wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from hlotool.backends.base import Value
 from hlotool.facts.float_order import epsilon
@@ -107,8 +107,7 @@ _SHOWING = opcodes_with(Trait.REGROUPS) | {"copy", "get-tuple-element"}
 _GATHERING = opcodes_with(Trait.CONTROL_FLOW, Trait.INLINED) | {"tuple"}
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """One instruction that rounds to less than f32.
 
     Attributes:
@@ -188,8 +187,7 @@ def _unit_of_reducer(instruction: Instruction) -> float:
     return max((unit for step in steps for unit in _units(step)), default=0.0)
 
 
-@dataclass(slots=True, eq=False)
-class Sampler:
+class Sampler(Struct, eq=False):
     """A probe that keeps a few elements of each value that is rounded: those that lose something by it.
 
     Attributes:
@@ -202,7 +200,7 @@ class Sampler:
     terms: Mapping[Instruction, Instruction]
     samples: dict[Instruction, npt.NDArray[np.float64]] = field(default_factory=dict)
     _largest: dict[Instruction, float] = field(default_factory=dict)
-    _watched: frozenset[Instruction] = field(init=False)
+    _watched: frozenset[Instruction] = frozenset()
 
     def __post_init__(self) -> None:
         """Note whose sizes are asked for."""
@@ -269,8 +267,7 @@ def _is_rounded(mantissas: npt.NDArray[np.float64], unit: float) -> npt.NDArray[
     return lost
 
 
-@dataclass(slots=True, eq=False)
-class Searcher:
+class Searcher(Struct, eq=False):
     """A probe that looks for samples among all values of a program.
 
     Attributes:

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.errors import HlotoolError, InputDataError
 from hlotool.facts import thresholds
@@ -74,7 +74,7 @@ def judge(judgement: Judgement) -> Comparison:
 
 def _judged(judgement: Judgement) -> Comparison:
     """The verdict, where sorts leave equal elements in the order of the reference."""
-    compared = judgement.compared()
+    compared = judgement.compared
     has_other_structure = compared.verdict is Verdict.STRUCTURAL and len(compared.leaves) == 1
     if has_other_structure:
         return compared

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hlotool.backends.base import Backend, Executable, Probe, Value
 from hlotool.backends.numpy import NumpyBackend
@@ -22,6 +25,7 @@ from hlotool.ir.types import ArrayShape, ElementType, Shape, ShapeIndex, leaves
 from hlotool.judge.comparison import Comparison, LeafComparison, compare_values, part_at
 from hlotool.judge.rules.freedoms import UNKNOWN_TARGET, Freedoms, makes_pairs
 from hlotool.judge.tolerance import ChosenTolerance, Tolerance, few_ulps
+from hlotool.judge.verdicts import Verdict
 
 if TYPE_CHECKING:
     from hlotool.runs.exact.result import ExactResult
@@ -139,6 +143,7 @@ class Judgement:
         """One ulp at 1 of what products of f32 may be computed in; 0 for f32 itself."""
         return self.freedoms.product.unit
 
+    @cached_property
     def compared(self) -> Comparison:
         """What a comparison of the values says, without another execution."""
         return compare_values(
@@ -149,6 +154,12 @@ class Judgement:
             facts=self.facts,
             tolerance=self.tolerance or self.few,
         )
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether all bits are the same, and nothing else is asked: then there is nothing to judge."""
+        is_asked = self.exact or self.compare_with is not None
+        return self.compared.verdict is Verdict.IDENTICAL and not is_asked
 
     @property
     def has_f64_of_pairs(self) -> bool:
@@ -224,8 +235,7 @@ def judgement_of(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(Struct, frozen=True, eq=False):
     """One array of the results.
 
     Attributes:

@@ -22,12 +22,13 @@ is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct, structs
 
 from hlotool.backends.numpy import (
     DevicesExecutable,
@@ -109,8 +110,7 @@ def _is_contracted(instruction: Instruction) -> bool:
     return is_sum and any(operand.opcode == "multiply" for operand in instruction.operands)
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     """Puts instructions before another one."""
 
     editor: Editor
@@ -119,8 +119,10 @@ class _Writer:
     def write(self, opcode: str, kind: ElementType, *operands: Instruction) -> Instruction:
         """An elementwise operation on arrays of one shape."""
         shape = operands[0].array_shape
-        layout = shape.layout and replace(shape.layout, element_bits=0)
-        new = Instruction(self.place.name, opcode, replace(shape, element_type=kind, layout=layout), operands)
+        layout = shape.layout and structs.replace(shape.layout, element_bits=0)
+        new = Instruction(
+            self.place.name, opcode, structs.replace(shape, element_type=kind, layout=layout), operands
+        )
         return self.editor.add(new, before=self.place)
 
     def fused(self, opcode: str, one: Instruction, other: Instruction, chosen: int | None) -> Instruction:
@@ -146,7 +148,7 @@ class _Writer:
         """As the instruction in place multiplies, of real numbers."""
         if self.place.opcode == "multiply":
             return self.write("multiply", ElementType.F32, one, other)
-        shape = replace(self.place.array_shape, element_type=ElementType.F32)
+        shape = structs.replace(self.place.array_shape, element_type=ElementType.F32)
         new = replace(self.place, shape=shape, operands=(one, other), control_predecessors=())
         return self.editor.add(new, before=self.place)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hlotool.backends.base import Backend, Probe, Value
@@ -47,8 +47,7 @@ from hlotool.judge.verdicts import Verdict
 from hlotool.system.resources import work_done
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A known difference.
 
     Attributes:
@@ -213,8 +212,7 @@ def weighed_by_ties(judgement: Judgement, found: Comparison, judge: _Judge) -> C
     return aggregate(_said(best, *leaf) for leaf in zip(found.leaves, again.leaves))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ordered:
+class _Ordered(Struct, frozen=True):
     """The same question about programs that order ties in some way.
 
     Attributes:
@@ -249,7 +247,7 @@ def _orders(judgement: Judgement) -> Iterator[_OrderOf]:
 
 def _mismatched(judgement: Judgement) -> int:
     """Elements that are further off than a few ulps."""
-    metrics = (leaf.metrics for leaf in judgement.compared().leaves)
+    metrics = (leaf.metrics for leaf in judgement.compared.leaves)
     return sum(one.mismatched for one in metrics if one is not None)
 
 
@@ -306,4 +304,4 @@ def _said(best: _Ordered, before: LeafComparison, after: LeafComparison) -> Leaf
         f"another order the reference returns the same ({RULE})"
     )
     evidence = replace(after.evidence or EvidenceRecord(seed=best.judgement.seed), rule=RULE)
-    return dataclasses.replace(before, verdict=Verdict.SEMANTICS, reason=reason, evidence=evidence)
+    return replace(before, verdict=Verdict.SEMANTICS, reason=reason, evidence=evidence)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.ir.arrays import Array, Literal, dtype_of, element_type_of
 from hlotool.ir.attributes import AttributeValue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import Ints, IotaTiles, ReplicaGroups, Sharding
 from hlotool.ir.devices import expand_groups, source_target_ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import Window, WindowDim
 from hlotool.ir.module import Instruction

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import count
 from operator import attrgetter
 from typing import Any
+
+from msgspec import structs
 
 from hlotool.errors import ProtoError
 from hlotool.ir.attributes import (
@@ -160,7 +162,7 @@ def write_stack_frames(proto: Message, tables: StackFrameTables) -> None:
     proto.file_names.extend(tables.file_names.values())
     proto.function_names.extend(tables.function_names.values())
     for row in tables.file_locations.values():
-        proto.file_locations.add(**asdict(row))
+        proto.file_locations.add(**structs.asdict(row))
     for frame in tables.stack_frames.values():
         parent = frame.parent_frame_id - 1
         proto.stack_frames.add(file_location_id=frame.file_location_id, parent_frame_id=parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -57,7 +56,7 @@ from hlotool.parser.text.syntax import (
 # Grammar actions for shapes and layouts.
 
 #: The parts after the colon of a layout, in the order that XLA demands: that of the fields.
-_LAYOUT_ORDER = ("dim_levels", *(field.name for field in fields(Layout)))
+_LAYOUT_ORDER = ("dim_levels", *Layout.__struct_fields__)
 
 
 def _part(name: str, value: Callable[[Token], object]) -> Action:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -72,7 +71,7 @@ def _tables_expression() -> Callable[[str], re.Match[str] | None]:
 
 def _row(kind: type[FileLocation | StackFrame], number: str) -> str:
     """An expression for a row of numbers, in XLA's order, which is that of the fields."""
-    inner = " ".join(f"{field.name}={number}" for field in fields(kind))
+    inner = " ".join(f"{name}={number}" for name in kind.__struct_fields__)
     return rf"{number} \{{{inner}\}}"
 
 

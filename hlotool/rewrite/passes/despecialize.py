@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from msgspec import structs
+
 from hlotool.errors import UsageError
 from hlotool.ir.arrays import Literal
 from hlotool.ir.attributes import EntryLayout
@@ -153,7 +155,7 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
     steps = _Steps(edit, bitcast)
     value = source
     if given.element_type is not result.element_type:
-        value = steps.add("bitcast-convert", value, replace(given, element_type=result.element_type))
+        value = steps.add("bitcast-convert", value, structs.replace(given, element_type=result.element_type))
     order = given.minor_to_major[::-1]
     value = steps.transpose(value, order)
     back = result.minor_to_major[::-1]
@@ -166,7 +168,7 @@ def _decompose(module: Module, edit: Editor, bitcast: Instruction) -> Instructio
 
 def _is_simple(given: ArrayShape, result: ArrayShape) -> bool:
     layouts = (given.layout, result.layout)
-    plain = all(layout is None or replace(layout, memory_space=0).is_plain for layout in layouts)
+    plain = all(layout is None or structs.replace(layout, memory_space=0).is_plain for layout in layouts)
     return plain and given.element_type.bits == result.element_type.bits and given.size == result.size
 
 

@@ -6,8 +6,9 @@ Annotations that say on which devices values lie are related here, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import AttributeValue, ConvolutionDimensions, Window, WindowDim
 from hlotool.ir.devices import expand_groups

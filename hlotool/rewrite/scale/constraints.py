@@ -24,7 +24,8 @@ Constraints between sizes, and the relations of constants that hold places along
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hlotool.facts.recognition import integer_constant
 from hlotool.facts.trip_counts import trip_count
@@ -41,8 +42,7 @@ from hlotool.rewrite.scale.terms import Size
 SHORTEST = 9
 
 
-@dataclass(frozen=True, slots=True)
-class SizeConstant:
+class SizeConstant(Struct, frozen=True):
     """A constant whose value is a size plus an offset.
 
     Attributes:
@@ -63,8 +63,7 @@ class SizeConstant:
         return number(self.size) + self.offset
 
 
-@dataclass(frozen=True, slots=True)
-class _Stack:
+class _Stack(Struct, frozen=True):
     """A loop over slices of arrays.
 
     Attributes:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from hlotool.facts.recognition import uniform
 from hlotool.ir.module import Instruction, Module
@@ -41,8 +41,7 @@ _SMALL: Final = np.array([1, 2, 3, 4, 1 / 2, 1 / 3, 1 / 4], np.float64)
 _ONE: Final = np.ones(1, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class CountConstant:
+class CountConstant(Struct, frozen=True):
     """A constant that holds a number of elements.
 
     Attributes:
@@ -72,8 +71,7 @@ Floats: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
 _Claim: TypeAlias = "dict[Instruction, CountConstant]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     """A number that constants of floats hold, the same in all of their elements.
 
     Attributes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from hlotool.facts.recognition import integer_constant
 from hlotool.ir.arrays import Array
@@ -24,8 +25,7 @@ from hlotool.rewrite.scale.sizes import Number, Relations, Sizes, place
 from hlotool.rewrite.scale.terms import Size
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceConstant:
+class PlaceConstant(Struct, frozen=True):
     """A constant whose elements are places along a dimension.
 
     Attributes:
@@ -54,8 +54,7 @@ class PlaceConstant:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TableConstant:
+class TableConstant(Struct, frozen=True):
     """A constant whose elements are places along a dimension, each of its own.
 
     Attributes:

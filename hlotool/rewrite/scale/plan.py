@@ -1,140 +1,22 @@
-"""Programs that would not fit: they run as they are with less held at once, or get smaller sizes.
-
-A comparison holds its arguments, both results and what legal executions return. Arguments and the expected
-result can be read from files instead; then what counts is what one execution has alive at once, in the
-order of instructions in which that is least.
-"""
+"""Programs that would not fit get smaller sizes."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hlotool.errors import Unsupported
-from hlotool.facts.memory import INTERPRETER, all_values, memory_of
-from hlotool.facts.schedules import lightened
-from hlotool.facts.work import of_running
-from hlotool.ir.arrays import LEAST, OnDisk, room_on_disk
-from hlotool.ir.edit import with_attributes
-from hlotool.ir.module import Instruction, Module
-from hlotool.ir.types import ArrayShape, ElementType, ShapeIndex, array_shapes
+from hlotool.ir.module import Module
+from hlotool.ir.types import ShapeIndex
 from hlotool.rewrite.scale.classes import Classes, classes_of
-from hlotool.rewrite.scale.records import (
-    LOOP,
-    InPlaceRecord,
-    ScaleRecord,
-    SizeRecord,
-    StayingRecord,
-    Wish,
-    wish_of,
-)
+from hlotool.rewrite.scale.limits import COPIES, MEMORY_GOAL, RUNS, WORK_GOAL, Limits, Need, need_of
+from hlotool.rewrite.scale.records import LOOP, ScaleRecord, SizeRecord, StayingRecord, Wish, wish_of
 from hlotool.rewrite.scale.resize import SMALLEST, Rewrite, choices, cut, given, last_resorts
 from hlotool.rewrite.scale.terms import Dims, Size
-from hlotool.system.user_input import size_text
-
-#: A comparison holds the values of both sides, and those of legal executions in f64 beside them.
-COPIES: Final = 4
-#: How often a comparison executes a program: two sides, legal executions, further sets, looking for a place.
-RUNS: Final = 20
-#: How many executions have to fit where sizes are last resorts: what is left of such programs is overhead,
-#: and judging them takes more than this count says. The one model that needs them took 21 where an output
-#: was unstable, which takes most executions, and 15 where none was: seconds of the processor by the work of
-#: an execution (benchmarks/results/scaled.md, "Programs larger than the machine").
-RUNS_AT_LAST: Final = 25
-#: How often one does that runs programs as they are with values on disk: both sides once, on one set of
-#: inputs. Where these differ, the judge ends with its share of the time.
-RUNS_IN_PLACE: Final = 4
-#: Of what a program that is scaled may need: it is small anyhow, and judging it takes its time.
-_MEMORY_GOAL: Final = 1 << 30
-_WORK_GOAL: Final = 300_000_000
-_UNITS_PER_SECOND: Final = 1_000_000_000
-#: Of bytes and of units of work that records hold.
-_MOST: Final = (1 << 63) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What one execution takes.
-
-    Attributes:
-        memory: bytes.
-        work: units of `system.resources.work_limit`.
-    """
-
-    memory: int
-    work: int
-
-
-def need_of(*programs: Module, room: float = 0) -> Need:
-    """Estimate what one execution takes of those of `programs` that takes most; on the reference.
-
-    What 63 bits do not hold counts as the most that they hold: centuries, and more than any machine has.
-
-    Args:
-        programs: in question.
-        room: bytes; of what needs no more for certain, the memory may be more than it needs, up to this.
-    """
-    memory = max(map(all_values, programs))
-    if memory > room:
-        memory = max(memory_of(module, INTERPRETER).peak for module in programs)
-    return Need(min(memory, _MOST), min(max(map(of_running, programs)), _MOST))
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a comparison may take.
-
-    Attributes:
-        memory: bytes.
-        seconds: of the clock.
-    """
-
-    memory: float
-    seconds: float
-
-    def within(self, wish: Wish) -> Limits:
-        """With the memory that somebody wants instead, where they name one."""
-        return Limits(wish.memory, self.seconds) if wish.memory else self
-
-    def hold(self, need: Need) -> bool:
-        """Whether a comparison of programs of which one execution needs that fits."""
-        return self.lacks(need) == ""
-
-    def hold_at_last(self, need: Need) -> bool:
-        """Whether one of programs whose sizes are last resorts fits."""
-        return self.has_memory_for(need) and self.has_time_for(need, RUNS_AT_LAST)
-
-    def lacks(self, need: Need) -> str:
-        """What it would take too much of, in words; empty where it fits."""
-        if not self.has_memory_for(need):
-            taken, there = size_text(COPIES * need.memory), size_text(self.memory)
-            return f"a comparison needs about {taken}, and there is {there}"
-        if not self.has_time_for(need):
-            seconds = need.work / _UNITS_PER_SECOND
-            return f"one execution takes about {seconds:,.0f} s, and a comparison many"
-        return ""
-
-    @property
-    def room(self) -> float:
-        """Bytes that each of the copies may take."""
-        return self.memory / COPIES
-
-    def has_memory_for(self, need: Need) -> bool:
-        """Whether all copies of what a comparison holds fit at once."""
-        return COPIES * need.memory <= self.memory
-
-    def settles(self, need: Need) -> bool:
-        """Whether other memory changes nothing: executions take too long, and sizes are of the goal."""
-        enough = self.memory >= COPIES * _MEMORY_GOAL
-        return enough and not self.has_time_for(need, RUNS_IN_PLACE)
-
-    def has_time_for(self, need: Need, runs: int = RUNS) -> bool:
-        """Whether so many executions fit into the seconds."""
-        return runs * need.work <= self.seconds * _UNITS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +85,7 @@ def scaled(programs: Mapping[str, Module], text: str, limits: Limits) -> Scaled 
             copy.set_sizes(chosen)
         return need_of(*(copy.module for copy in copies.values()))
 
-    goal = Limits(min(limits.memory, COPIES * _MEMORY_GOAL), min(limits.seconds, RUNS * _WORK_GOAL / 1e9))
+    goal = Limits(min(limits.memory, COPIES * MEMORY_GOAL), min(limits.seconds, RUNS * WORK_GOAL / 1e9))
     # Larger sizes need more: halving finds the largest ones that meet the goal, or ends at the smallest.
     first = bisect_left(candidates, True, hi=len(candidates) - 1, key=lambda c: goal.hold(set_sizes(c)))
     chosen = candidates[first]
@@ -296,101 +178,3 @@ def _names(classes: Classes) -> dict[Size, str]:
             for number, size in enumerate(dims):
                 found.setdefault(known.sizes.root(size), f"{place} dimension {number}")
     return found
-
-
-#: Bytes that drawing an element takes beside it: f32 and f64 are drawn in place, narrow floats in f32,
-#: others, integers and preds among them, in words of eight bytes.
-_OF_NARROW_FLOATS, _OF_OTHERS = 4, 8
-
-
-@dataclass(frozen=True, eq=False)
-class InPlace:
-    """Programs that run as they are, with what is large on disk.
-
-    Attributes:
-        programs: by the key that they were given under, in their lightest order.
-        limit: bytes of memory that there are.
-        memory: bytes that a comparison would take otherwise, estimated.
-        needed: bytes of memory that one execution needs, estimated.
-        reordered: programs that have another order.
-        written: bytes of arguments and of the expected result, which will be on disk.
-    """
-
-    programs: Mapping[str, Module]
-    limit: int
-    memory: int
-    needed: int
-    reordered: int
-    written: int
-    _disk: OnDisk = field(default_factory=OnDisk)
-
-    def keep(self, value: Any) -> Any:
-        """The same value, its large arrays on disk; raises NoRoomOnDisk."""
-        return self._disk.keep(value)
-
-    @property
-    def record(self) -> InPlaceRecord:
-        """What was done so far."""
-        return self._record(self._disk.size)
-
-    @property
-    def planned(self) -> InPlaceRecord:
-        """What will be done, before anything is."""
-        return self._record(self.written)
-
-    def _record(self, on_disk: int) -> InPlaceRecord:
-        return InPlaceRecord(
-            limit=self.limit,
-            memory=self.memory,
-            needed=self.needed,
-            on_disk=on_disk,
-            reordered=self.reordered,
-        )
-
-
-def in_place(programs: Mapping[str, Module], limits: Limits) -> InPlace | None:
-    """How `programs`, whose comparison takes more memory than there is, run all the same.
-
-    Args:
-        programs: by any key, the reference first.
-        limits: of a comparison.
-
-    Returns:
-        None where an execution by itself takes too much, or the disk has no room, or runs take too long.
-    """
-    need = need_of(*programs.values())
-    if not limits.has_time_for(need, RUNS_IN_PLACE):
-        return None
-    lighter = {key: lightened(module) for key, module in programs.items()}
-    needed = max(map(_needed, lighter.values()))
-    first = next(iter(lighter.values()))
-    written = _large(*first.entry.parameters) + _large(first.entry.root)
-    if needed > limits.memory or written > room_on_disk():
-        return None
-    others = [lighter[key] for key, module in programs.items() if lighter[key] is not module]
-    for module in others:
-        # In another order it is no schedule of the compiler's: who overwrites what is open.
-        module.attributes = with_attributes(module.attributes, is_scheduled=None)
-    return InPlace(lighter, int(limits.memory), COPIES * need.memory, needed, len(others), written)
-
-
-def _needed(module: Module) -> int:
-    """Bytes of memory of one execution with large arguments on disk, and of drawing the largest of these."""
-    parameters = module.entry.parameters
-    shapes = (shape for parameter in parameters for shape in array_shapes(parameter.shape))
-    peak = memory_of(module, INTERPRETER).peak
-    return max(peak - _large(*parameters), *map(_drawing, shapes), 0)
-
-
-def _drawing(shape: ArrayShape) -> int:
-    """Bytes of memory that making an argument takes, itself included."""
-    kind = shape.element_type
-    if kind in (ElementType.F32, ElementType.F64):
-        return shape.byte_size
-    return shape.byte_size + shape.size * (_OF_NARROW_FLOATS if kind.is_narrow_float else _OF_OTHERS)
-
-
-def _large(*instructions: Instruction) -> int:
-    """Bytes of the arrays that are put on disk."""
-    sizes = (shape.byte_size for i in instructions for shape in array_shapes(i.shape))
-    return sum(size for size in sizes if size >= LEAST)

@@ -8,8 +8,9 @@ a product) it is not worked out here which position that is.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from hlotool.facts.machine_range import of_integers
 from hlotool.facts.machine_rules import outcome
@@ -32,8 +33,7 @@ _COMPUTES: Final = frozenset(
 _MOST: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """Positions along a dimension that a constant holds.
 
     Attributes:
@@ -77,8 +77,7 @@ class Statement:
         return [position for position in self.positions if position > 0 and position != last]
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """A constant that may be a position along a dimension, in a way that is not understood.
 
     Attributes:

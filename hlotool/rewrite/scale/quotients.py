@@ -9,9 +9,10 @@ which the result is so many times as large where an operand is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from hlotool.facts.flow import INLINED, CallGraph, computed_by
 from hlotool.ir.module import Instruction, Module
@@ -33,8 +34,7 @@ _LINEAR: Final = frozenset({"add", "multiply", "negate", "subtract"})
 _NONE: Final[frozenset[Term]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Struct, frozen=True):
     """A place where a constant divides a value, or multiplies it.
 
     Attributes:

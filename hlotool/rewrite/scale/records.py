@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from hlotool.errors import UsageError
 from hlotool.system.records import Record
@@ -19,8 +20,7 @@ AUTO: Final = "auto"
 _SIZES = re.compile(r"\d+=\d+(,\d+=\d+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What somebody wants of sizes.
 
     Attributes:

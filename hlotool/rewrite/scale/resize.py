@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hlotool.facts.trip_counts import known_trip_count, trip_count
 from hlotool.ir.arrays import Array, Literal
@@ -215,8 +216,7 @@ class Rewrite:
         verify_to_execute(self.module)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scaler:
+class _Scaler(Struct, frozen=True):
     """Gives instructions their new sizes."""
 
     classes: Classes

@@ -8,7 +8,8 @@ from typing import ClassVar
 from hlotool.errors import UsageError
 from hlotool.ir.module import Module
 from hlotool.rewrite.passes.base import Context
-from hlotool.rewrite.scale.plan import Limits, scaled
+from hlotool.rewrite.scale.limits import Limits
+from hlotool.rewrite.scale.plan import scaled
 from hlotool.rewrite.scale.records import NEVER
 
 

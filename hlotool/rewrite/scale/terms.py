@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from math import gcd, prod
 from typing import Final
+
+from msgspec import Struct, field
 
 
 class Form(Enum):
@@ -24,8 +25,7 @@ class Form(Enum):
     SUM = "sum"
 
 
-@dataclass(eq=False, slots=True)
-class Size:
+class Size(Struct, eq=False):
     """The size of a dimension.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from hlotool.checks.in_place import unsafe_updates
 from hlotool.errors import DumpError
@@ -212,7 +213,9 @@ class Session:
 def _with_ordinals(module: DumpModule, ordinals: Mapping[str, int]) -> DumpModule:
     """The module with those of its executions that are to be judged, each with its number."""
     captures = [
-        replace(c, ordinal=ordinals[c.source.path]) for c in module.captures if c.source.path in ordinals
+        structs.replace(c, ordinal=ordinals[c.source.path])
+        for c in module.captures
+        if c.source.path in ordinals
     ]
     return replace(module, captures=tuple(captures))
 

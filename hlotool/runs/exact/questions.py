@@ -8,10 +8,11 @@ a number that is rounded lies halfway.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.facts.decisions import Decision, Kind, decisions
 from hlotool.facts.flow import CallGraph

@@ -21,6 +21,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from hlotool.backends.base import ReadingProbe, ResultReader, Value
 from hlotool.backends.field.trial import Trial
@@ -295,7 +296,9 @@ class Watched(ReadingProbe):
     def _excluded(self, decision: Decision) -> Iterator[str]:
         """Outcomes that cannot be."""
         asked = (
-            replace(decision, kind=Kind.COMPARISON) if decision.instruction.opcode == "compare" else decision
+            structs.replace(decision, kind=Kind.COMPARISON)
+            if decision.instruction.opcode == "compare"
+            else decision
         )
         yield from self._unreachable.get(asked, ())
         operands = decision.instruction.operands

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hlotool.errors import BackendFailed
 from hlotool.runs.fleet.identity import Identity, identity_of
@@ -53,8 +52,7 @@ class Silent:
         """See `Listener`."""
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """The rows of a batch.
 
     Attributes:
@@ -133,8 +131,7 @@ class _Enough(Exception):
     """So many tasks have failed that the others are of no interest."""
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     """Counts tasks that fail.
 
     Attributes:
@@ -218,7 +215,7 @@ class _Run:
 
     def _must_run(self, position: int) -> bool:
         """Whether a task is run now; otherwise it is known, or waits for a twin that runs."""
-        identity = identity_of(self._tasks[position], self._known.contents)
+        identity = self._identity(position)
         # Equal bytes are the same program: it need not be looked for in them.
         if identity.exact in self._waiting:
             self._wait(identity.exact, position, identity)
@@ -231,6 +228,12 @@ class _Run:
         self._running[position] = identity
         self._waiting.update({key: [] for key in _keys_of(identity)})
         return True
+
+    def _identity(self, position: int) -> Identity:
+        """What tells a task from others; nothing where there are none, before, beside or after it."""
+        if len(self._tasks) == 1 and not self._known.is_kept:
+            return Identity("")
+        return identity_of(self._tasks[position], self._known.contents)
 
     def _wait(self, key: str, position: int, identity: Identity) -> None:
         """Leave a task until one with the same key is over."""
@@ -255,7 +258,7 @@ class _Run:
         for key in _keys_of(identity):
             for waiting, held in self._waiting.pop(key, ()):
                 self._held -= held.size if held is not None else 0
-                other = held or identity_of(self._tasks[waiting], self._known.contents)
+                other = held or self._identity(waiting)
                 if not self._is_known(waiting, other):
                     self._left.append(waiting)
 

@@ -15,9 +15,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from msgspec.structs import replace
 
 from hlotool.errors import BackendCrashed, BackendFailed, BackendUnavailable, UsageError
 from hlotool.runs.fleet.identity import made_with_any

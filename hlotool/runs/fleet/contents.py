@@ -26,7 +26,6 @@ from hlotool.sources.records import DumpModule, Stage
 from hlotool.system.cache import INDEX_LIMIT, Store, index_store
 from hlotool.system.files import digest, path_fingerprint
 from hlotool.system.records import encoded
-from hlotool.system.store_objects import Stored
 from hlotool.system.urls import is_url
 
 
@@ -237,6 +236,8 @@ def _place(source: Source) -> str:
 def _stays(source: Source, told: list[int | str], began: float) -> bool:
     """Whether a change after `began` could not leave what is told of a file as it is."""
     if is_url(source.path):
+        from hlotool.system.store_objects import Stored
+
         return Stored(source.path, version=source.version).lasts
     _, modified, changed, _ = told
     return max(int(modified), int(changed)) / 1e9 < began - _RACY

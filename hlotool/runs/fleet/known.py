@@ -11,11 +11,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from hlotool.errors import StoreError
 from hlotool.judge.verdicts import FAILED, OF_THE_MACHINE
@@ -51,8 +51,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     made: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What becomes of a task that need not be run.
 
     Attributes:
@@ -66,8 +65,7 @@ class Answer:
     made: int = 0
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """Rows by the identity of tasks.
 
     Attributes:
@@ -135,6 +133,11 @@ class Known:
         self.contents.close()
         if self.store is not None:
             self.store.close()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether rows outlast the batch."""
+        return self.journal is not None or self.store is not None
 
     @property
     def problems(self) -> list[str]:
@@ -244,8 +247,7 @@ def executor_of(
     return Cluster(cluster, limits, preload, backend)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Tasks to run.
 
     Attributes:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import compress
+
+from msgspec import Struct
 
 from hlotool.ir.attributes import FileLocation, Metadata, StackFrame, StackFrameTables
 from hlotool.ir.printed_annotations import source_position, user_position
@@ -51,8 +53,7 @@ _ODD_SPACES = "\t\r\v\f\x1c\x1d\x1e\x1f"
 _METADATA = "\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What metadata tell of an instruction, as reports show it (`facts.provenance`).
 
     Attributes:
@@ -278,7 +279,7 @@ def _read_tables(text: str) -> StackFrameTables:
         {number: name for number, name, _ in names},
         {number: name for number, name, _ in functions},
         {
-            number: FileLocation(*(row.get(field.name, 0) for field in fields(FileLocation)))
+            number: FileLocation(*(row.get(name, 0) for name in FileLocation.__struct_fields__))
             for number, _, row in locations
         },
         {

@@ -20,9 +20,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, structs
 
 from hlotool._version import __version__
 from hlotool.errors import BackendFailed, DumpError
@@ -33,6 +34,7 @@ from hlotool.sources.open_files import DEFAULT_LIMITS
 from hlotool.system import urls
 from hlotool.system.executor import Limits
 from hlotool.system.files import digest, write_whole
+from hlotool.system.packages import version_of
 from hlotool.system.pool import Pool
 from hlotool.system.urls import is_url
 from hlotool.system.worker import resolve
@@ -115,7 +117,7 @@ def unpacked(argument: _T, contents: Contents, folder: Path) -> _T:
             return source
         shown = source.shown or source.path
         shown = f"{shown}!{source.member}" if source.member else shown
-        return replace(source, path=copy, member="", shown=shown)
+        return structs.replace(source, path=copy, member="", shown=shown)
 
     return _with_sources(argument, moved)  # type: ignore[no-any-return]
 
@@ -126,9 +128,9 @@ def _sources(value: object) -> Iterator[Source]:
     elif isinstance(value, tuple | list):
         for part in value:
             yield from _sources(part)
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from _sources(getattr(value, field.name))
+    else:
+        for name in _fields(value):
+            yield from _sources(getattr(value, name))
 
 
 def _with_sources(value: Any, moved: Any) -> Any:
@@ -139,12 +141,20 @@ def _with_sources(value: Any, moved: Any) -> Any:
         parts = [_with_sources(part, moved) for part in value]
         is_same = all(new is old for new, old in zip(parts, value, strict=True))
         return value if is_same else type(value)(parts)
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    old = {name: getattr(value, name) for name in _fields(value)}
     new = {name: _with_sources(part, moved) for name, part in old.items()}
-    is_same = all(new[name] is old[name] for name in old)
-    return value if is_same else replace(value, **new)
+    if all(new[name] is old[name] for name in old):
+        return value
+    return structs.replace(value, **new) if isinstance(value, Struct) else replace(value, **new)
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    """The names of a record's fields; none of what is no record."""
+    if isinstance(value, Struct):
+        return value.__struct_fields__
+    if not is_dataclass(value) or isinstance(value, type):
+        return ()
+    return tuple(field.name for field in fields(value) if field.init)
 
 
 #: Packages that decide about results; those that are installed nowhere are equal everywhere.
@@ -223,12 +233,7 @@ def versions_here() -> dict[str, str]:
         "hlotool": f"{__version__} ({own_code()[:8]})",
         "python": ".".join(map(str, sys.version_info[:2])),
     }
-    for name in _DECIDING:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return found | {name: version for name in _DECIDING if (version := version_of(name))}
 
 
 def machine_here() -> str:

@@ -13,23 +13,24 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from hlotool.ir.opcodes import OPCODES
 from hlotool.judge.verdicts import AGREEING, FAILED
-from hlotool.runs.fleet.normal_form import NormalForm, likeness
 from hlotool.runs.records import ModuleRecord
 from hlotool.system.files import digest
 from hlotool.system.records import SourceRecord
+
+if TYPE_CHECKING:
+    from hlotool.runs.fleet.normal_form import NormalForm
 
 #: Where in a module a value stands: what it is, in which text, which one; the last says which of several
 #: that told the same in the template's own module.
 Place: TypeAlias = tuple[str, int, tuple[int, ...]]
 
 #: The texts of a module: the first is the reference.
-Forms: TypeAlias = Sequence[NormalForm]
+Forms: TypeAlias = "Sequence[NormalForm]"
 
 _SLOT: Final = "\x01"
 _FILLED = re.compile(rb'"\\u0001n(\d+)\\u0001"|\\u0001s(\d+)\\u0001')
@@ -114,7 +115,7 @@ def template_of(
     pieces = [piece.decode() for piece in found[::3]]
     slots = [int(number or text) for number, text in zip(found[1::3], found[2::3])]
     marks = [form.marks for form in forms] if maker.names_source else []
-    like = likeness(forms) if forms and any(row.verdict not in AGREEING for row in rows) else ""
+    like = _likeness(forms) if forms and any(row.verdict not in AGREEING for row in rows) else ""
     made = digest(*pieces, repr((slots, maker.values)))
     return Template(made, pieces, slots, maker.values, maker.same, marks, like)
 
@@ -148,7 +149,7 @@ def told_by(template: Template, forms: Forms) -> list[str] | None:
     """
     if template.marks and template.marks != [form.marks for form in forms]:
         return None
-    if template.likeness and template.likeness != likeness(forms):
+    if template.likeness and template.likeness != _likeness(forms):
         return None
     try:
         if any(_at(place, forms) != said for place, said in template.same):
@@ -162,6 +163,12 @@ def told_by(template: Template, forms: Forms) -> list[str] | None:
         return told
     except IndexError:  # a text whose lines are broken elsewhere
         return None
+
+
+def _likeness(forms: Forms) -> str:
+    from hlotool.runs.fleet.normal_form import likeness
+
+    return likeness(forms)
 
 
 def _at(place: Place, forms: Forms) -> str:
@@ -258,6 +265,8 @@ class _Maker:
             return f"{made} (line {self._line(side, line, bare)})" if line else made
         if line_text := mention["line"]:
             return f"line {self._line(side, int(line_text))}"
+        from hlotool.ir.opcodes import OPCODES
+
         for word in {text, text.rstrip(".-")} - OPCODES.keys():
             self._need_same(self._names(word, side))
         return text

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, defstruct
 
-from hlotool.ir.devices import DeviceGrid
 from hlotool.runs.options.declared import Option, option, types_of
 from hlotool.runs.options.replaying import Replays
 from hlotool.system.records import Record
@@ -39,6 +38,7 @@ def _record(name: str, names: str, base: type[Struct]) -> type[Struct]:
 
 
 if TYPE_CHECKING:
+    from hlotool.ir.devices import DeviceGrid
 
     class _ReplayFields(Replays, Struct):
         either: bool = option(default=False)
@@ -57,6 +57,8 @@ class ReplayOptions(_ReplayFields):
         """The devices that the user says programs are for; None for what they say themselves."""
         if not self.replicas and not self.partitions:
             return None
+        from hlotool.ir.devices import DeviceGrid
+
         return DeviceGrid(self.replicas or 1, self.partitions or 1)
 
     @property

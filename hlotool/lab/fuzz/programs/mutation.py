@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from hlotool.facts.trip_counts import trip_count
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.ir.attributes import AttributeValue, PaddingDim, SliceDim
 from hlotool.ir.module import Instruction

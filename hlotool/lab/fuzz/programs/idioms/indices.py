@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from hlotool.facts.scalar_form import neutral
 from hlotool.ir.attributes import AttributeValue, SliceDim
