@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlotool.backends.numpy.plan import Run, each, failure, owns_item
+from hlotool.backends.numpy.plan import Run, Step, each, failure, owns_item
 from hlotool.backends.numpy.registry import Executed
 from hlotool.errors import HlotoolError
 from hlotool.ir.arrays import Array, dtype_of
@@ -62,6 +63,24 @@ class Unit:
     kernel: Executed
 
 
+def steps_of(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, int]) -> list[Step]:
+    """The steps that execute `units` in order; values made on the way get new slots.
+
+    Every step frees what it is the last to read, and what the step before it made in vain.
+    """
+    last_use = {operand: position for position, unit in enumerate(units) for operand in unit.operands}
+    last_use[root] = len(units)
+    steps = []
+    unread: set[int] = set()
+    for position, unit in enumerate(units):
+        result = slots.setdefault(unit.result, len(slots))
+        dying = {slots[o] for o in unit.operands if last_use[o] == position} | unread
+        operands = tuple(slots[o] for o in unit.operands)
+        steps.append(Step(unit.kernel, operands, result, tuple(dying), unit.result))
+        unread = set() if unit.result in last_use else {result}
+    return steps
+
+
 @dataclass(frozen=True, slots=True)
 class BlockStep:
     """One kernel call on a block.
@@ -89,11 +108,13 @@ class Output:
 
     Attributes:
         dtype: of its elements.
+        dims: of the array while the group computes it.
         reusable: inputs whose blocks no step reads after the one that computes this output: it may overwrite
             them if they are of its type and have no other reference.
     """
 
     dtype: np.dtype[Any]
+    dims: tuple[int, ...]
     reusable: tuple[int, ...]
 
 
@@ -132,30 +153,42 @@ class Blocks:
         results = self._results(values, orders[0])
         inputs = [*values]
         values.clear()
-
-        def evaluate(index: tuple[slice, ...]) -> None:
-            self._evaluate([v[index] if v.ndim else v for v in inputs], [result[index] for result in results])
-
-        each(evaluate, list(block_indices(self.dims, orders, self._block_elements)))
+        self._evaluate_all(inputs, results, block_indices(self.dims, orders, self._block_elements))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _evaluate_all(
+        self, inputs: Sequence[Any], results: Sequence[Array], indices: Iterator[tuple[slice, ...]]
+    ) -> None:
+        def evaluate(index: tuple[slice, ...]) -> None:
+            targets = [result[index] for result in results]
+            registers = self._new_registers(targets, index)
+            self._evaluate([v[index] if v.ndim else v for v in inputs], targets + registers)
+
+        each(evaluate, list(indices))
+
+    def _new_registers(self, targets: Sequence[Array], index: tuple[slice, ...]) -> list[Array]:
+        return [np.empty_like(targets[0], dtype) for dtype in self._registers]
 
     def _results(self, values: list[Any], order: _Order) -> list[Array]:
         """An array for every output: an input that is not needed any more, or a new one."""
         free = [i for i in range(len(values)) if _order_of(values[i]) == order and owns_item(values, i)]
         results = []
         for output in self.outputs:
-            fitting = [i for i in free if i in output.reusable and values[i].dtype == output.dtype]
+            fitting = [
+                i
+                for i in free
+                if i in output.reusable and (values[i].dtype, values[i].shape) == (output.dtype, output.dims)
+            ]
             if fitting:
                 free.remove(fitting[0])
                 results.append(values[fitting[0]])
             else:
-                results.append(_empty(self.dims, output.dtype, order))
+                results.append(_empty(output.dims, output.dtype, order))
         return results
 
     def _evaluate(self, slots: list[Any], targets: list[Array]) -> None:
-        """Compute one block of all outputs."""
+        """Compute one block; targets are those of the outputs and, behind them, the registers."""
         inputs = len(slots)
-        targets += [np.empty_like(targets[0], dtype) for dtype in self._registers]
         try:
             for kernel, is_writing, operands, dying, place in self._code:
                 values = [slots[i] for i in operands]
@@ -172,6 +205,56 @@ class Blocks:
             raise
         except Exception as error:
             raise failure(self.steps[len(slots) - inputs].instruction, error) from error
+
+
+class RowBlocks(Blocks):
+    """A group in which numbers that belong to a whole row are computed, too: reductions of rows and the like.
+
+    The first dimensions of `dims` number the rows. What belongs to a row has those dimensions, and size 1 in
+    the others, so that it goes with the row.
+
+    Args:
+        rows: how many dimensions number the rows.
+        shapes: dimensions in which the group reads its inputs; none for scalars.
+        reduced: of each input whether a reduction reads it.
+        results: dimensions of its outputs as they are declared.
+        apart: executes the same instructions one group after the other. Only of rows that lie in memory one
+            behind the other are sums made in the same order block by block.
+    """
+
+    def __init__(
+        self,
+        blocks: tuple[tuple[int, ...], Sequence[BlockStep], Sequence[Output], Sequence[np.dtype[Any]]],
+        rows: int,
+        shapes: Sequence[tuple[int, ...]],
+        reduced: Sequence[bool],
+        results: Sequence[tuple[int, ...]],
+        apart: Callable[[list[Any], Run], Any],
+    ) -> None:
+        super().__init__(*blocks)
+        self._rows = rows
+        self._shapes = tuple(shapes)
+        self._reduced = tuple(reduced)
+        self._declared = tuple(results)
+        self._apart = apart
+
+    def __call__(self, values: list[Any], run: Run) -> Any:
+        row_major = tuple(range(len(self.dims)))
+        orders = [_order_of(v) if v.shape == self.dims else row_major for v in values]
+        if any(order != row_major and (order or reduced) for order, reduced in zip(orders, self._reduced)):
+            return self._apart(values, run)
+        results = self._results(values, row_major)
+        inputs = [v.reshape(dims) if v.ndim else v for v, dims in zip(values, self._shapes)]
+        values.clear()
+        leading = self.dims[: self._rows]
+        rows = max(1, self._block_elements // prod(self.dims[self._rows :]))
+        self._evaluate_all(inputs, results, block_indices(leading, [tuple(range(self._rows))], rows))
+        named = [result.reshape(dims) for result, dims in zip(results, self._declared)]
+        return named[0] if len(named) == 1 else tuple(named)
+
+    def _new_registers(self, targets: Sequence[Array], index: tuple[slice, ...]) -> list[Array]:
+        sizes = [len(range(size)[part]) for size, part in zip(self.dims, index)]
+        return [np.empty((*sizes, *self.dims[self._rows :]), dtype) for dtype in self._registers]
 
 
 def writes(kernel: Callable[..., Any]) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hlotool.backends.base import TOKEN
-from hlotool.backends.numpy.blocks import Unit
+from hlotool.backends.numpy.blocks import Unit, steps_of
 from hlotool.backends.numpy.grouping import fused
-from hlotool.backends.numpy.plan import Plan, Step
+from hlotool.backends.numpy.plan import Plan
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.facts.work import Prices
@@ -122,9 +122,9 @@ class Lowering:
                     if instruction in _needed(computation):
                         raise
                     left_out.add(instruction)
-        steps = _steps(units, computation.root, slots)
+        steps = steps_of(units, computation.root, slots)
         quick_units = fused(units, computation.root) if self.fuses_loops else units
-        quick_steps = _steps(quick_units, computation.root, slots) if quick_units is not units else None
+        quick_steps = steps_of(quick_units, computation.root, slots) if quick_units is not units else None
         template.extend([None] * (len(slots) - len(template)))
         read = {o for unit in units for o in unit.operands} | {computation.root}
         unused = [slots[p] for p in computation.parameters if p not in read]
@@ -228,21 +228,3 @@ def _execution_order(computation: Computation) -> list[Instruction]:
         if instruction.opcode != "get-tuple-element":
             emit(instruction)
     return order
-
-
-def _steps(units: Sequence[Unit], root: Instruction, slots: dict[Instruction, int]) -> list[Step]:
-    """The steps that execute `units` in order; values made on the way get new slots.
-
-    Every step frees what it is the last to read, and what the step before it made in vain.
-    """
-    last_use = {operand: position for position, unit in enumerate(units) for operand in unit.operands}
-    last_use[root] = len(units)
-    steps = []
-    unread: set[int] = set()
-    for position, unit in enumerate(units):
-        result = slots.setdefault(unit.result, len(slots))
-        dying = {slots[o] for o in unit.operands if last_use[o] == position} | unread
-        operands = tuple(slots[o] for o in unit.operands)
-        steps.append(Step(unit.kernel, operands, result, tuple(dying), unit.result))
-        unread = set() if unit.result in last_use else {result}
-    return steps
