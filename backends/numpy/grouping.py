@@ -40,8 +40,6 @@ def fused(units: Sequence[Unit], root: Instruction) -> Sequence[Unit]:
         units: one per instruction, in a valid order.
         root: the instruction whose value is the result.
     """
-    if not any(map(_is_member, units)):
-        return units
     grouping = _Grouping()
     for unit in units:
         grouping.add(unit)
@@ -55,17 +53,17 @@ def _by_rows(groups: Sequence[Group]) -> Iterator[Group | RowGroup]:
     """Neighbouring groups that go through the same rows, as one."""
     rows: RowGroup | None = None
     for group in groups:
-        first, is_member = group[0], _is_member(group[0])
+        first, is_whole = group[0], is_member(group[0])
         if rows is not None:
-            if is_member and _dims(first.result) == rows.dims:
+            if is_whole and _dims(first.result) == rows.dims:
                 rows.parts.append(group)
                 continue
-            if not is_member and rows.take(first):
+            if not is_whole and rows.take(first):
                 continue
             if not _is_cheap(first) or not {unit.result for unit in rows.units}.isdisjoint(first.operands):
                 yield from _closed(rows)
                 rows = None
-        if rows is None and is_member and len(_dims(first.result)) > 1:
+        if rows is None and is_whole and len(_dims(first.result)) > 1:
             rows = RowGroup([group], _dims(first.result))
         elif rows is None and first.result.opcode == "reduce":
             rows = RowGroup([], _dims(first.operands[0]))
@@ -80,7 +78,7 @@ def _by_rows(groups: Sequence[Group]) -> Iterator[Group | RowGroup]:
 
 def _closed(rows: RowGroup) -> Sequence[Group | RowGroup]:
     """Itself, if it spares an array between elementwise instructions and a reduction."""
-    return [rows] if rows.rows and any(_is_member(part[0]) for part in rows.parts) else rows.parts
+    return [rows] if rows.rows and any(is_member(part[0]) for part in rows.parts) else rows.parts
 
 
 class _Grouping:
@@ -93,7 +91,7 @@ class _Grouping:
 
     def add(self, unit: Unit) -> None:
         """Put a unit into the open group of its dimensions, or behind everything it depends on."""
-        dims = _dims(unit.result) if _is_member(unit) else None
+        dims = _dims(unit.result) if is_member(unit) else None
         for operand in unit.operands:
             home = self._home.get(operand)
             if home is not None and home != dims:
@@ -126,7 +124,7 @@ def _units(group: Group | RowGroup) -> Group:
     return group.units if isinstance(group, RowGroup) else group
 
 
-def _is_member(unit: Unit) -> bool:
+def is_member(unit: Unit) -> bool:
     """Whether it is elementwise on large arrays, all of the same dimensions apart from scalars."""
     shape, row = unit.result.shape, unit.result.row
     if row.opcode_class is not Class.ELEMENTWISE or row.name in _EXCLUDED or isinstance(unit.kernel, Calling):
@@ -160,7 +158,7 @@ def _escaping(groups: Sequence[Group | RowGroup]) -> set[Instruction]:
 def _merged(group: Group | RowGroup, escaping: set[Instruction]) -> Iterator[Unit]:
     """The units that execute a group."""
     units = _units(group)
-    if not isinstance(group, RowGroup) and not _is_member(units[0]):
+    if not isinstance(group, RowGroup) and not is_member(units[0]):
         yield from units
         return
     own = {unit.result for unit in units}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hlotool.backends.base import TOKEN
 from hlotool.backends.numpy.blocks import Unit, steps_of
-from hlotool.backends.numpy.grouping import fused
-from hlotool.backends.numpy.plan import Plan
+from hlotool.backends.numpy.grouping import fused, is_member
+from hlotool.backends.numpy.inlining import Body, distinct, inlined
+from hlotool.backends.numpy.plan import Plan, Quick
 from hlotool.backends.numpy.registry import RULES, Kernel, Reading, Rule
 from hlotool.errors import ElidedConstant, Unsupported, VerificationError
 from hlotool.facts.work import Prices
@@ -40,6 +41,7 @@ class Lowering:
         self.grid = grid
         self._policy = policy
         self._plans: dict[Computation, Plan] = {}
+        self._bodies: dict[Any, Body] = {}
         self._prices = Prices()
 
     @property
@@ -123,13 +125,24 @@ class Lowering:
                         raise
                     left_out.add(instruction)
         steps = steps_of(units, computation.root, slots)
-        quick_units = fused(units, computation.root) if self.fuses_loops else units
-        quick_steps = steps_of(quick_units, computation.root, slots) if quick_units is not units else None
+        unused = _unread(computation, units, computation.root)
+        quick = None
+        known = {i: template[slots[i]] for i in computation.instructions if template[slots[i]] is not None}
+        body = inlined(computation, units, known, self._bodies) if self.fuses_loops else None
+        if body is not None and any(map(is_member, body.units)):
+            fresh = [constant for constant in body.known if constant not in slots]
+            slots |= {constant: len(slots) + n for n, constant in enumerate(fresh)}
+            template += [body.known[constant] for constant in fresh]
+            fused_units = fused(list(distinct(body)), body.root)
+            quick_steps = steps_of(fused_units, body.root, slots)
+            quick_unused = [slots[p] for p in _unread(computation, fused_units, body.root)]
+            quick = Quick(quick_steps, slots[body.root], quick_unused, body.called)
         template.extend([None] * (len(slots) - len(template)))
-        read = {o for unit in units for o in unit.operands} | {computation.root}
-        unused = [slots[p] for p in computation.parameters if p not in read]
         root = slots[computation.root]
-        return Plan(computation, steps, template, root, unused, quick_steps, self._prices)
+        plan = Plan(computation, steps, template, root, [slots[p] for p in unused], quick, self._prices)
+        if quick is not None and body is not None:
+            self._bodies[plan] = body
+        return plan
 
     def known_value(self, instruction: Instruction) -> Any:
         """The value of a constant; None for what has to be executed."""
@@ -146,6 +159,12 @@ class Lowering:
         if constant.literal.has_elided:
             raise ElidedConstant(constant.name, self.module.location(constant))
         return constant.literal
+
+
+def _unread(computation: Computation, units: Sequence[Unit], root: Instruction) -> list[Instruction]:
+    """Parameters that nothing reads."""
+    read = {o for unit in units for o in unit.operands} | {root}
+    return [p for p in computation.parameters if p not in read]
 
 
 def _unit(instruction: Instruction, kernel: Kernel) -> Unit:

@@ -102,6 +102,23 @@ class Step:
     instruction: Instruction
 
 
+@dataclass(slots=True, frozen=True)
+class Quick:
+    """The same computation in other steps, for runs that nothing looks at.
+
+    Attributes:
+        steps: in order.
+        root: slot of the result.
+        unused: slots of arguments that nothing reads.
+        called: instructions of other computations that the steps execute.
+    """
+
+    steps: Sequence[Step]
+    root: int
+    unused: Sequence[int]
+    called: frozenset[Instruction]
+
+
 class Plan:
     """A computation ready to run; call it with a list of arguments, one per parameter.
 
@@ -111,16 +128,16 @@ class Plan:
     Attributes:
         computation: what it executes.
         steps: one per instruction: what runs under the eyes of a probe.
-        fused: what runs otherwise; the same bits, quicker.
+        quick: what runs otherwise; the same bits.
         root: slot of the result.
         unused: slots of arguments that nothing reads.
-        instructions: that `steps` execute.
+        instructions: that it executes.
         price: units of work of one execution, apart from loops and branches within it, which count theirs.
     """
 
     __slots__ = (
         *("_code", "_prices", "_seen_code", "_template"),
-        *("computation", "fused", "instructions", "root", "steps", "unused"),
+        *("computation", "instructions", "quick", "root", "steps", "unused"),
     )
 
     def __init__(
@@ -130,19 +147,19 @@ class Plan:
         template: list[Any],
         root: int,
         unused: Sequence[int],
-        fused: Sequence[Step] | None = None,
+        quick: Quick | None = None,
         prices: Prices | None = None,
     ) -> None:
         self.computation = computation
         self.steps = tuple(steps)
-        self.fused = tuple(fused) if fused is not None else self.steps
         self.root = root
         self.unused = tuple(unused)
-        self.instructions = frozenset(step.instruction for step in self.steps)
+        self.quick = quick or Quick(self.steps, root, self.unused, frozenset())
+        self.instructions = self.quick.called.union(step.instruction for step in self.steps)
         self._template = template
         self._prices = prices or Prices()
         self._seen_code = [_code(step) for step in self.steps]
-        self._code = [_code(step) for step in self.fused] if fused is not None else self._seen_code
+        self._code = self._seen_code if quick is None else [_code(step) for step in quick.steps]
 
     @property
     def price(self) -> int:
@@ -154,12 +171,12 @@ class Plan:
         slots = self._template.copy()
         slots[: len(arguments)] = arguments
         arguments.clear()
-        for slot in self.unused:
-            slots[slot] = None
         if run.probe is not None or (
             run.reading is not None and not run.reading.readers.keys().isdisjoint(self.instructions)
         ):
             return self._run_seen(slots, run)
+        for slot in self.quick.unused:
+            slots[slot] = None
         result = -1
         try:
             for kernel, operands, result, dying, calling in self._code:
@@ -170,11 +187,13 @@ class Plan:
         except HlotoolError:
             raise
         except Exception as error:
-            raise failure(_instruction(self.fused, result), error) from error
-        return slots[self.root]
+            raise failure(_instruction(self.quick.steps, result), error) from error
+        return slots[self.quick.root]
 
     def _run_seen(self, slots: list[Any], run: Run) -> Any:
         """Step by step, shown to the probe of the run; what dies is the kernel's own all the same."""
+        for slot in self.unused:
+            slots[slot] = None
         probe, readers = run.probe, run.reading.readers if run.reading is not None else {}
         result = -1
         try:

@@ -51,15 +51,14 @@ class RowGroup:
 
     def take(self, unit: Unit) -> bool:
         """Take in a unit that is not elementwise on whole arrays, if it keeps to the rows."""
-        if isinstance(unit.kernel, Calling) or not self._fits(unit.result):
+        if isinstance(unit.kernel, Calling) or not self._fits(unit.result, unit.operands):
             return False
         if dims_of(unit.result.shape) != self.dims:
             self.of_rows.add(unit.result)
         self.parts.append([unit])
         return True
 
-    def _fits(self, instruction: Instruction) -> bool:
-        operands = instruction.operands
+    def _fits(self, instruction: Instruction, operands: Sequence[Instruction]) -> bool:
         if instruction.opcode == "reduce":
             rows = _reduced_rows(instruction)
             if not rows or self.rows not in (0, rows) or dims_of(operands[0].shape) != self.dims:

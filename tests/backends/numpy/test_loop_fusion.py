@@ -49,7 +49,7 @@ def groups(text: str) -> list[list[str]]:
 
 def _groups(module: Module) -> Iterator[Blocks]:
     plan: Plan = Lowering(module).plan(module.entry)
-    for step in plan.fused:
+    for step in plan.quick.steps:
         if isinstance(step.kernel, Calling) and isinstance(step.kernel.function, Blocks):
             yield step.kernel.function
 
