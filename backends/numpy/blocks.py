@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.backends.numpy.integers import choose
 from hlotool.backends.numpy.plan import Run, Step, each, failure, owns_item
 from hlotool.backends.numpy.registry import Executed
 from hlotool.errors import HlotoolError
@@ -197,7 +198,10 @@ class Blocks:
                 if place is None:
                     slots.append(kernel(*values))
                 elif is_writing:
-                    slots.append(kernel(*values, out=targets[place]))
+                    value = kernel(*values, out=targets[place])
+                    if value is not targets[place] and place < len(self.outputs):
+                        targets[place][...] = value
+                    slots.append(value)
                 else:
                     targets[place][...] = kernel(*values)
                     slots.append(targets[place])
@@ -258,8 +262,8 @@ class RowBlocks(Blocks):
 
 
 def writes(kernel: Callable[..., Any]) -> bool:
-    """Whether a kernel is a function of NumPy's, which can write its result into a given array."""
-    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc)
+    """Whether a kernel can write its result into a given array, as functions of NumPy's can."""
+    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc) or kernel is choose
 
 
 def _place(step: BlockStep, outputs: int) -> int | None:
