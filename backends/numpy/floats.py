@@ -62,7 +62,7 @@ def has_negative_zero(a: Array) -> bool:
         return False
     bits = a.view(signed_dtype(a))
     least = bits.min(initial=0) if bits.ndim else bits
-    return bool(least == np.iinfo(bits.dtype).min)
+    return int(least) == -1 << 8 * bits.itemsize - 1
 
 
 def _zero(like: Array, value: float) -> Any:
