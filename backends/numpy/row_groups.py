@@ -21,8 +21,8 @@ from hlotool.ir.module import Instruction
 from hlotool.ir.opcodes import Class
 from hlotool.ir.types import ArrayShape, Shape
 
-#: Elements of a row: shorter ones are reduced faster all at once, longer ones are blocks by themselves.
-_SHORTEST, _LONGEST = 32, 1 << 16
+#: Elements of a row: shorter ones are reduced column by column, longer ones are blocks by themselves.
+_SHORTEST, _LONGEST = 16, 1 << 16
 
 #: Units that are executed together, in order: elementwise ones of the same dimensions, or one of any kind.
 Group = list[Unit]
