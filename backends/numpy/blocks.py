@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlotool.backends.numpy import floats
 from hlotool.backends.numpy.integers import choose
 from hlotool.backends.numpy.plan import Run, Step, each, failure, owns_item
 from hlotool.backends.numpy.registry import Executed
@@ -47,6 +48,10 @@ _UFUNCS: dict[Any, np.ufunc] = {
     operator.gt: np.greater,
     operator.ge: np.greater_equal,
 }
+
+
+#: Kernels of our own that write their result into a given array, or return another one.
+_WRITING = frozenset({choose, floats.maximum, floats.minimum})
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +269,7 @@ class RowBlocks(Blocks):
 
 def writes(kernel: Callable[..., Any]) -> bool:
     """Whether a kernel can write its result into a given array, as functions of NumPy's can."""
-    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc) or kernel is choose
+    return isinstance(_UFUNCS.get(kernel, kernel), np.ufunc) or kernel in _WRITING
 
 
 def _place(step: BlockStep, outputs: int) -> int | None:
